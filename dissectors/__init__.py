@@ -1,0 +1,1 @@
+"""What the bytes mean, as text."""

@@ -1,0 +1,1 @@
+"""Kafka message layouts, one file per API."""

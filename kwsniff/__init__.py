@@ -1,0 +1,1 @@
+"""Packet-capture protocol analyzer for Apache Kafka."""

@@ -1,0 +1,1 @@
+"""Decompression of record batches, bounded."""

@@ -1,0 +1,1 @@
+"""The compiled rooms: capture bytes in, tapes and columns out."""

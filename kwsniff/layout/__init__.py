@@ -1,0 +1,1 @@
+"""Layout text to programs: the protocol as data."""

@@ -1,0 +1,1 @@
+"""Where capture bytes come from: files, directories, standard input, interfaces."""

@@ -1,0 +1,1 @@
+"""Column buffers to Arrow and parquet; the table schemas, declared once."""

@@ -1,0 +1,1 @@
+"""Tapes for people: trees, hexdumps, JSON."""
