@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+STATUSES: tuple[str, ...]
+MAX_CELLS: int
+
+def run(program: bytes, data: Buffer, *, max_cells: int = ...) -> tuple[bytes, int, int, int]: ...
