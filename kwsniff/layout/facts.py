@@ -1,0 +1,116 @@
+"""Error codes, releases and enums: the fact tables that stand beside the layouts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kwsniff.layout.grammar import fail
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """An error code of the protocol. ``since``: its first release; ``meaning``: what it says, in one line."""
+
+    code: int
+    name: str
+    retriable: bool
+    since: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """Which release speaks which versions.
+
+    ``names`` is in order of release; ``ranges`` maps an api key to one entry per name: (min, max) or None.
+    """
+
+    names: tuple[str, ...]
+    ranges: Mapping[int, tuple[tuple[int, int] | None, ...]]
+
+    def speaks(self, release: str) -> Mapping[int, tuple[int, int]]:
+        """API key -> (min, max) version of a release; empty for a release that is not known."""
+        if release not in self.names:
+            return {}
+        at = self.names.index(release)
+        return {key: span for key, spans in self.ranges.items() if (span := spans[at]) is not None}
+
+    def spoken_by(self, api_key: int, version: int) -> tuple[str, ...]:
+        """The releases that speak a version of an API."""
+        spans = self.ranges.get(api_key, ())
+        return tuple(
+            name
+            for name, span in zip(self.names, spans, strict=False)
+            if span is not None and span[0] <= version <= span[1]
+        )
+
+
+def _rows(text: str) -> Iterator[tuple[int, str]]:
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.partition("#")[0].rstrip()
+        if line:
+            yield number, line
+
+
+def parse_errors(text: str, file: str) -> Mapping[int, ErrorCode]:
+    """Lines ``code name retriable|final since [words that explain it]``."""
+    errors: dict[int, ErrorCode] = {}
+    for number, line in _rows(text):
+        words = line.split(None, 4)
+        if len(words) < 4 or words[2] not in ("retriable", "final") or not words[0].lstrip("-").isdigit():
+            fail(
+                file, number, f"'{line}': an error is written: code NAME retriable|final since [explanation]"
+            )
+        code = int(words[0])
+        if code in errors:
+            fail(file, number, f"'{code}' is there already")
+        errors[code] = ErrorCode(
+            code, words[1], words[2] == "retriable", words[3], words[4] if len(words) > 4 else ""
+        )
+    return errors
+
+
+def parse_releases(text: str, file: str) -> Releases:
+    """First line: the releases, oldest first. Then per API: key, ``release:min-max`` at each change."""
+    rows = _rows(text)
+    number, line = next(rows, (1, ""))
+    names = tuple(line.split()[1:])
+    ranges: dict[int, tuple[tuple[int, int] | None, ...]] = {}
+    for number, line in rows:
+        key, *changes = line.split()
+        if not key.isdigit():
+            fail(file, number, f"'{key}' is not an api key")
+        known = dict(_change(change, names, file, number) for change in changes)
+        spans: list[tuple[int, int] | None] = []
+        span: tuple[int, int] | None = None
+        for name in names:
+            span = known.get(name, span)
+            spans.append(span)
+        ranges[int(key)] = tuple(spans)
+    return Releases(names, ranges)
+
+
+def _change(word: str, names: tuple[str, ...], file: str, number: int) -> tuple[str, tuple[int, int] | None]:
+    name, _, span = word.partition(":")
+    first, _, last = span.partition("-")
+    if name not in names or (span != "none" and not (first.isdigit() and (last or first).isdigit())):
+        fail(
+            file, number, f"'{word}' is not RELEASE:MIN-MAX or RELEASE:none with a release of the first line"
+        )
+    return name, None if span == "none" else (int(first), int(last or first))
+
+
+def parse_enums(text: str, file: str) -> Mapping[str, Mapping[int, str]]:
+    """Blocks: the enum's name at the margin, then indented lines ``code name``."""
+    enums: dict[str, dict[int, str]] = {}
+    values: dict[int, str] | None = None
+    for number, line in _rows(text):
+        words = line.split()
+        if not line.startswith(" "):
+            if len(words) != 1 or words[0] in enums:
+                fail(file, number, f"'{line}' is not the name of a new enum")
+            values = enums[words[0]] = {}
+        elif values is None or len(words) != 2 or not words[0].lstrip("-").isdigit():
+            fail(file, number, f"'{line.strip()}' is not: code name")
+        else:
+            values[int(words[0])] = words[1]
+    return enums

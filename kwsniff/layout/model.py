@@ -1,0 +1,131 @@
+"""A layout file as values. Nothing here knows how the text looks or what the program's bytes are."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from kwsniff.layout.meaning import Meaning
+
+#: Last version of an open range, and the first flexible version of a message that is never flexible.
+OPEN: Final = 32767
+
+REQUEST: Final = 0
+RESPONSE: Final = 1
+
+Section = Literal["request", "response", "header", "schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An inclusive range of versions."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+    def __str__(self) -> str:
+        if self.last == OPEN:
+            return f"{self.first}+"
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+    def overlaps(self, other: "Versions") -> bool:
+        """Whether some version is in both."""
+        return self.first <= other.last and other.first <= self.last
+
+    def within(self, other: "Versions") -> bool:
+        """Whether every version of this range is in the other, and there is at least one."""
+        return other.first <= self.first <= self.last <= other.last
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of a layout.
+
+    ``type`` is a scalar's name, ``string``, ``string16``, ``bytes``, ``records``, ``rest`` or ``struct``;
+    with ``array`` it is the element's type. ``versions`` is resolved: always inside the parent's.
+    ``nullable`` is the part of ``versions`` in which null is legal, or None. ``default`` (tagged fields
+    only) is the value that absence means, as text, or None when it is the type's zero.
+    """
+
+    name: str
+    type: str
+    array: bool
+    nullable: Versions | None
+    meaning: Meaning
+    enum: str
+    versions: Versions
+    tag: int | None
+    default: str | None
+    children: tuple["Field", ...]
+    line: int
+
+    def text(self) -> str:
+        """The type as a layout file writes it, without the version range of a ``?``."""
+        if self.type == "struct":
+            base = "[]" if self.array else "{}"
+        else:
+            base = f"[{self.type}]" if self.array else self.type
+        return base + ("?" if self.nullable else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request, a response, a header or a schema, in all its versions.
+
+    ``releases`` names the Kafka releases an alternate layout belongs to and is empty otherwise. ``number``
+    is the record type or key type of a schema that has one. ``zigzag``: lengths and counts are zigzag
+    varints, as in record format 2.
+    """
+
+    section: Section
+    name: str
+    versions: tuple[int, ...]
+    flexible_from: int
+    zigzag: bool
+    number: int | None
+    releases: str
+    fields: tuple[Field, ...]
+    file: str
+    line: int
+
+    @property
+    def span(self) -> Versions:
+        """Lowest to highest version."""
+        return Versions(self.versions[0], self.versions[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRange:
+    """An API key with its versions; request and response of an API always have the same ones.
+
+    ``flexible_from`` is ``OPEN`` (32767) for an API that has no flexible version.
+    """
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    flexible_from: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderUse:
+    """Which header version a message has: for every API (``api`` None) or for one API's versions."""
+
+    direction: int
+    header_version: int
+    flexible: bool | None
+    api: int | None
+    versions: Versions | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutFile:
+    """All that one file says."""
+
+    file: str
+    api: ApiRange | None
+    messages: tuple[Message, ...]
+    header_uses: tuple[HeaderUse, ...]
