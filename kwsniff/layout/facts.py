@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kwsniff.layout.grammar import fail
+from kwsniff.layout.words import fail
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,56 +3,11 @@
 Errors are ``LayoutError`` whose text begins with ``file:line`` and names the offending word.
 """
 
-import re
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from difflib import get_close_matches
-from typing import Final, NoReturn
 
-from kwsniff.errors import LayoutError
-from kwsniff.layout.meaning import WORDS, Meaning
 from kwsniff.layout.model import OPEN, ApiRange, Field, HeaderUse, LayoutFile, Message, Section, Versions
-
-FIXED: Final = {
-    "bool": 1,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "uint16": 2,
-    "uint32": 4,
-    "float64": 8,
-    "uuid": 16,
-}
-VARIABLE: Final = frozenset({"varint", "varlong", "uvarint"})
-SIZED: Final = frozenset({"string", "string16", "bytes", "records"})
-_TYPES: Final = frozenset(FIXED) | VARIABLE | SIZED | {"rest"}
-
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
-_RANGE: Final = re.compile(r"(\d{1,5})(?:(\+)|-(\d{1,5}))?\Z")
-_TYPE: Final = re.compile(r"(\[\]|\{\}|\[[a-z0-9]+\]|[a-z0-9]+)(\?(?:\d.*)?)?\Z")
-_MEANING: Final = re.compile(r"([a-z][a-z_]*)(?:\.([a-z][a-z0-9_]*))?\Z")
-
-
-def fail(file: str, line: int, text: str) -> NoReturn:
-    """Raise the one kind of error this room has."""
-    raise LayoutError(f"{file}:{line}: {text}")
-
-
-@dataclass(slots=True)
-class _Draft:
-    indent: int
-    line: int
-    name: str
-    type: str
-    array: bool
-    null: str | None
-    meaning: Meaning
-    enum: str
-    versions: str | None
-    tag: int | None
-    default: str | None
-    children: list["_Draft"] = dataclass_field(default_factory=list)
+from kwsniff.layout.words import Draft, fail, read_field, read_number, read_version_list, read_versions
 
 
 @dataclass(slots=True)
@@ -65,7 +20,7 @@ class _Head:
     number: int | None
     releases: str
     line: int
-    drafts: list[_Draft] = dataclass_field(default_factory=list)
+    drafts: list[Draft] = dataclass_field(default_factory=list)
 
 
 def parse_layout(text: str, file: str) -> LayoutFile:
@@ -78,14 +33,13 @@ def parse_api_line(line: str, file: str) -> ApiRange:
     words = line.split()
     if len(words) not in (4, 6) or words[0] != "api":
         fail(file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+]")
-    parser = _Parser(file)
-    key = parser.number(words[1], 1)
-    span = parser.versions(words[3], 1, OPEN)
+    key = read_number(file, words[1], 1)
+    span = read_versions(file, words[3], 1, OPEN)
     flexible = OPEN
     if len(words) == 6:
         if words[4] != "flexible":
             fail(file, 1, f"'{words[4]}' is not 'flexible'")
-        flexible = parser.versions(words[5], 1, OPEN).first
+        flexible = read_versions(file, words[5], 1, OPEN).first
     if span.last == OPEN:
         fail(file, 1, f"'{words[3]}': the versions of an API end somewhere")
     return ApiRange(key, words[2], span.first, span.last, flexible, file)
@@ -97,7 +51,7 @@ class _Parser:
         self.api: ApiRange | None = None
         self.heads: list[_Head] = []
         self.uses: list[HeaderUse] = []
-        self.open: list[_Draft] = []
+        self.open: list[Draft] = []
 
     def parse(self, text: str) -> LayoutFile:
         for number, raw in enumerate(text.splitlines(), 1):
@@ -129,13 +83,12 @@ class _Parser:
                 )
             case ["alternate", "request" | "response" as section, versions_, "releases", releases]:
                 api = self.need_api(number)
-                only = self.version_list(versions_, number)
+                only = read_version_list(self.file, versions_, number)
                 self.heads.append(
-                    _Head(section, api.name, only, api.flexible_from, False, None, releases, number)  #
-                    type: ignore[arg-type]
+                    _Head(section, api.name, only, api.flexible_from, False, None, releases, number)
                 )
             case ["schema" | "header" as section, name, versions_, *rest]:
-                self.schema_line(section, name, self.version_list(versions_, number), rest, number)
+                self.schema_line(section, name, read_version_list(self.file, versions_, number), rest, number)
             case ["use", *rest]:
                 self.use_line(rest, number)
             case _:
@@ -148,9 +101,9 @@ class _Parser:
         words = iter(rest)
         for word in words:
             if word == "flexible":
-                head.flexible_from = self.versions(next(words, ""), number, OPEN).first
+                head.flexible_from = read_versions(self.file, next(words, ""), number, OPEN).first
             elif word == "type":
-                head.number = self.number(next(words, ""), number)
+                head.number = read_number(self.file, next(words, ""), number)
             elif word == "zigzag":
                 head.zigzag = True
             else:
@@ -161,15 +114,19 @@ class _Parser:
         match words:
             case ["request" | "response" as side, version, "classic" | "flexible" as encoding]:
                 use = HeaderUse(
-                    int(side == "response"), self.number(version, number), encoding == "flexible", None, None
+                    int(side == "response"),
+                    read_number(self.file, version, number),
+                    encoding == "flexible",
+                    None,
+                    None,
                 )
             case ["request" | "response" as side, version, "api", key, span]:
                 use = HeaderUse(
                     int(side == "response"),
-                    self.number(version, number),
+                    read_number(self.file, version, number),
                     None,
-                    self.number(key, number),
-                    self.versions(span, number, OPEN),
+                    read_number(self.file, key, number),
+                    read_versions(self.file, span, number, OPEN),
                 )
             case _:
                 fail(
@@ -184,7 +141,7 @@ class _Parser:
             fail(
                 self.file, number, f"'{words[0]}' is indented but stands under no request, response or schema"
             )
-        draft = self.draft(words, indent, number)
+        draft = read_field(self.file, words, indent, number)
         while self.open and self.open[-1].indent > indent:
             self.open.pop()
         siblings = self.heads[-1].drafts
@@ -210,63 +167,6 @@ class _Parser:
         siblings.append(draft)
         self.open.append(draft)
 
-    def draft(self, words: list[str], indent: int, number: int) -> _Draft:
-        if len(words) < 2:
-            fail(self.file, number, f"'{words[0]}' has no type")
-        name, type_word, *rest = words
-        if not _NAME.match(name):
-            fail(self.file, number, f"'{name}' is not a snake_case name")
-        kind, array, null = self.type(type_word, number)
-        draft = _Draft(indent, number, name, kind, array, null, Meaning.NONE, "", None, None, None)
-        if rest and _MEANING.match(rest[0]) and rest[0] != "tag":
-            draft.meaning, draft.enum = self.meaning(rest.pop(0), number)
-        if rest and rest[0][0].isdigit():
-            draft.versions = rest.pop(0)
-        if len(rest) >= 2 and rest[0] == "tag":
-            draft.tag = self.number(rest[1], number)
-            rest = rest[2:]
-            if len(rest) == 2 and rest[0] == "=":
-                draft.default = rest[1]
-                rest = []
-        if rest:
-            fail(self.file, number, f"'{rest[0]}' is neither a meaning, versions nor a tag in its place")
-        return draft
-
-    def type(self, word: str, number: int) -> tuple[str, bool, str | None]:
-        found = _TYPE.match(word)
-        base, null = (found[1], found[2]) if found else (word, None)
-        array = base.startswith("[")
-        kind = "struct" if base in ("[]", "{}") else base.strip("[]")
-        if not found or (kind != "struct" and kind not in _TYPES):
-            hint = get_close_matches(kind, _TYPES, 1)
-            fail(
-                self.file, number, f"'{word}' is not a type" + (f" (did you mean {hint[0]}?)" if hint else "")
-            )
-        if array and kind not in FIXED and kind not in ("struct", "string", "bytes"):
-            fail(
-                self.file,
-                number,
-                f"'{word}': an array's elements are structs, strings, bytes or of fixed size",
-            )
-        if null and not array and kind not in SIZED and kind != "struct":
-            fail(self.file, number, f"'{word}': a {kind} cannot be null")
-        return kind, array, null
-
-    def meaning(self, word: str, number: int) -> tuple[Meaning, str]:
-        found = _MEANING.match(word)
-        meaning = WORDS.get(found[1]) if found else None
-        enum = (found[2] or "") if found else ""
-        if meaning is None:
-            hint = get_close_matches(word, WORDS, 1)
-            fail(
-                self.file,
-                number,
-                f"'{word}' is not a meaning" + (f" (did you mean {hint[0]}?)" if hint else ""),
-            )
-        if (meaning is Meaning.ENUM) != bool(enum):
-            fail(self.file, number, f"'{word}': an enum is written enum.NAME, and only enums have a name")
-        return meaning, enum
-
     def message(self, head: _Head) -> Message:
         span = Versions(head.versions[0], head.versions[-1])
         fields = tuple(self.field(draft, span) for draft in head.drafts)
@@ -283,15 +183,15 @@ class _Parser:
             head.line,
         )
 
-    def field(self, draft: _Draft, parent: Versions) -> Field:
+    def field(self, draft: Draft, parent: Versions) -> Field:
         versions = parent
         if draft.versions is not None:
-            versions = self.versions(draft.versions, draft.line, parent.last)
+            versions = read_versions(self.file, draft.versions, draft.line, parent.last)
         nullable = None
         if draft.null is not None:
             nullable = versions
             if len(draft.null) > 1:
-                nullable = self.versions(draft.null[1:], draft.line, versions.last)
+                nullable = read_versions(self.file, draft.null[1:], draft.line, versions.last)
         children = tuple(self.field(child, versions) for child in draft.children)
         return Field(
             draft.name,
@@ -311,26 +211,3 @@ class _Parser:
         if self.api is None:
             fail(self.file, number, "a request or response needs an api line at the top of the file")
         return self.api
-
-    def number(self, word: str, number: int) -> int:
-        if not (word.isascii() and word.isdigit() and len(word) <= 10):
-            fail(self.file, number, f"'{word}' is not a number")
-        return int(word)
-
-    def versions(self, word: str, number: int, last: int) -> Versions:
-        found = _RANGE.match(word)
-        if not found:
-            fail(self.file, number, f"'{word}' is not a version range (3, 3+ or 3-7)")
-        first = int(found[1])
-        if found[2]:
-            return Versions(first, last)
-        return Versions(first, int(found[3]) if found[3] else first)
-
-    def version_list(self, word: str, number: int) -> tuple[int, ...]:
-        spans = [self.versions(part, number, OPEN) for part in word.split(",")]
-        versions = sorted(
-            {v for span in spans for v in range(span.first, min(span.last, span.first + 999) + 1)}
-        )
-        if any(span.last == OPEN for span in spans) or not versions:
-            fail(self.file, number, f"'{word}': the versions of a message are listed or end somewhere")
-        return tuple(versions)

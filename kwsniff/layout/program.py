@@ -15,9 +15,9 @@ from enum import IntEnum, IntFlag
 from typing import Final
 
 from kwsniff.layout.check import struct_size
-from kwsniff.layout.grammar import FIXED
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import RESPONSE, Field, Message
+from kwsniff.layout.words import FIXED
 
 
 class Kind(IntEnum):
