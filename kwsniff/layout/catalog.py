@@ -4,7 +4,7 @@
 program is compiled once per (api, version, direction).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -15,7 +15,7 @@ from kwsniff.errors import LayoutError
 from kwsniff.layout.check import check_layout, check_versions
 from kwsniff.layout.facts import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.grammar import parse_api_line, parse_layout
-from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, HeaderUse, LayoutFile, Message
+from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.words import fail
 
@@ -117,7 +117,7 @@ class Catalog:
         schemas: dict[str, Message] = {}
         for path in sorted(self.folder.glob("[a-z]*.layout")):
             for message in self._read(path.name).messages:
-                if message.section == "schema":
+                if message.section == "schema" and not message.releases:
                     if message.name in schemas:
                         fail(
                             path.name,
@@ -134,6 +134,21 @@ class Catalog:
             name: SchemaRange(name, m.versions, m.flexible_from, m.number, m.file.removesuffix(".layout"))
             for name, m in self._schemas.items()
         }
+
+    def schema_alternates(self, name: str, version: int) -> tuple[Program, ...]:
+        """Early-access layouts of a schema under the same version number."""
+        known = self._schemas.get(name)
+        if known is None:
+            return ()
+        return tuple(
+            compile_schema(message, version)
+            for message in self._read(known.file).messages
+            if message.name == name and message.releases and version in message.versions
+        )
+
+    def schema_message(self, name: str) -> Message | None:
+        """A schema in all its versions."""
+        return self._schemas.get(name)
 
     def schema(self, name: str, version: int) -> Program | None:
         """The program of a schema, or None where the name or version is not known."""
@@ -163,16 +178,23 @@ class Catalog:
         """Parse, check and compile everything; returns the number of programs. Raises LayoutError."""
         count = 0
         for api in self.apis.values():
-            layout = self._read(api.file)
-            for message in layout.messages:
+            for message in self._read(api.file).messages:
                 check_versions(message)
+                self._check_enums(message, message.fields)
                 for version in message.versions:
                     self._compile(message, api.key, version)
                     count += not message.releases
         for name, schema in self._schemas.items():
             check_versions(schema)
+            self._check_enums(schema, schema.fields)
             count += sum(self.schema(name, version) is not None for version in schema.versions)
         return count
+
+    def _check_enums(self, message: Message, fields: Sequence[Field]) -> None:
+        for field in fields:
+            if field.enum and field.enum not in self.enums:
+                fail(message.file, field.line, f"'{field.enum}' is not an enum of enums.txt")
+            self._check_enums(message, field.children)
 
     def _read(self, file: str) -> LayoutFile:
         if file not in self._layouts:

@@ -87,6 +87,11 @@ class _Parser:
                 self.heads.append(
                     _Head(section, api.name, only, api.flexible_from, False, None, releases, number)
                 )
+            case ["alternate", "schema", name, versions_, *rest]:
+                only = read_version_list(self.file, versions_, number)
+                self.schema_line("schema", name, only, rest, number)
+                if not self.heads[-1].releases:
+                    fail(self.file, number, f"'{name}': an alternate names its releases")
             case ["schema" | "header" as section, name, versions_, *rest]:
                 self.schema_line(section, name, read_version_list(self.file, versions_, number), rest, number)
             case ["use", *rest]:
@@ -104,10 +109,12 @@ class _Parser:
                 head.flexible_from = read_versions(self.file, next(words, ""), number, OPEN).first
             elif word == "type":
                 head.number = read_number(self.file, next(words, ""), number)
+            elif word == "releases":
+                head.releases = next(words, "")
             elif word == "zigzag":
                 head.zigzag = True
             else:
-                fail(self.file, number, f"'{word}' is none of: flexible N+, type N, zigzag")
+                fail(self.file, number, f"'{word}' is none of: flexible N+, type N, zigzag, releases R")
         self.heads.append(head)
 
     def use_line(self, words: list[str], number: int) -> None:

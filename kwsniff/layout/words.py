@@ -31,6 +31,10 @@ _TYPE: Final = re.compile(r"(\[\]|\{\}|\[[a-z0-9]+\]|[a-z0-9]+)(\?(?:\d.*)?)?\Z"
 _MEANING: Final = re.compile(r"([a-z][a-z_]*)(?:\.([a-z][a-z0-9_]*))?\Z")
 
 
+# Meanings that are coded values and say so without enum.NAME.
+_ENUM_OF: Final = {Meaning.ISOLATION: "isolation_level", Meaning.KEY_TYPE: "coordinator_type"}
+
+
 def fail(file: str, line: int, text: str) -> NoReturn:
     """Raise the one kind of error this room has."""
     raise LayoutError(f"{file}:{line}: {text}")
@@ -109,7 +113,7 @@ def _read_meaning(file: str, word: str, number: int) -> tuple[Meaning, str]:
         )
     if (meaning is Meaning.ENUM) != bool(enum):
         fail(file, number, f"'{word}': an enum is written enum.NAME, and only enums have a name")
-    return meaning, enum
+    return meaning, enum or _ENUM_OF.get(meaning, "")
 
 
 def read_number(file: str, word: str, number: int) -> int:
