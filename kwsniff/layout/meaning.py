@@ -67,6 +67,7 @@ class Meaning(IntEnum):
     SCHEMA = 54
     TIMEOUT = 55
     TRANSACTION_RESULT = 56
+    CONFIG_VALUE = 57
 
 
 WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning is not Meaning.NONE}
@@ -132,4 +133,5 @@ TYPES: Final[dict[Meaning, frozenset[str]]] = {
     Meaning.SCHEMA: frozenset({"bytes"}),
     Meaning.TIMEOUT: frozenset({"int32", "int64"}),
     Meaning.TRANSACTION_RESULT: frozenset({"bool"}),
+    Meaning.CONFIG_VALUE: _TEXT,
 }
