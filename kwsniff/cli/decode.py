@@ -1,0 +1,166 @@
+"""``kwsniff decode``: message bytes to a tree or, line by line, to JSON."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from kwsniff.errors import UsageError
+
+_EXAMPLE = """examples:
+  kwsniff decode 00120000000000070003666f6f
+  kwsniff decode --response --api fetch --version 12 -  < message.hex
+  kwsniff decode --jsonl -  < messages.jsonl     one {"direction", "hex", "api_key", "api_version"} per line
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "decode",
+        help="message bytes to a tree or JSON",
+        description="Decode messages (header and body, without the 4-byte size before them on the wire).",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "hex", metavar="HEX|-", nargs="?", default="-", help="hex digits; - reads standard input"
+    )
+    parser.add_argument(
+        "--jsonl", action="store_true", help="one JSON object per input line, one per output line"
+    )
+    parser.add_argument("--response", action="store_true", help="a response; needs --api and --version")
+    parser.add_argument("--api", metavar="NAME|KEY", help="API of a response: fetch, Fetch or 1")
+    parser.add_argument("--version", metavar="N", type=int, dest="api_version", help="version of a response")
+    parser.add_argument("--json", action="store_true", help="JSON instead of a tree")
+    parser.add_argument(
+        "--hexdump", action="store_true", help="the bytes beside the fields that begin in them"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status: 0 decoded, 1 something did not decode, 2 could not run. --jsonl always ends with 0."""
+    if args.jsonl:
+        write_lines(message_lines(_input_lines(args.hex)), sys.stdout)
+        return 0
+    return _one_message(args)
+
+
+def _input_lines(argument: str) -> Iterable[bytes]:
+    return sys.stdin.buffer if argument == "-" else argument.encode("utf-8", "surrogateescape").splitlines()
+
+
+def write_lines(lines: Iterable[str], out: TextIO) -> None:
+    """Write each line as soon as it is there when a person watches, in blocks otherwise."""
+    flush = out.isatty()
+    for line in lines:
+        out.write(line + "\n")
+        if flush:
+            out.flush()
+    out.flush()
+
+
+class BadLine(Exception):
+    """An input line that names no message; the text is the error code."""
+
+
+def message_lines(lines: Iterable[bytes]) -> Iterator[str]:
+    """One output line for every input line that is not blank, whatever is in it."""
+    from kwsniff.layout.catalog import load_catalog
+    from kwsniff.view.decode import decode
+
+    catalog = load_catalog()
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            request = parse_line(line)
+            data = parse_hex(request)
+            direction = request.get("direction")
+            if direction == "request":
+                yield decode(data, catalog=catalog).json()
+                continue
+            if direction != "response":
+                raise BadLine("bad_direction")
+            key, version = whole_number(request, "api_key"), whole_number(request, "api_version")
+            yield decode(data, direction="response", api_key=key, api_version=version, catalog=catalog).json()
+        except BadLine as error:
+            yield _bad_line(str(error))
+
+
+def _bad_line(code: str) -> str:
+    error = {"code": code, "path": "", "offset": 0}
+    empty: dict[str, Any] = {
+        "api_key": None,
+        "api_version": None,
+        "header": None,
+        "body": None,
+        "unknown_tags": [],
+    }
+    return json.dumps({**empty, "error": error})
+
+
+def parse_line(line: bytes) -> dict[str, Any]:
+    """The JSON object of an input line; BadLine otherwise."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLine("bad_json") from error
+    if not isinstance(value, dict):
+        raise BadLine("bad_json")
+    return value
+
+
+def parse_hex(line: dict[str, Any]) -> bytes:
+    """The bytes of the line's ``hex``."""
+    text = line.get("hex")
+    if not isinstance(text, str):
+        raise BadLine("bad_hex")
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise BadLine("bad_hex") from error
+
+
+def whole_number(line: dict[str, Any], name: str) -> int:
+    """A JSON integer of the line; BadLine ``bad_NAME`` when it is missing or something else."""
+    value = line.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadLine(f"bad_{name}")
+    return value
+
+
+def _one_message(args: argparse.Namespace) -> int:
+    from kwsniff.layout.catalog import load_catalog
+    from kwsniff.view.decode import decode
+
+    text = sys.stdin.read() if args.hex == "-" else args.hex
+    try:
+        data = bytes.fromhex(text.strip().removeprefix("0x"))
+    except ValueError as error:
+        raise UsageError(
+            "that is not hex: give pairs of hex digits, spaces and line ends are ignored"
+        ) from error
+    catalog = load_catalog()
+    if args.response:
+        api = catalog.api(args.api) if args.api is not None else None
+        if api is None or args.api_version is None:
+            raise UsageError(
+                "a response does not name its API: give --api and --version, e.g. --api fetch --version 12"
+            )
+        message = decode(
+            data, direction="response", api_key=api.key, api_version=args.api_version, catalog=catalog
+        )
+    elif args.api is not None or args.api_version is not None:
+        raise UsageError("--api and --version are for --response; a request names its API and version itself")
+    else:
+        message = decode(data, catalog=catalog)
+    if args.json:
+        print(message.json())
+    elif args.hexdump:
+        print(message.hexdump())
+    else:
+        print(message.text())
+    return 1 if message.error else 0
