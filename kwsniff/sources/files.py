@@ -1,0 +1,230 @@
+"""Capture files: plain, gzip or zstd (told by first bytes, not by name), directories, standard input.
+
+Only this room opens things. It hands out buffers and knows nothing of what is in them, beyond the first bytes
+that tell a capture from another file.
+"""
+
+import errno
+import io
+import os
+import re
+import stat
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from kwsniff.codecs.streams import IGNORED_BYTES, decompress_gzip, decompress_zstd
+from kwsniff.errors import CaptureError
+
+BUFFER_BYTES = 1 << 20
+"""Size of the one buffer a plain file is read through: it stays in the processor's cache."""
+
+STANDARD_INPUT = "-"
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_CAPTURE_MAGICS = (
+    b"\xa1\xb2\xc3\xd4",  # pcap, microseconds, both byte orders
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",  # pcap, nanoseconds
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\xcd\x34",  # pcap as patched by A. Kuznetsov: longer packet headers
+    b"\x34\xcd\xb2\xa1",
+    b"\x0a\x0d\x0d\x0a",  # pcapng
+)
+_WHAT_IT_READS = "kwsniff reads pcap and pcapng, also inside gzip or zstd"
+
+
+class CaptureFile:
+    """One capture, read once from front to back.
+
+    `name` is the path as it was given. `size` is the length of the raw file in bytes (None for a pipe),
+    `consumed` how much of it has been read. After the last buffer, `truncated` says that a compressed stream
+    ended before its time or was damaged, and `note` why.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        self.consumed = 0
+        self.truncated = False
+        self.note: str | None = None
+        self.compression: str | None = None
+        self._raw = _open_raw(self.name)
+        status = os.fstat(self._raw.fileno())
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file; standard input stays open."""
+        if self.name != STANDARD_INPUT:
+            self._raw.close()
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Raw bytes: as many as were asked for, or all that are left (also for -1); counted in `consumed`."""
+        pieces = []
+        left = size if size >= 0 else sys.maxsize
+        while left:
+            with _reading(self.name):
+                piece = self._raw.read(min(left, BUFFER_BYTES))
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+            self.consumed += len(piece)
+        return b"".join(pieces)
+
+    def buffers(self) -> Generator[memoryview, None, None]:
+        """The capture's bytes, decompressed; a buffer is valid until the next one is asked for.
+
+        Raises CaptureError when the file is empty or cannot be read.
+        """
+        start = self.read(4)
+        if not start:
+            raise CaptureError(f"{self.name}: is empty; was the capture stopped before anything was written?")
+        if start.startswith(_GZIP_MAGIC):
+            self.compression = "gzip"
+            yield from self._unpack(decompress_gzip(_Chained(start, self)))
+        elif start == _ZSTD_MAGIC:
+            self.compression = "zstd"
+            yield from self._unpack(decompress_zstd(_Chained(start, self)))
+        else:
+            yield from self._plain(start)
+
+    def _plain(self, start: bytes) -> Iterator[memoryview]:
+        buffer = memoryview(bytearray(BUFFER_BYTES))
+        buffer[: len(start)] = start
+        filled = len(start)
+        while True:
+            with _reading(self.name):
+                size = self._raw.readinto(buffer[filled:]) or 0
+            self.consumed += size
+            if filled + size:
+                yield buffer[: filled + size]
+            if not size:
+                break
+            filled = 0
+
+    def _unpack(self, pieces: Generator[memoryview, None, str | None]) -> Iterator[memoryview]:
+        self.note = yield from pieces
+        self.truncated = self.note is not None and self.note != IGNORED_BYTES
+
+
+class _Chained:
+    """A few bytes already read, then the rest of the file."""
+
+    def __init__(self, start: bytes, rest: CaptureFile) -> None:
+        self._start = start
+        self._rest = rest
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._start:
+            return self._rest.read(size)
+        start, self._start = self._start, b""
+        return start + self._rest.read(size - len(start) if size >= len(start) else size)
+
+
+def find_captures(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """The capture files meant by `paths`, in that order; a directory stands for the captures in it.
+
+    In a directory, files are told by their first bytes and sorted by name, numbers by value, so that a
+    rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order it was written. Directories
+    inside it and names that begin with a dot are left alone. Raises CaptureError for a path that is missing,
+    empty, unreadable or no capture, and for a directory without captures: before anything is read for long.
+    """
+    if not paths:
+        raise CaptureError(
+            "no capture was named; give one or more files, a directory, or - for standard input"
+        )
+    found: list[str] = []
+    for path in paths:
+        name = os.fspath(path)
+        if name == STANDARD_INPUT:
+            found.append(name)
+            continue
+        with _reading(name):
+            mode = Path(name).stat().st_mode
+        if stat.S_ISDIR(mode):
+            found += _captures_in(name)
+            continue
+        if stat.S_ISREG(mode):  # of a pipe, what is read now would be lost
+            _check(name)
+        found.append(name)
+    return found
+
+
+def _captures_in(directory: str) -> list[str]:
+    with _reading(directory):
+        entries = [entry for entry in Path(directory).iterdir() if not entry.name.startswith(".")]
+    captures = []
+    for entry in sorted(entries, key=lambda entry: _natural_order(entry.name)):
+        if entry.is_file():
+            with CaptureFile(entry) as capture:
+                if capture.size and _is_capture(_first_bytes(capture)):
+                    captures.append(str(entry))
+    if not captures:
+        raise CaptureError(f"{directory}: no captures in this directory; {_WHAT_IT_READS}")
+    return captures
+
+
+def _check(name: str) -> None:
+    with CaptureFile(name) as capture:
+        start = _first_bytes(capture)
+        if not start:
+            raise CaptureError(f"{name}: nothing can be decompressed from it; was it copied completely?")
+        if not _is_capture(start):
+            raise CaptureError(f"{name}: is not a capture (begins with {start.hex(' ')}); {_WHAT_IT_READS}")
+
+
+def _first_bytes(capture: CaptureFile) -> bytes:
+    buffers = capture.buffers()
+    for buffer in buffers:
+        start = bytes(buffer[:4])
+        buffers.close()
+        return start
+    return b""
+
+
+def _is_capture(start: bytes) -> bool:
+    return start in _CAPTURE_MAGICS
+
+
+def _natural_order(name: str) -> tuple[tuple[int, int | str], ...]:
+    parts = re.split(r"(\d+)", name)
+    return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in parts if part)
+
+
+def _open_raw(name: str) -> io.FileIO:
+    if name != STANDARD_INPUT:
+        with _reading(name):
+            return io.FileIO(name, "rb")
+    if sys.stdin is None or sys.stdin.isatty():
+        raise CaptureError(
+            "standard input is not a capture; pipe one in, for example: tcpdump -w - | kwsniff analyze -"
+        )
+    return io.FileIO(sys.stdin.fileno(), "rb", closefd=False)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turns what the operating system says into one line that names the file and what to try."""
+    try:
+        yield
+    except OSError as error:
+        advice = {
+            errno.ENOENT: "no such file; check the path",
+            errno.ENOTDIR: "no such file; check the path",
+            errno.EACCES: "permission denied; make it readable for this user",
+            errno.EPERM: "permission denied; make it readable for this user",
+            errno.EISDIR: "is a directory",
+        }.get(
+            error.errno or 0,
+            f"cannot be read ({error.strerror or error}); copy it to a local disk and try again",
+        )
+        raise CaptureError(f"{name}: {advice}") from error
