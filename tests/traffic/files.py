@@ -89,10 +89,12 @@ def pcapng(
     resolutions: Sequence[Resolution] = (Resolution(),),
     simple: bool = False,
     noise: bool = False,
+    custom: bool = False,
     snaplen: int = 0,
 ) -> bytes:
     """One section. Frames go round the interfaces, one per entry of ``resolutions``. ``simple`` writes simple
-    packet blocks (no time); ``noise`` puts blocks between the packets that a reader must step over."""
+    packet blocks (no time); ``noise`` puts blocks between the packets that a reader must step over;
+    ``custom`` does so with custom blocks, which Wireshark counts as frames."""
     order = ">" if big else "<"
     end = struct.pack(order + "HH", 0, 0)
     out = [_block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
@@ -106,6 +108,8 @@ def pcapng(
     for index, row in enumerate(rows):
         if noise:
             out += _noise(order, index)
+        if custom:
+            out.append(_block(order, 0x0BAD, struct.pack(order + "I", 32_473) + b"custom data"))
         if simple:
             out.append(_block(order, 3, struct.pack(order + "I", row.length) + row.data))
             continue
@@ -125,15 +129,13 @@ def pcapng(
 
 
 def _noise(order: str, index: int) -> list[bytes]:
-    """Blocks that hold no packet: names, custom (both kinds), secrets, and one of an unknown type."""
+    """Blocks that hold no packet: names, secrets, and one of an unknown type."""
     name = b"\x0a\x01\x00\x5cbroker-1\0"
     record = struct.pack(order + "HH", 1, len(name)) + name + b"\0" * (-len(name) % 4)
     names = _block(order, 4, record + struct.pack(order + "HH", 0, 0))
-    custom = _block(order, 0x0BAD, struct.pack(order + "I", 32_473) + b"custom data")
-    copied = _block(order, 0x40000BAD, struct.pack(order + "I", 32_473) + b"\x06" * index)
     secrets = _block(order, 0x0A, struct.pack(order + "II", 0x544C534B, 4) + b"none")
     unknown = _block(order, 0x0000F00D, bytes(index % 9))
-    return [[names], [custom, copied], [secrets], [unknown], []][index % 5]
+    return [[names], [secrets, secrets], [unknown], []][index % 4]
 
 
 @dataclass(frozen=True, slots=True)

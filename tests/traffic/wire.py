@@ -26,6 +26,20 @@ APIS: Mapping[int, tuple[str, int]] = {
     36: ("SaslAuthenticate", 2),
 }
 
+# API key -> name, for those the recorded clients use besides.
+API_NAMES: Mapping[int, str] = {key: name for key, (name, _) in APIS.items()} | {
+    13: "LeaveGroup",
+    19: "CreateTopics",
+    23: "OffsetForLeaderEpoch",
+    24: "AddPartitionsToTxn",
+    25: "AddOffsetsToTxn",
+    26: "EndTxn",
+    28: "TxnOffsetCommit",
+    60: "DescribeCluster",
+    71: "GetTelemetrySubscriptions",
+    72: "PushTelemetry",
+}
+
 
 def uvarint(value: int) -> bytes:
     """Unsigned LEB128."""

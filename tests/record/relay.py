@@ -1,0 +1,119 @@
+"""A relay in front of a mock broker that answers ApiVersions as real brokers do.
+
+librdkafka's mock knows ApiVersions 0 to 2 and refuses newer ones with a body that is neither version 0 nor
+the version asked for. librdkafka reads no further than the error code; other clients give up. Real brokers
+either know the version or answer error 35 with a body of version 0 (KIP-511). The relay does the one or the
+other and passes everything else on as it is.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+
+from tests.traffic.wire import Encoder
+
+API_VERSIONS, FLEXIBLE_SINCE = 18, 3
+UNSUPPORTED_VERSION = 35
+
+
+def _read(source: socket.socket, wanted: int) -> bytes:
+    data = b""
+    while len(data) < wanted:
+        part = source.recv(wanted - len(data))
+        if not part:
+            raise ConnectionError("the other side closed")
+        data += part
+    return data
+
+
+def _read_frame(source: socket.socket) -> bytes:
+    return _read(source, struct.unpack(">i", _read(source, 4))[0])
+
+
+def _sized(message: bytes) -> bytes:
+    return struct.pack(">i", len(message)) + message
+
+
+def refusal(correlation_id: int) -> bytes:
+    """Error 35 and the versions of ApiVersions itself, in the layout of version 0."""
+    body = (
+        Encoder(False).i32(correlation_id).i16(UNSUPPORTED_VERSION).count(1).i16(API_VERSIONS).i16(0).i16(2)
+    )
+    return bytes(body.data)
+
+
+def modernised(answer: bytes) -> bytes:
+    """A version 0 answer of the mock as version 3 or 4."""
+    out = Encoder(True).i32(struct.unpack_from(">i", answer)[0]).i16(struct.unpack_from(">h", answer, 4)[0])
+    rows = list(struct.iter_unpack(">hhh", answer[10:]))
+    out.array(
+        rows, lambda row: out.i16(row[0]).i16(row[1]).i16(4 if row[0] == API_VERSIONS else row[2]).tags()
+    )
+    return bytes(out.i32(0).tags().data)
+
+
+class Relay:
+    """Listens on a loopback port and forwards whole frames to `port`."""
+
+    def __init__(self, port: int, *, modern: bool) -> None:
+        self._target = port
+        self._modern = modern
+        self.refused = 0  # requests the broker never saw
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            broker = socket.create_connection(("127.0.0.1", self._target))
+            for end in (client, broker):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            asked: set[int] = set()  # correlation ids whose answers are to be changed
+            threading.Thread(target=self._requests, args=(client, broker, asked), daemon=True).start()
+            threading.Thread(target=self._responses, args=(client, broker, asked), daemon=True).start()
+
+    def _requests(self, client: socket.socket, broker: socket.socket, asked: set[int]) -> None:
+        try:
+            while True:
+                frame = _read_frame(client)
+                key, version, correlation_id = struct.unpack_from(">hhi", frame)
+                if key == API_VERSIONS and version >= FLEXIBLE_SINCE:
+                    if not self._modern:
+                        self.refused += 1
+                        client.sendall(_sized(refusal(correlation_id)))
+                        continue
+                    asked.add(correlation_id)
+                    name = struct.unpack_from(">h", frame, 8)[0]
+                    header = frame[: 10 + max(name, 0)]
+                    frame = header[:2] + struct.pack(">h", 0) + header[4:]
+                broker.sendall(_sized(frame))
+        except OSError:
+            _shut(broker)
+
+    def _responses(self, client: socket.socket, broker: socket.socket, asked: set[int]) -> None:
+        try:
+            while True:
+                frame = _read_frame(broker)
+                correlation_id = struct.unpack_from(">i", frame)[0]
+                if correlation_id in asked:
+                    asked.remove(correlation_id)
+                    frame = modernised(frame)
+                client.sendall(_sized(frame))
+        except OSError:
+            _shut(client)
+
+
+def _shut(end: socket.socket) -> None:
+    try:
+        end.shutdown(socket.SHUT_WR)
+    except OSError:
+        end.close()
