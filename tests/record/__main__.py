@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.record.mock import MockCluster, version
+from tests.record.scrub import scrubbed
 from tests.record.talks import TALKS, Report, Talk
 from tests.record.tcpdump import recording, why_not
 from tests.traffic.wire import API_NAMES
@@ -91,7 +92,8 @@ def run(arguments: list[str]) -> int:
             fresh.unlink()
             sys.stderr.write(f"{name}: too large to keep ({LARGEST} bytes at most)\n")
             return 1
-        (folder / talk.file).write_bytes(fresh.read_bytes())
+        data = fresh.read_bytes()
+        (folder / talk.file).write_bytes(scrubbed(data) if talk.file.endswith(".pcapng") else data)
         fresh.unlink()
         (folder / "about.toml").write_text(about(name, talk, outcome))
     return 0
