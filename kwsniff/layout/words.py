@@ -1,9 +1,9 @@
 """The words of a layout line: types, meanings, version ranges, tags, and the error every wrong one raises."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from difflib import get_close_matches
 from typing import Final, NoReturn
 
 from kwsniff.errors import LayoutError
@@ -81,14 +81,21 @@ def read_field(file: str, words: list[str], indent: int, number: int) -> Draft:
     return draft
 
 
+def _close(word: str, words: Iterable[str]) -> str:
+    from difflib import get_close_matches  # needed for an error message only
+
+    found = get_close_matches(word, words, 1)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
 def _read_type(file: str, word: str, number: int) -> tuple[str, bool, str | None]:
     found = _TYPE.match(word)
     base, null = (found[1], found[2]) if found else (word, None)
     array = base.startswith("[")
     kind = "struct" if base in ("[]", "{}") else base.strip("[]")
     if not found or (kind != "struct" and kind not in _TYPES):
-        hint = get_close_matches(kind, _TYPES, 1)
-        fail(file, number, f"'{word}' is not a type" + (f" (did you mean {hint[0]}?)" if hint else ""))
+        hint = _close(kind, _TYPES)
+        fail(file, number, f"'{word}' is not a type" + hint)
     if array and kind not in FIXED and kind not in ("struct", "string", "bytes"):
         fail(
             file,
@@ -105,11 +112,11 @@ def _read_meaning(file: str, word: str, number: int) -> tuple[Meaning, str]:
     meaning = WORDS.get(found[1]) if found else None
     enum = (found[2] or "") if found else ""
     if meaning is None:
-        hint = get_close_matches(word, WORDS, 1)
+        hint = _close(word, WORDS)
         fail(
             file,
             number,
-            f"'{word}' is not a meaning" + (f" (did you mean {hint[0]}?)" if hint else ""),
+            f"'{word}' is not a meaning" + hint,
         )
     if (meaning is Meaning.ENUM) != bool(enum):
         fail(file, number, f"'{word}': an enum is written enum.NAME, and only enums have a name")
