@@ -11,8 +11,8 @@ from kwsniff.layout.drift import compare, read_definitions, shapes_of, snake_cas
 
 _NEWEST, _OLD = "4.5.0-SNAPSHOT", "3.9.2"
 
-# What 3.9.2 wrote in these is not what the layouts say: early access that was changed later under the same version
-# number (the layouts keep it as an alternate), and tagged fields that came later without a new version.
+# What 3.9.2 wrote in these is not what the layouts say: early access that was changed later under the same
+# version number (the layouts keep it as an alternate), and tagged fields that came without a new version.
 _CHANGED_SINCE = {
     "ReadShareGroupStateSummaryResponse version 0",
     "ShareGroupMetadataValue version 0",
