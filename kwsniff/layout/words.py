@@ -136,7 +136,10 @@ def read_versions(file: str, word: str, number: int, last: int) -> Versions:
     first = int(found[1])
     if found[2]:
         return Versions(first, last)
-    return Versions(first, int(found[3]) if found[3] else first)
+    end = int(found[3]) if found[3] else first
+    if end < first:
+        fail(file, number, f"'{word}' ends before it begins")
+    return Versions(first, end)
 
 
 def read_version_list(file: str, word: str, number: int) -> tuple[int, ...]:

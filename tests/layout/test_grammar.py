@@ -85,6 +85,7 @@ def test_coded_values_carry_the_name_of_their_enum() -> None:
         ("request\n    a int8 enum", 3, "enum"),
         ("request\n    a string topic.x", 3, "topic.x"),
         ("request\n    a int8 3~5", 3, "3~5"),
+        ("request\n    a int8 7-3", 3, "7-3"),
         ("request\n    a int8 3+ tagg 4", 3, "tagg"),
         ("request\n    a int8 3+ tag x", 3, "x"),
         ("request\n    a int8 tag 4 =", 3, "="),
@@ -110,7 +111,16 @@ def test_errors_name_file_line_and_word(body: str, line: int, word: str) -> None
 
 
 @pytest.mark.parametrize(
-    "line", ["", "request", "api 1", "api x Fetch 0-1", "api 1 Fetch 0+", "api 1 Fetch 0-1 flex 1+"]
+    "line",
+    [
+        "",
+        "request",
+        "api 1",
+        "api x Fetch 0-1",
+        "api 1 Fetch 0+",
+        "api 1 Fetch 4-3",
+        "api 1 Fetch 0-1 flex 1+",
+    ],
 )
 def test_a_wrong_first_line_is_an_error_of_line_one(line: str) -> None:
     with pytest.raises(LayoutError, match=r"^01_fetch\.layout:1: "):
