@@ -15,7 +15,7 @@ class Line:
     """One thing on the wire, in the order it is there.
 
     ``depth`` counts from 0 (fields of the header and of the body); ``encoding`` says how it is written, in
-    words; ``tag`` is the number of a tagged field; ``default`` what its absence means, where that is not zero.
+    words; ``tag`` is the number of a tagged field; ``default`` what absence means, where not zero.
     The tagged section itself is a line without a name.
     """
 
