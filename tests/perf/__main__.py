@@ -1,0 +1,216 @@
+"""`python -m tests.perf [--quick] [--size MB] [--keep DIR] [--no-tshark]`"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.perf import fields, loads, repeat
+from tests.perf.measure import Measured, fastest, process
+
+TSHARK_FIELDS = (
+    "frame.number",
+    "frame.time_epoch",
+    "kafka.api_key",
+    "kafka.api_version",
+    "kafka.correlation_id",
+    "kafka.client_id",
+    "kafka.error",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One generated capture."""
+
+    name: str
+    path: Path
+    calls: int
+
+    @property
+    def megabytes(self) -> float:
+        return self.path.stat().st_size / 1e6
+
+
+def say(*columns: str) -> None:
+    head, *rest = columns
+    sys.stdout.write(f"{head:<44}" + "".join(f"{column:>16}" for column in rest) + "\n")
+    sys.stdout.flush()
+
+
+def prepared(folder: Path, name: str, megabytes: float) -> Load:
+    """The capture of this load and size, made once per version of the generator."""
+    sources = sorted(Path(__file__).parents[1].glob("traffic/*.py")) + sorted(
+        Path(__file__).parent.glob("*.py")
+    )
+    version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    path = folder / f"{name}-{megabytes:g}-{version}.pcap"
+    count = path.with_suffix(".calls")
+    if not count.exists():
+        if name == "large":
+            calls = repeat.write(path, loads.large(), megabytes=megabytes, period_ns=loads.LARGE_PERIOD)
+        else:
+            calls = repeat.write(path, loads.small(), megabytes=megabytes, period_ns=loads.SMALL_PERIOD)
+        count.write_text(str(calls))
+    path.read_bytes()  # into the page cache
+    return Load(name, path, int(count.read_text()))
+
+
+def kwsniff_command() -> str:
+    beside = Path(sys.executable).with_name("kwsniff")
+    return str(beside) if beside.exists() else "kwsniff"
+
+
+def run_kwsniff(load: Load, folder: Path) -> Measured:
+    target = folder / "tables"
+    shutil.rmtree(target, ignore_errors=True)
+    done = process([kwsniff_command(), "analyze", str(load.path), "-o", str(target)], folder / "kwsniff.out")
+    if done.problem is None:
+        found = rows_of(target)
+        if found != load.calls:
+            return Measured(done.seconds, done.peak_bytes, f"{found} calls instead of {load.calls}")
+    return done
+
+
+def rows_of(folder: Path) -> int:
+    """Rows of the api_calls table in the folder of results."""
+    from pyarrow import parquet
+
+    files = [path for path in folder.rglob("*.parquet") if "api_calls" in str(path.relative_to(folder))]
+    return sum(parquet.ParquetFile(path).metadata.num_rows for path in files)
+
+
+def run_tshark(load: Load, folder: Path) -> Measured:
+    output = folder / "tshark.out"
+    command = ["tshark", "-r", str(load.path), "-d", "tcp.port==9092,kafka", "-T", "fields"]
+    command += [part for name in TSHARK_FIELDS for part in ("-e", name)]
+    done = process(command, output)
+    if done.problem is None:
+        with output.open("rb") as lines:
+            found = sum(1 for line in lines if line.split(b"\t")[3])
+        if found != load.calls:
+            return Measured(done.seconds, done.peak_bytes, f"{found} requests instead of {load.calls}")
+    return done
+
+
+def in_process(load: Load) -> float:
+    """Seconds of kwsniff.analyze in a warm process: no start-up, no parquet."""
+    import kwsniff
+
+    def run() -> None:
+        found = kwsniff.analyze([str(load.path)]).api_calls.num_rows
+        if found != load.calls:
+            raise RuntimeError(f"{found} calls instead of {load.calls}")
+
+    run()
+    return fastest(run, 3)
+
+
+def speed(name: str, load: Load, seconds: float, anchor: float | None) -> None:
+    ratio = f"{anchor / seconds:.1f}x" if anchor and seconds else "-"
+    say(
+        name,
+        f"{seconds:.2f} s",
+        f"{load.megabytes / seconds:,.0f} MB/s",
+        f"{load.calls / seconds:,.0f}/s",
+        ratio,
+    )
+
+
+def attempt(name: str, run: Callable[[], None]) -> None:
+    """A row that cannot be measured says why; the others still are."""
+    try:
+        run()
+    except Exception as error:
+        say(name, f"not measured: {type(error).__name__}: {error}")
+
+
+def compare(load: Load, folder: Path, with_tshark: bool) -> None:
+    say(f"{load.name}: {load.megabytes:,.0f} MB, {load.calls:,} calls", "time", "bytes", "calls", "to tshark")
+    anchor: float | None = None
+    if with_tshark:
+        best = min((run_tshark(load, folder) for _ in range(2)), key=lambda row: row.seconds)
+        if best.problem:
+            say("  tshark, fields", f"not measured: {best.problem}")
+        else:
+            anchor = best.seconds
+            speed("  tshark, fields", load, anchor, anchor)
+    ours = min((run_kwsniff(load, folder) for _ in range(3)), key=lambda row: row.seconds)
+    if ours.problem:
+        say("  kwsniff analyze -o", f"not measured: {ours.problem}")
+    else:
+        speed("  kwsniff analyze -o", load, ours.seconds, anchor)
+    attempt(
+        "  kwsniff.analyze, warm", lambda: speed("  kwsniff.analyze, warm", load, in_process(load), anchor)
+    )
+
+
+def memory(folder: Path, name: str, megabytes: float, with_tshark: bool) -> None:
+    for factor in (1, 2):
+        load = prepared(folder, name, megabytes * factor)
+        ours = run_kwsniff(load, folder)
+        row = [ours.problem or f"{ours.peak_bytes / 1e6:,.0f} MB"]
+        if with_tshark:
+            theirs = run_tshark(load, folder)
+            row.append(theirs.problem or f"{theirs.peak_bytes / 1e6:,.0f} MB")
+        say(f"  peak memory, {name}, {load.megabytes:,.0f} MB", *row)
+
+
+def per_field() -> None:
+    for row in fields.measure():
+        ratio = row.ns_per_field / row.copy_ns_per_field
+        say(
+            f"  {row.name}",
+            f"{row.fields:,} fields",
+            f"{row.ns_per_field:.2f} ns/field",
+            f"{row.copy_ns_per_field:.3f} ns copy",
+            f"{ratio:.1f}x copy",
+        )
+
+
+def start_up(folder: Path) -> None:
+    tiny = prepared(folder, "small", 0.2)
+    runs = [process([kwsniff_command(), "--help"], folder / "help.out") for _ in range(3)]
+    say(
+        "  kwsniff --help",
+        min(runs, key=lambda row: row.seconds).problem or f"{min(r.seconds for r in runs):.3f} s",
+    )
+    small = [run_kwsniff(tiny, folder) for _ in range(3)]
+    best = min(small, key=lambda row: row.seconds)
+    say(f"  kwsniff analyze of {tiny.megabytes:.1f} MB", best.problem or f"{best.seconds:.3f} s")
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
+    parser.add_argument("--size", type=float, default=400.0, help="megabytes of the large load (default 400)")
+    parser.add_argument("--quick", action="store_true", help="a few megabytes only: does it run?")
+    parser.add_argument(
+        "--keep", type=Path, help="folder for the captures (default: in the temporary folder)"
+    )
+    parser.add_argument("--no-tshark", action="store_true", help="leave tshark out")
+    options = parser.parse_args(arguments)
+    size = 6.0 if options.quick else options.size
+    folder: Path = options.keep or Path(tempfile.gettempdir()) / "kwsniff-perf"
+    folder.mkdir(parents=True, exist_ok=True)
+    with_tshark = not options.no_tshark and shutil.which("tshark") is not None
+    say("captures and results", str(folder))
+    for name, megabytes in (("large", size), ("small", size * 0.55)):
+        compare(prepared(folder, name, megabytes), folder, with_tshark)
+    say("memory", "kwsniff", "tshark" if with_tshark else "")
+    for name in ("large", "small"):
+        memory(folder, name, size / 4, with_tshark)
+    say("decoding", "", "engine", "memory copy", "")
+    attempt("  per field", per_field)
+    say("start-up")
+    start_up(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))
