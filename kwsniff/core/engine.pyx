@@ -186,7 +186,7 @@ cdef int run_program(const Op* ops, uint32_t num_ops, const uint8_t* data, size_
                 value = -1
                 at = <uint32_t>offset_from(&cursor, data)
             else:
-                if op.kind == KIND_STRING and length > 32767:
+                if length > 32767 and op.kind == KIND_STRING and op.flags & FLAG_COMPACT:
                     status = ENGINE_STRING_TOO_LONG
                     break
                 at = <uint32_t>offset_from(&cursor, data)

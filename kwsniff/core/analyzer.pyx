@@ -1,0 +1,249 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Capture bytes in, table columns out: the compiled rooms put together behind one class.
+
+Rules
+  1. The work on a chunk runs without the interpreter lock; Python is met once per chunk and once per layout.
+  2. Nothing that the bytes say raises. What raises: a file that is no capture, memory that the machine refuses.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from kwsniff.core.buffer cimport append_raw, contents
+from kwsniff.core.columns cimport (
+    NUM_TABLES, TABLE_API_CALLS, TABLE_ANOMALIES, TABLE_CONNECTIONS, TABLE_ERROR_CODES, TABLE_LATENCIES, free_tables,
+    start_tables, take_table,
+)
+from kwsniff.core.engine cimport program_ops
+from kwsniff.core.exchanges cimport (
+    PROGRAM_ABSENT, PROGRAM_READY, Context, Program, free_context, start_context, take_bytes, take_end, take_gap,
+    take_oddity,
+)
+from kwsniff.core.octets cimport make_octets
+from kwsniff.core.packets cimport (
+    FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment,
+    count_drops, feed_reader, free_reader, start_reader,
+)
+from kwsniff.core.recognition cimport NUM_API_KEYS
+from kwsniff.core.rows cimport write_anomaly
+from kwsniff.core.streams cimport StreamSink, Streams, end_streams, free_streams, start_streams, take_segment
+from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED
+
+import secrets
+
+from kwsniff.core.columns import TABLES
+from kwsniff.errors import CaptureError, UsageError
+from kwsniff.limits import Limits
+
+LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2")
+PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
+
+cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
+
+
+cdef void pass_segment(void* streams, Segment* segment) noexcept nogil:
+    take_segment(<Streams*>streams, segment)
+
+
+cdef void compile_program(void* owner, int key, int version, int direction, Program* program) noexcept nogil:
+    with gil:
+        (<Analyzer>owner).compile(key, version, direction, program)
+
+
+cdef class Analyzer:
+    """Follows the Kafka calls of any number of captures, one behind the other."""
+
+    cdef Context context
+    cdef Streams streams
+    cdef Reader reader
+    cdef object compile_program
+    cdef list programs          # keeps the bytes that the compiled rooms point into
+    cdef object failure
+    cdef bint reading
+    cdef bint finished
+
+    def __cinit__(self):
+        memset(&self.context, 0, sizeof(Context))
+        memset(&self.streams, 0, sizeof(Streams))
+        memset(&self.reader, 0, sizeof(Reader))
+        self.programs = []
+
+    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None):
+        cdef StreamSink sink
+        if not start_tables(self.context.tables):
+            raise MemoryError
+        self.compile_program = compile_program
+        self.set_limits(Limits.with_changes(dict(limits or {})).as_dict())
+        self.set_apis(api_ranges)
+        for port in ports:
+            if not 0 < port < 65536:
+                raise UsageError(f"port {port} is outside 1 to 65535")
+            self.context.ports[<int>port >> 3] |= <uint8_t>(1 << (<int>port & 7))
+        self.context.owner = <void*>self
+        self.context.compile = compile_program_hook()
+        start_context(&self.context)
+        sink.context = &self.context
+        sink.bytes = take_bytes
+        sink.gap = take_gap
+        sink.ended = take_end
+        sink.oddity = take_oddity
+        # The seed keeps a hostile capture from choosing addresses that share one hash bucket; it orders nothing.
+        if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
+            raise MemoryError
+
+    def __dealloc__(self):
+        # Dialogs of connections that were never finished go with their rows unwritten.
+        if self.streams.buckets != NULL:
+            end_streams(&self.streams)
+            free_streams(&self.streams)
+        free_reader(&self.reader)
+        free_context(&self.context)
+
+    cdef set_limits(self, dict values):
+        cdef int64_t* slots = <int64_t*>&self.context.limits
+        # The struct's fields stand in the order of the dataclass's; a test compares their names.
+        for number, value in enumerate(values.values()):
+            slots[<int>number] = value
+
+    cdef set_apis(self, api_ranges):
+        for key, first, last, flexible in api_ranges:
+            if not 0 <= key < NUM_API_KEYS:
+                raise UsageError(f"api key {key} is outside 0 to {<int>NUM_API_KEYS - 1}")
+            self.context.apis.ranges[<int>key].known = True
+            self.context.apis.ranges[<int>key].first = first
+            self.context.apis.ranges[<int>key].last = last
+            self.context.apis.ranges[<int>key].flexible = flexible
+
+    cdef void compile(self, int key, int version, int direction, Program* program) noexcept:
+        cdef bytes code, joined, ends
+        cdef list texts
+        program.state = PROGRAM_ABSENT
+        try:
+            compiled = self.compile_program(key, version, direction)
+            if compiled is None:
+                return
+            code, paths = compiled
+            texts = [path.encode() for path in paths]
+            joined = b"".join(texts)
+            at = 0
+            places = [0]
+            for text in texts:
+                at += len(text)
+                places.append(at)
+            ends = b"".join([place.to_bytes(4, "little") for place in places])
+            program.ops = program_ops(<const uint8_t*><const char*>code, len(code), &program.num_ops)
+            if program.ops == NULL or program.num_ops != len(paths):
+                raise ValueError(f"program of api {key} version {version} is malformed")
+            program.paths = <const uint8_t*><const char*>joined
+            program.path_ends = <const uint32_t*><const char*>ends
+            self.programs.append((code, joined, ends))
+            program.state = PROGRAM_READY
+        except Exception as error:      # feed() raises it: this frame of the stack belongs to compiled code
+            self.failure = error
+
+    def open_capture(self, name):
+        """Begins a capture; connections of the captures before go on."""
+        cdef bytes text
+        cdef int64_t end
+        if self.reading or self.finished:
+            raise UsageError("a capture is open already, or the analysis is finished")
+        text = name.encode("utf-8", "surrogateescape")
+        if not append_raw(&self.context.capture_names, <const char*>text, len(text)):
+            raise MemoryError
+        end = <int64_t>self.context.capture_names.len
+        if not append_raw(&self.context.capture_name_ends, &end, 8):
+            raise MemoryError
+        self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
+        start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes)
+        self.reading = True
+
+    def feed(self, data):
+        """Takes the next bytes of the open capture. Raises CaptureError when it is none."""
+        cdef Py_buffer view
+        if not self.reading:
+            raise UsageError("no capture is open")
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            with nogil:
+                feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf, <size_t>view.len))
+        finally:
+            PyBuffer_Release(&view)
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        if self.reader.stop == STOP_NOT_A_CAPTURE:
+            self.reading = False
+            raise CaptureError("not a pcap or pcapng capture")
+        if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
+            raise MemoryError
+
+    @property
+    def stopped(self):
+        """Whether the rest of the open capture cannot be read: its record boundaries are lost."""
+        return self.reader.stop == STOP_DAMAGED
+
+    def close_capture(self):
+        """Ends the open capture and tells what it was: the facts of its row in the captures table."""
+        cdef Reader* reader = &self.reader
+        cdef bint broken = reader.carry.len > 0 or reader.skip > 0
+        cdef bint damaged = reader.stop == STOP_DAMAGED
+        if not self.reading:
+            raise UsageError("no capture is open")
+        self.reading = False
+        if reader.format not in (FORMAT_PCAP, FORMAT_PCAPNG):
+            empty = reader.bytes == 0
+            free_reader(reader)
+            raise CaptureError("the file is empty" if empty else "not a pcap or pcapng capture")
+        if damaged:
+            write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_CAPTURE_DAMAGED, reader.frame)
+        elif broken:
+            write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_CAPTURE_TRUNCATED, reader.frame)
+        drops = count_drops(reader)
+        facts = {
+            "format": "pcap" if reader.format == FORMAT_PCAP else "pcapng",
+            "byte_order": "big" if reader.swapped else "little",
+            "link_types": [
+                LINK_TYPES[bit] if bit < len(LINK_TYPES) else "other"
+                for bit in range(64) if reader.link_types >> <uint64_t>bit & 1
+            ],
+            "interfaces": reader.total_interfaces,
+            "snaplen": reader.snaplen,
+            "bytes": reader.bytes,
+            "packets": reader.frame,
+            "first_time": None if reader.first_time == NO_TIME else reader.first_time,
+            "last_time": None if reader.last_time == NO_TIME else reader.last_time,
+            "truncated": broken and not damaged,
+            "damaged": damaged,
+            "dropped_by_kernel": None if drops < 0 else drops,
+            "tcp_payload_bytes": reader.payload_bytes,
+        }
+        for number, name in enumerate(PACKET_VERDICTS):
+            facts[f"packets_{name}"] = reader.verdicts[<int>number]
+        free_reader(reader)
+        return facts
+
+    def finish(self):
+        """Every connection still open ends as such; every waiting call becomes a row. Nothing can follow."""
+        if self.reading:
+            raise UsageError("a capture is still open")
+        if not self.finished:
+            self.finished = True
+            with nogil:
+                end_streams(&self.streams)
+
+    def rows(self, table):
+        """Rows that wait in `table`."""
+        return self.context.tables[<int>TABLE_NUMBERS[table]].rows
+
+    def take(self, table):
+        """The waiting rows as a list of columns (see columns.COLUMNS); the table is empty afterwards."""
+        number = TABLE_NUMBERS[table]
+        return take_table(&self.context.tables[<int>number], number)
+
+
+ctypedef void (*compile_hook)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
+
+cdef compile_hook compile_program_hook() noexcept:
+    # Inside the class the parameter of the same name would hide the function.
+    return compile_program

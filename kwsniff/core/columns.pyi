@@ -1,0 +1,6 @@
+TABLES: tuple[str, ...]
+COLUMNS: dict[str, tuple[tuple[str, str, bool], ...]]
+
+class Block:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int: ...

@@ -1,0 +1,111 @@
+# cython: language_level=3
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+
+from kwsniff.core.buffer cimport Buffer
+from kwsniff.core.columns cimport Table
+from kwsniff.core.facts cimport Facts
+from kwsniff.core.frames cimport Frame, FrameSink, Framing
+from kwsniff.core.limits cimport Limits
+from kwsniff.core.octets cimport Octets
+from kwsniff.core.recognition cimport Apis
+from kwsniff.core.streams cimport Arrival, Connection
+from kwsniff.core.tape cimport Op, Tape
+from kwsniff.core.topic_ids cimport TopicIds
+
+cdef enum:
+    NUM_VERSIONS = 64           # versions per API that a program can be kept for
+
+cdef enum ProgramState:
+    PROGRAM_UNTRIED = 0
+    PROGRAM_READY = 1
+    PROGRAM_ABSENT = 2
+
+cdef struct Program:
+    int state
+    const Op* ops
+    uint32_t num_ops
+    const uint8_t* paths        # the static path of every op, one behind the other
+    const uint32_t* path_ends   # num_ops + 1
+
+# A request that waits for its response, or whose row is being written.
+cdef struct Call:
+    int64_t id
+    int64_t capture
+    bint known                  # its header could be read
+    int16_t key
+    int16_t version
+    int32_t correlation_id
+    Arrival first
+    Arrival last
+    int64_t length
+    int64_t end_offset          # stream position behind it
+    int64_t broker_gaps         # gaps of the broker's direction when it was asked
+    int reason                  # why its facts are not whole, or REASON_NONE
+    bint has_acks
+    int16_t acks
+    bint has_partitions
+    int64_t partitions
+    bint has_records
+    bint records_uncounted
+    int64_t records
+    int64_t record_bytes
+    Buffer text                 # client id, group, transactional id, then per topic: u32 length, name
+    int32_t client_id_len       # -1: null
+    int32_t group_len
+    int32_t transactional_id_len
+    int32_t num_topics
+
+# A response that no request was known for when it came.
+cdef struct Parked:
+    int32_t correlation_id
+    Frame frame
+    Buffer bytes
+
+cdef struct Dialog:
+    Connection* connection
+    int client                  # endpoint that asks, or -1 while nobody knows
+    int role
+    int protocol
+    bint forced                 # by port
+    bint confirmed              # something decoded or paired: this is Kafka
+    int plausible_requests
+    bint tokens                 # between an answered SaslHandshake v0 and the first request after it
+    Framing framing[2]          # by endpoint
+    Call* calls                 # ring
+    int64_t num_slots
+    int64_t head
+    int64_t num
+    Parked* parked
+    int num_parked
+    int64_t parked_bytes
+    int64_t num_calls
+    Buffer client_id
+    Buffer software_name
+    Buffer software_version
+    Buffer sasl_mechanism
+    uint8_t address[2][48]
+    int32_t address_len[2]
+
+cdef struct Context:
+    Limits limits
+    Apis apis
+    Table tables[5]
+    Tape tape
+    Facts facts
+    TopicIds topic_ids
+    FrameSink frame_sink
+    Program* programs[2][128]
+    void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
+    void* owner
+    int64_t next_call_id
+    int64_t kept_total
+    Buffer capture_names
+    Buffer capture_name_ends    # int64 per capture
+    uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
+
+cdef void start_context(Context* context) noexcept nogil
+cdef void free_context(Context* context) noexcept nogil
+cdef void take_bytes(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
+cdef void take_gap(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
+cdef void take_end(void* context, Connection* connection) noexcept nogil
+cdef void take_oddity(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil

@@ -1,0 +1,784 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Frames of both directions to calls: who asks whom, which response answers which request.
+
+Rules
+  1. A broker answers one connection in order (KafkaChannel, muted while a request is in flight). The response is
+     matched with the oldest waiting request of its correlation id; requests that it passes over will not be answered.
+  2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest).
+  3. Nothing counts as Kafka before it is confirmed: a request decoded to its last byte, a response paired, or two
+     plausible requests in a row. Unconfirmed calls leave no rows.
+  4. A response that comes before its request (captures may record packets a little out of order, or their request's
+     segment is still missing) is parked, within limits, and paired when the request arrives.
+  5. An ApiVersions response of error 35 has a v0 body whatever was asked (KIP-511).
+  6. After an answered SaslHandshake v0 both directions carry bare tokens until the client sends a request again.
+
+    client to broker   | size | key version correlation client_id | body |     waits in the ring: head ... head+num
+    broker to client   | size | correlation | body |
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+
+from kwsniff.core.buffer cimport Buffer, append, append_raw, contents, release, shrink
+from kwsniff.core.columns cimport free_tables
+from kwsniff.core.engine cimport free_tape, run_program
+from kwsniff.core.facts cimport Facts, free_facts, gather_facts
+from kwsniff.core.frames cimport *
+from kwsniff.core.octets cimport Octets, be16, be32, drop, has, keep, make_octets
+from kwsniff.core.packets cimport NO_TIME
+from kwsniff.core.recognition cimport NUM_API_KEYS, look_at_request, name_protocol
+from kwsniff.core.rows cimport (
+    format_address, write_anomaly, write_call, write_connection, write_errors, write_response_only,
+)
+from kwsniff.core.streams cimport *
+from kwsniff.core.tape cimport ENGINE_OK, EngineStop
+from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
+from kwsniff.core.verdicts cimport *
+
+cdef enum:
+    API_VERSIONS = 18
+    SASL_HANDSHAKE = 17
+    UNSUPPORTED_VERSION = 35
+    REQUEST = 0
+    RESPONSE = 1
+    START_BYTES = 256           # enough to tell what a direction carries
+    EARLY_BYTES = 65536         # a broker's bytes kept until the client's first ones say what this is
+    SPARE_TEXT = 4096
+
+
+cdef void start_context(Context* context) noexcept nogil:
+    start_topic_ids(&context.topic_ids, <uint32_t>context.limits.topic_ids)
+    context.frame_sink.context = context
+    context.frame_sink.look = look_for_frame
+    context.frame_sink.frame = take_frame
+    context.frame_sink.out_of_step = note_step
+
+
+cdef void free_context(Context* context) noexcept nogil:
+    cdef int direction, key
+    for direction in range(2):
+        for key in range(<int>NUM_API_KEYS):
+            free(context.programs[direction][key])
+            context.programs[direction][key] = NULL
+    free_tables(context.tables)
+    free_tape(&context.tape)
+    free_facts(&context.facts)
+    free_topic_ids(&context.topic_ids)
+    release(&context.capture_names)
+    release(&context.capture_name_ends)
+
+
+cdef inline bint is_forced(Context* context, uint32_t port) noexcept nogil:
+    return context.ports[port >> 3] >> (port & 7) & 1
+
+
+# -- dialogs ----------------------------------------------------------------------------------------------------
+
+cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil:
+    cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
+    cdef int i
+    if dialog == NULL:
+        write_anomaly(context, connection, -1, NULL, -1, -1, ANOMALY_MEMORY_REFUSED, sizeof(Dialog))
+        return NULL
+    connection.dialog = dialog
+    dialog.connection = connection
+    dialog.protocol = PROTOCOL_UNDECIDED
+    dialog.client = -1
+    dialog.role = ROLE_UNKNOWN
+    for i in range(2):
+        dialog.address_len[i] = format_address(connection.address[i], dialog.address[i])
+        if is_forced(context, connection.port[i]) and not is_forced(context, connection.port[1 - i]):
+            dialog.forced = True
+            set_client(dialog, 1 - i, ROLE_PORT)
+    if dialog.client < 0 and connection.opener >= 0:
+        set_client(dialog, connection.opener, ROLE_HANDSHAKE)
+        dialog.forced = is_forced(context, connection.port[1 - connection.opener])
+    return dialog
+
+
+cdef void set_client(Dialog* dialog, int client, int role) noexcept nogil:
+    dialog.client = client
+    dialog.role = role
+    dialog.framing[client].direction = 0
+    dialog.framing[1 - client].direction = 1
+
+
+cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
+    cdef int64_t i
+    cdef int j
+    for j in range(2):
+        free_framing(&dialog.framing[j], &context.kept_total)
+    for i in range(dialog.num_slots):
+        release(&dialog.calls[i].text)
+    free(dialog.calls)
+    for j in range(dialog.num_parked):
+        release(&dialog.parked[j].bytes)
+    free(dialog.parked)
+    release(&dialog.client_id)
+    release(&dialog.software_name)
+    release(&dialog.software_version)
+    release(&dialog.sasl_mechanism)
+    free(dialog)
+
+
+cdef void take_bytes(void* opaque, Connection* connection, int direction, Arrival* arrival,
+                     Octets data) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int64_t offset = connection.direction[direction].offset
+    if dialog == NULL:
+        dialog = open_dialog(context, connection)
+        if dialog == NULL:
+            return
+    context.frame_sink.dialog = dialog
+    if dialog.framing[direction].state == FRAMING_START:
+        take_first_bytes(context, dialog, direction, arrival, offset, data)
+    elif dialog.client < 0:
+        if dialog.framing[direction].state == FRAMING_LOST:
+            look_midway(context, dialog, direction, arrival, offset, data)
+    else:
+        feed(context, dialog, direction, arrival, offset, data)
+
+
+cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                      Octets data) noexcept nogil:
+    feed_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
+                 offset, data)
+
+
+cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival* arrival, int64_t num,
+                   int cause) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int name = ANOMALY_SEGMENT_LOST
+    cdef int64_t offset = connection.direction[direction].offset
+    if cause == GAP_NOT_CAPTURED: name = ANOMALY_SEGMENT_NOT_CAPTURED
+    elif cause == GAP_CUT: name = ANOMALY_PACKET_CUT
+    if dialog == NULL:
+        dialog = open_dialog(context, connection)
+        if dialog == NULL:
+            return
+    if dialog.framing[direction].state == FRAMING_IGNORED:
+        return
+    if cause != GAP_CUT:
+        # What a short snaplen cuts is told once, by the captures table, not once per packet.
+        write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
+    context.frame_sink.dialog = dialog
+    if dialog.framing[direction].state == FRAMING_START:
+        settle_start(context, dialog, direction, arrival)
+    skip_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
+                 offset, num, cause)
+
+
+cdef inline int side_of(Dialog* dialog, int direction) noexcept nogil:
+    """0 client to broker, 1 broker to client, -1 not known."""
+    if dialog.client < 0:
+        return -1
+    return 0 if direction == dialog.client else 1
+
+
+cdef void take_oddity(void* opaque, Connection* connection, int direction, Arrival* arrival, int oddity,
+                      int64_t value) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int name = ANOMALY_SEGMENTS_OVERLAP
+    if oddity == ODD_OUT_OF_WINDOW: name = ANOMALY_SEGMENT_OUT_OF_WINDOW
+    elif oddity == ODD_AFTER_END: name = ANOMALY_DATA_AFTER_END
+    elif oddity == ODD_HELD_LIMIT: name = ANOMALY_HELD_LIMIT
+    elif oddity == ODD_CONFLICT: name = ANOMALY_CONFLICTING_RETRANSMISSION
+    write_anomaly(context, connection, -1, arrival, side_of(dialog, direction) if dialog != NULL else -1,
+                  connection.direction[direction].offset, name, value)
+
+
+cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int status, reason
+    if dialog == NULL:
+        write_connection(context, connection, NULL)
+        return
+    context.frame_sink.dialog = dialog
+    if dialog.confirmed:
+        while dialog.num:
+            explain_silence(dialog, &dialog.calls[dialog.head & (dialog.num_slots - 1)], &status, &reason)
+            finish_oldest(context, dialog, status, reason)
+        while dialog.num_parked:
+            give_up_parked(context, dialog, 0)
+    write_connection(context, connection, dialog)
+    close_dialog(context, dialog)
+    connection.dialog = NULL
+
+
+# -- the beginning of a connection ------------------------------------------------------------------------------
+
+cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                           Octets data) noexcept nogil:
+    """Collects the first bytes of a direction until they show what the connection carries."""
+    cdef Framing* framing = &dialog.framing[direction]
+    if framing.kept.len == 0:
+        framing.first = arrival[0]
+        framing.offset = offset
+        if dialog.client == direction or dialog.client < 0:
+            # The usual case: the whole first request is here, nothing needs to be copied.
+            if judge_start(context, dialog, direction, arrival, data, False) != LOOK_MORE:
+                if framing.state == FRAMING_IN_STEP:
+                    feed(context, dialog, direction, arrival, offset, data)
+                    feed_early(context, dialog, 1 - direction, arrival)
+                return
+    context.kept_total -= <int64_t>framing.kept.cap
+    append(&framing.kept, data)
+    context.kept_total += <int64_t>framing.kept.cap
+    if dialog.client >= 0 and dialog.client != direction:
+        if dialog.framing[dialog.client].state == FRAMING_IN_STEP:
+            start_answers(dialog)
+            feed_early(context, dialog, direction, arrival)
+        elif framing.kept.len > EARLY_BYTES:
+            # A Kafka broker never speaks first.
+            turn_away(context, dialog, name_protocol(contents(&framing.kept)))
+        return
+    if judge_start(context, dialog, direction, arrival, contents(&framing.kept),
+                   framing.kept.len >= START_BYTES) == LOOK_YES:
+        feed_early(context, dialog, direction, arrival)
+        feed_early(context, dialog, 1 - direction, arrival)
+
+
+cdef void feed_early(Context* context, Dialog* dialog, int direction, Arrival* arrival) noexcept nogil:
+    """Feeds what was collected of a direction before it was known how to read it."""
+    cdef Framing* framing = &dialog.framing[direction]
+    cdef Buffer early = framing.kept
+    cdef Arrival first = framing.first
+    if early.len == 0 or framing.state == FRAMING_START:
+        return
+    memset(&framing.kept, 0, sizeof(Buffer))
+    context.kept_total -= <int64_t>early.cap
+    framing.have = 0
+    framing.need = 0
+    if framing.state != FRAMING_IGNORED:
+        feed(context, dialog, direction, &first, framing.offset, contents(&early))
+        framing.first = first if framing.have else framing.first
+    release(&early)
+
+
+cdef int judge_start(Context* context, Dialog* dialog, int direction, Arrival* arrival, Octets data,
+                     bint enough) noexcept nogil:
+    """Decides by the first bytes of the side that asks (or of either side, while nobody knows which one it is)."""
+    cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    cdef int protocol
+    if look == LOOK_MORE and not enough:
+        return LOOK_MORE
+    if look == LOOK_YES:
+        if dialog.client < 0:
+            set_client(dialog, direction, ROLE_CONTENT)
+        dialog.framing[direction].state = FRAMING_IN_STEP
+        start_answers(dialog)
+        return LOOK_YES
+    protocol = name_protocol(data)
+    if dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
+        drop_start(context, dialog, direction)          # in the middle of something: look on
+    else:
+        turn_away(context, dialog, protocol)
+    return LOOK_NO
+
+
+cdef void start_answers(Dialog* dialog) noexcept nogil:
+    """The broker's direction begins in step only where its beginning was captured."""
+    cdef Framing* answers = &dialog.framing[1 - dialog.client]
+    if answers.state == FRAMING_START:
+        answers.state = FRAMING_IN_STEP if dialog.connection.direction[1 - dialog.client].syn else FRAMING_LOST
+
+
+cdef void drop_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
+    lose_step(&dialog.framing[direction], &context.kept_total)
+
+
+cdef void settle_start(Context* context, Dialog* dialog, int direction, Arrival* arrival) noexcept nogil:
+    """The first bytes end in a gap: what is there must do."""
+    cdef Framing* framing = &dialog.framing[direction]
+    if framing.kept.len == 0 or (dialog.client >= 0 and dialog.client != direction):
+        return
+    if judge_start(context, dialog, direction, arrival, contents(&framing.kept), True) == LOOK_YES:
+        feed_early(context, dialog, direction, arrival)
+        feed_early(context, dialog, 1 - direction, arrival)
+
+
+cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil:
+    cdef int i
+    dialog.protocol = protocol
+    for i in range(2):
+        free_framing(&dialog.framing[i], &context.kept_total)
+        dialog.framing[i].state = FRAMING_IGNORED
+
+
+cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                      Octets data) noexcept nogil:
+    """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
+    cdef Framing* framing = &dialog.framing[direction]
+    if look_at_request(&context.apis, data, context.limits.frame_bytes) == LOOK_YES:
+        set_client(dialog, direction, ROLE_CONTENT)
+        framing.state = FRAMING_IN_STEP
+        framing.found = True
+        start_answers(dialog)
+        feed(context, dialog, direction, arrival, offset, data)
+        return
+    framing.searched += <int64_t>data.num
+    if framing.searched > context.limits.search_bytes:
+        turn_away(context, dialog, PROTOCOL_UNDECIDED)
+
+
+cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data, bint first) noexcept nogil:
+    """Whether a frame begins here, in a direction that is out of step."""
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef uint32_t size
+    cdef Call* call
+    cdef int64_t i
+    if side == REQUEST:
+        if look_at_request(&context.apis, data, context.limits.frame_bytes) != LOOK_YES:
+            return LOOK_NO
+        return LOOK_YES if first or matches_client_id(dialog, data) else LOOK_NO
+    size = be32(data, 0)
+    if data.num < 8 or size < 4 or size > context.limits.frame_bytes:
+        return LOOK_NO
+    for i in range(dialog.num):
+        call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
+        if call.correlation_id == <int32_t>be32(data, 4):
+            if <int64_t>data.num >= 4 + <int64_t>size:
+                return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size)) else LOOK_NO
+            return LOOK_YES if first else LOOK_NO
+    return LOOK_NO
+
+
+cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:
+    cdef size_t i
+    cdef Octets known = contents(&dialog.client_id)
+    if known.num == 0 or be16(data, 12) != known.num or not has(data, 14, known.num):
+        return False
+    for i in range(known.num):
+        if known.at[i] != data.at[14 + i]:
+            return False
+    return True
+
+
+cdef bint decodes(Context* context, Call* call, Octets frame) noexcept nogil:
+    """Whether these bytes are, to the last one, a response to `call`."""
+    cdef Program* program = find_program(context, call.key, call.version, RESPONSE)
+    cdef EngineStop stop
+    cdef Octets message = drop(frame, 4)
+    if program == NULL:
+        return False
+    return run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
+                       <size_t>context.limits.cells, &stop) == ENGINE_OK
+
+
+cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arrival, int64_t offset, bint lost,
+                    int64_t value) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef int direction = dialog.client if side == REQUEST else 1 - dialog.client
+    if lost and not dialog.confirmed and side == REQUEST and not dialog.forced:
+        if dialog.connection.opener >= 0:
+            turn_away(context, dialog, PROTOCOL_OTHER)
+        else:
+            dialog.framing[direction].state = FRAMING_LOST
+        return
+    write_anomaly(context, dialog.connection, -1, arrival, side, offset,
+                  ANOMALY_FRAMING_LOST if lost else ANOMALY_FRAMING_RESUMED, value)
+    if lost:
+        dialog.framing[direction].gaps += 1
+
+
+# -- frames -----------------------------------------------------------------------------------------------------
+
+cdef bint take_frame(void* opaque, void* opaque_dialog, int side, Frame* frame) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    if frame.torn:
+        note_torn(context, dialog, side, frame)
+    if side == REQUEST:
+        return take_request(context, dialog, frame)
+    return take_response(context, dialog, frame)
+
+
+cdef void note_torn(Context* context, Dialog* dialog, int side, Frame* frame) noexcept nogil:
+    if frame.cause == GAP_CUT:
+        return
+    write_anomaly(context, dialog.connection, -1, &frame.last, side, frame.offset,
+                  ANOMALY_FRAME_KEPT_LIMIT if frame.cause < 0 else ANOMALY_FRAME_TORN,
+                  frame.length - <int64_t>frame.bytes.num)
+
+
+cdef Program* find_program(Context* context, int key, int version, int direction) noexcept nogil:
+    """The program of a message, compiled when first met; NULL when no layout has it."""
+    cdef Program* programs
+    if key < 0 or key >= NUM_API_KEYS or version < 0 or version >= NUM_VERSIONS:
+        return NULL
+    programs = context.programs[direction][key]
+    if programs == NULL:
+        programs = <Program*>calloc(NUM_VERSIONS, sizeof(Program))
+        if programs == NULL:
+            return NULL
+        context.programs[direction][key] = programs
+    if programs[version].state == PROGRAM_UNTRIED:
+        context.compile(context.owner, key, version, direction, &programs[version])
+    return &programs[version] if programs[version].state == PROGRAM_READY else NULL
+
+
+cdef inline int why_torn(Frame* frame) noexcept nogil:
+    if frame.cause == GAP_CUT:
+        return REASON_CUT_BY_SNAPLEN
+    return REASON_LIMIT_REACHED if frame.cause < 0 else REASON_SEGMENT_LOST
+
+
+cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """A new call at the ring's end. Beyond `outstanding_calls` the oldest one makes room."""
+    cdef int64_t num_slots, i
+    cdef Call* calls
+    cdef Call* call
+    cdef Buffer text
+    if dialog.num >= context.limits.outstanding_calls:
+        call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_OUTSTANDING_LIMIT,
+                      dialog.num)
+        finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_LIMIT_REACHED)
+    if dialog.num == dialog.num_slots:
+        num_slots = 2 * dialog.num_slots if dialog.num_slots else 4
+        calls = <Call*>calloc(<size_t>num_slots, sizeof(Call))
+        if calls == NULL:
+            write_anomaly(context, dialog.connection, -1, &frame.first, 0, frame.offset, ANOMALY_MEMORY_REFUSED, 0)
+            return NULL
+        for i in range(dialog.num):
+            calls[i] = dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
+        free(dialog.calls)
+        dialog.calls = calls
+        dialog.num_slots = num_slots
+        dialog.head = 0
+    call = &dialog.calls[(dialog.head + dialog.num) & (dialog.num_slots - 1)]
+    dialog.num += 1
+    text = call.text
+    shrink(&text, SPARE_TEXT)
+    memset(call, 0, sizeof(Call))
+    call.text = text
+    call.id = context.next_call_id
+    context.next_call_id += 1
+    call.capture = <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1
+    call.first = frame.first
+    call.last = frame.last
+    call.length = frame.length
+    call.end_offset = frame.offset + frame.length
+    call.broker_gaps = dialog.framing[1 - dialog.client].gaps
+    call.reason = REASON_NONE
+    call.client_id_len = -1
+    call.group_len = -1
+    call.transactional_id_len = -1
+    return call
+
+
+cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    cdef Octets data = frame.bytes
+    cdef Octets message = drop(data, 4)
+    cdef EngineStop stop
+    cdef Program* program
+    cdef int look, key, version, status = ENGINE_OK
+    cdef bint whole = False
+    if data.num < 12:
+        # Too little to say what it was; if nothing is missing, it was no request.
+        return frame.torn or dialog.tokens
+    look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    key = <int16_t>be16(data, 4)
+    version = <int16_t>be16(data, 6)
+    if look == LOOK_NO and (dialog.tokens or not dialog.confirmed or not may_be_foreign(data)):
+        return dialog.tokens
+    program = find_program(context, key, version, REQUEST)
+    if program != NULL:
+        status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
+                             <size_t>context.limits.cells, &stop)
+        whole = status == ENGINE_OK and not frame.torn
+        if not whole and not frame.torn and (dialog.tokens or not dialog.confirmed):
+            return dialog.tokens
+        gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
+    elif dialog.tokens:
+        return True
+    else:
+        read_foreign_header(context, data)
+    dialog.tokens = False
+    dialog.plausible_requests += 1
+    if whole or dialog.plausible_requests >= 2:
+        dialog.confirmed = True
+        dialog.protocol = PROTOCOL_KAFKA
+    return keep_request(context, dialog, frame, key, version, program, status)
+
+
+cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, int version, Program* program,
+                       int status) noexcept nogil:
+    cdef Call* call = add_call(context, dialog, frame)
+    if call == NULL:
+        return True
+    call.known = True
+    call.key = <int16_t>key
+    call.version = <int16_t>version
+    call.correlation_id = <int32_t>be32(frame.bytes, 8)
+    if frame.torn:
+        call.reason = why_torn(frame)
+    elif program == NULL:
+        call.reason = REASON_UNKNOWN_VERSION
+        if key < 0 or key >= NUM_API_KEYS or not context.apis.ranges[key].known:
+            call.reason = REASON_UNKNOWN_API
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
+                      ANOMALY_UNKNOWN_API if call.reason == REASON_UNKNOWN_API else ANOMALY_UNKNOWN_VERSION, version)
+    elif status != ENGINE_OK:
+        call.reason = REASON_UNDECODABLE
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
+                      ANOMALY_UNDECODABLE_REQUEST, status)
+    keep_facts(context, dialog, call)
+    if call.has_acks and call.acks == 0:
+        dialog.num -= 1         # it stands at the ring's end and waits for nothing
+        write_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
+        return True
+    answer_from_parked(context, dialog, call)
+    return True
+
+
+cdef bint may_be_foreign(Octets data) noexcept nogil:
+    """A request of an API that Kafka does not have: vendors use keys from 500 on, with Kafka's own header."""
+    cdef uint32_t i, num
+    cdef int client_len = <int16_t>be16(data, 12)
+    cdef uint32_t size = be32(data, 0)
+    if data.num < 14 or <int16_t>be16(data, 4) < 0 or be16(data, 6) >= NUM_VERSIONS or size < 10:
+        return False
+    if client_len < -1 or client_len > <int64_t>size - 10:
+        return False
+    num = client_len if client_len > 0 else 0
+    for i in range(num):
+        if not has(data, 14 + i, 1):
+            return True
+        if data.at[14 + i] < 0x20:
+            return False
+    return True
+
+
+cdef void read_foreign_header(Context* context, Octets data) noexcept nogil:
+    """Of a message without a layout, the header says who sent it; what follows stays closed."""
+    cdef int client_len = <int16_t>be16(data, 12)
+    context.tape.num = 0
+    gather_facts(&context.facts, NULL, &context.tape, make_octets(NULL, 0), &context.topic_ids)
+    if client_len >= 0 and has(data, 14, <size_t>client_len):
+        context.facts.client_id = keep(drop(data, 14), <size_t>client_len)
+
+
+cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil:
+    if text.at == NULL:
+        return -1
+    if <int64_t>(call.text.len + text.num) > context.limits.call_facts_bytes or not append(&call.text, text):
+        return -1
+    return <int32_t>text.num
+
+
+cdef inline void learn_text(Buffer* known, Octets text) noexcept nogil:
+    if text.at != NULL and text.num:
+        known.len = 0
+        append(known, text)
+
+
+cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogil:
+    """Copies what the request says out of its bytes, which go."""
+    cdef Facts* facts = &context.facts
+    cdef Octets* topics = <Octets*>facts.topics.data
+    cdef size_t i, num = facts.topics.len // sizeof(Octets)
+    cdef uint32_t length
+    call.client_id_len = keep_text(context, call, facts.client_id)
+    call.group_len = keep_text(context, call, facts.group)
+    call.transactional_id_len = keep_text(context, call, facts.transactional_id)
+    for i in range(num):
+        if <int64_t>(call.text.len + topics[i].num + 4) > context.limits.call_facts_bytes:
+            write_anomaly(context, dialog.connection, call.id, &call.first, 0, -1, ANOMALY_CALL_FACTS_LIMIT,
+                          <int64_t>num)
+            break
+        length = <uint32_t>topics[i].num
+        if not append_raw(&call.text, &length, 4):
+            break
+        if not append(&call.text, topics[i]):
+            call.text.len -= 4
+            break
+        call.num_topics += 1
+    call.has_acks = facts.has_acks
+    call.acks = facts.acks
+    call.has_partitions = facts.has_partitions
+    call.partitions = facts.partitions
+    call.has_records = facts.has_records
+    call.records_uncounted = facts.records_uncounted
+    call.records = facts.records
+    call.record_bytes = facts.record_bytes
+    if dialog.client_id.len == 0:
+        learn_text(&dialog.client_id, facts.client_id)
+    learn_text(&dialog.software_name, facts.software_name)
+    learn_text(&dialog.software_version, facts.software_version)
+    learn_text(&dialog.sasl_mechanism, facts.sasl_mechanism)
+
+
+# -- responses --------------------------------------------------------------------------------------------------
+
+cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    cdef int32_t correlation_id
+    cdef int64_t i
+    cdef int status, reason
+    if frame.bytes.num < 8:
+        if frame.torn or dialog.tokens:
+            return True
+        return False
+    correlation_id = <int32_t>be32(frame.bytes, 4)
+    for i in range(dialog.num):
+        if dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)].correlation_id == correlation_id:
+            break
+    else:
+        if not dialog.tokens:
+            park(context, dialog, frame, correlation_id)
+        return True
+    while i:
+        pass_over(context, dialog, frame)
+        i -= 1
+    answer(context, dialog, frame)
+    return True
+
+
+cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    cdef Call* call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
+    if dialog.framing[1 - dialog.client].gaps != call.broker_gaps:
+        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, REASON_SEGMENT_LOST)
+        return
+    write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_PASSED_OVER,
+                  call.correlation_id)
+    finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_PASSED_OVER)
+
+
+cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason) noexcept nogil:
+    cdef Call* call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
+    dialog.head += 1
+    dialog.num -= 1
+    write_call(context, dialog, call, status, reason, NULL, NULL)
+
+
+cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """The oldest waiting call is answered by `frame`."""
+    cdef Call* call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
+    cdef Program* program
+    cdef Octets message = drop(frame.bytes, 4)
+    cdef EngineStop stop
+    cdef int status = ENGINE_OK, version = call.version, reason = call.reason
+    dialog.head += 1
+    dialog.num -= 1
+    dialog.confirmed = True
+    dialog.protocol = PROTOCOL_KAFKA
+    if call.key == API_VERSIONS and version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
+        version = 0
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
+                      ANOMALY_API_VERSIONS_FALLBACK, call.version)
+    program = find_program(context, call.key, version, RESPONSE)
+    if program == NULL:
+        write_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
+        return
+    status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
+                         <size_t>context.limits.cells, &stop)
+    gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
+    if frame.torn:
+        if reason == REASON_NONE:
+            reason = why_torn(frame)
+    elif status != ENGINE_OK:
+        reason = REASON_UNDECODABLE
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
+                      ANOMALY_UNDECODABLE_RESPONSE, status)
+    if call.key == SASL_HANDSHAKE and call.version == 0 and context.facts.first_error == 0:
+        dialog.tokens = True
+    write_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
+    if context.facts.num_errors:
+        write_errors(context, dialog, call, frame, &context.facts, program)
+
+
+cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) noexcept nogil:
+    """Why a call has no response when its connection ends: not sent, or not seen."""
+    cdef int broker = 1 - dialog.client
+    cdef int end = dialog.connection.end
+    if dialog.connection.direction[broker].packets == 0:
+        status[0] = STATUS_RESPONSE_NOT_CAPTURED
+        reason[0] = REASON_ONE_DIRECTION
+    elif dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].state == FRAMING_LOST:
+        status[0] = STATUS_RESPONSE_NOT_CAPTURED
+        reason[0] = REASON_SEGMENT_LOST
+    else:
+        status[0] = STATUS_UNANSWERED
+        reason[0] = REASON_OPEN_AT_END
+        if end == END_FIN: reason[0] = REASON_CONNECTION_CLOSED
+        elif end == END_RESET: reason[0] = REASON_CONNECTION_RESET
+        elif end == END_REUSED: reason[0] = REASON_CONNECTION_REUSED
+        elif end == END_EVICTED: reason[0] = REASON_CONNECTION_EVICTED
+
+
+# -- responses before their requests ----------------------------------------------------------------------------
+
+cdef void park(Context* context, Dialog* dialog, Frame* frame, int32_t correlation_id) noexcept nogil:
+    cdef Parked* parked
+    if not dialog.confirmed and dialog.framing[dialog.client].state != FRAMING_IN_STEP:
+        return
+    while dialog.num_parked and (dialog.num_parked >= context.limits.parked_responses
+                                 or dialog.parked_bytes + <int64_t>frame.bytes.num > context.limits.parked_bytes):
+        give_up_parked(context, dialog, 0)
+    if dialog.parked == NULL:
+        dialog.parked = <Parked*>calloc(<size_t>context.limits.parked_responses, sizeof(Parked))
+        if dialog.parked == NULL:
+            return
+    parked = &dialog.parked[dialog.num_parked]
+    memset(parked, 0, sizeof(Parked))
+    parked.frame = frame[0]
+    parked.correlation_id = correlation_id
+    if not append(&parked.bytes, keep(frame.bytes, <size_t>context.limits.parked_bytes)):
+        release(&parked.bytes)
+        return
+    if parked.bytes.len < frame.bytes.num:
+        parked.frame.torn = True
+        parked.frame.cause = -1
+    dialog.parked_bytes += <int64_t>parked.bytes.len
+    dialog.num_parked += 1
+
+
+cdef void unpark(Dialog* dialog, int number, Parked* parked) noexcept nogil:
+    cdef int i
+    parked[0] = dialog.parked[number]
+    parked.frame.bytes = make_octets(parked.bytes.data, parked.bytes.len)
+    dialog.parked_bytes -= <int64_t>parked.bytes.len
+    dialog.num_parked -= 1
+    for i in range(number, dialog.num_parked):
+        dialog.parked[i] = dialog.parked[i + 1]
+
+
+cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept nogil:
+    cdef Parked parked
+    cdef int reason = REASON_NONE
+    unpark(dialog, number, &parked)
+    if dialog.confirmed:
+        if dialog.framing[dialog.client].gaps:
+            reason = REASON_SEGMENT_LOST
+        elif dialog.connection.opener < 0:
+            reason = REASON_CAPTURE_BEGAN_LATER
+        write_anomaly(context, dialog.connection, -1, &parked.frame.first, 1, parked.frame.offset,
+                      ANOMALY_UNEXPECTED_RESPONSE, parked.correlation_id)
+        write_response_only(context, dialog, &parked.frame, reason)
+    release(&parked.bytes)
+
+
+cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexcept nogil:
+    """The newest call may have been answered already, by packets that the capture recorded before its own."""
+    cdef Parked parked
+    cdef int i
+    if dialog.num_parked == 0 or dialog.num != 1:
+        return
+    for i in range(dialog.num_parked):
+        if dialog.parked[i].correlation_id == call.correlation_id and had_arrived(&dialog.parked[i].frame, call):
+            unpark(dialog, i, &parked)
+            answer(context, dialog, &parked.frame)
+            release(&parked.bytes)
+            return
+
+
+cdef inline bint had_arrived(Frame* response, Call* call) noexcept nogil:
+    """Whether the broker had acknowledged the whole request when it sent this."""
+    return response.first.acked < 0 or response.first.acked >= call.end_offset

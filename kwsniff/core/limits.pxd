@@ -1,0 +1,21 @@
+# cython: language_level=3
+# Every bound on memory and work, under the names of kwsniff/limits.py, which documents them and gives the defaults.
+from libc.stdint cimport int64_t
+
+cdef struct Limits:
+    int64_t packet_bytes
+    int64_t connections
+    int64_t held_bytes
+    int64_t held_segments
+    int64_t held_bytes_total
+    int64_t gap_patience
+    int64_t frame_bytes
+    int64_t frame_kept_bytes
+    int64_t frame_kept_bytes_total
+    int64_t cells
+    int64_t outstanding_calls
+    int64_t parked_responses
+    int64_t parked_bytes
+    int64_t call_facts_bytes
+    int64_t search_bytes
+    int64_t topic_ids

@@ -1,0 +1,93 @@
+# cython: language_level=3
+# Checked reads by position over a span of captured bytes.
+#
+# Rule 1: no read outside the span ever happens; a read that would be outside gives 0. Callers that must tell
+#         "absent" from "zero" ask `num` first.
+# Rule 2: positions are compared by subtraction, so a hostile length cannot wrap around.
+# Rule 3: pointer arithmetic on captured bytes happens here and in cursor.pxd, nowhere else.
+
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef extern from *:
+    uint16_t __builtin_bswap16(uint16_t) noexcept nogil
+    uint32_t __builtin_bswap32(uint32_t) noexcept nogil
+    uint64_t __builtin_bswap64(uint64_t) noexcept nogil
+
+cdef struct Octets:
+    const uint8_t* at
+    size_t num
+
+cdef inline Octets make_octets(const uint8_t* at, size_t num) noexcept nogil:
+    cdef Octets span
+    span.at = at
+    span.num = num
+    return span
+
+cdef inline Octets drop(Octets span, size_t num) noexcept nogil:
+    """The span without its first `num` bytes; empty when it has no more."""
+    if num > span.num:
+        num = span.num
+    span.at = span.at + num
+    span.num -= num
+    return span
+
+cdef inline Octets keep(Octets span, size_t num) noexcept nogil:
+    """The first `num` bytes of the span, or all of it."""
+    if num < span.num:
+        span.num = num
+    return span
+
+cdef inline bint has(Octets span, size_t at, size_t num) noexcept nogil:
+    return at <= span.num and num <= span.num - at
+
+cdef inline uint32_t u8(Octets span, size_t at) noexcept nogil:
+    return span.at[at] if at < span.num else 0
+
+cdef inline uint32_t be16(Octets span, size_t at) noexcept nogil:
+    cdef uint16_t raw
+    if not has(span, at, 2):
+        return 0
+    memcpy(&raw, span.at + at, 2)
+    return __builtin_bswap16(raw)
+
+cdef inline uint32_t be32(Octets span, size_t at) noexcept nogil:
+    cdef uint32_t raw
+    if not has(span, at, 4):
+        return 0
+    memcpy(&raw, span.at + at, 4)
+    return __builtin_bswap32(raw)
+
+cdef inline uint64_t be64(Octets span, size_t at) noexcept nogil:
+    cdef uint64_t raw
+    if not has(span, at, 8):
+        return 0
+    memcpy(&raw, span.at + at, 8)
+    return __builtin_bswap64(raw)
+
+# Capture files are written in the byte order of the machine that captured: `swapped` says it is not ours.
+cdef inline uint32_t file16(Octets span, size_t at, bint swapped) noexcept nogil:
+    cdef uint16_t raw
+    if not has(span, at, 2):
+        return 0
+    memcpy(&raw, span.at + at, 2)
+    return __builtin_bswap16(raw) if swapped else raw
+
+cdef inline uint32_t file32(Octets span, size_t at, bint swapped) noexcept nogil:
+    cdef uint32_t raw
+    if not has(span, at, 4):
+        return 0
+    memcpy(&raw, span.at + at, 4)
+    return __builtin_bswap32(raw) if swapped else raw
+
+cdef inline uint64_t file64(Octets span, size_t at, bint swapped) noexcept nogil:
+    cdef uint64_t raw
+    if not has(span, at, 8):
+        return 0
+    memcpy(&raw, span.at + at, 8)
+    return __builtin_bswap64(raw) if swapped else raw
+
+cdef inline void copy_out(Octets span, size_t at, void* to, size_t num) noexcept nogil:
+    """Copies `num` bytes to `to`; bytes outside the span are left as they were."""
+    if has(span, at, num):
+        memcpy(to, span.at + at, num)

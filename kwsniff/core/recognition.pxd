@@ -1,0 +1,20 @@
+# cython: language_level=3
+from libc.stdint cimport int16_t, int64_t
+
+from kwsniff.core.octets cimport Octets
+
+cdef enum:
+    NUM_API_KEYS = 128          # keys that kwsniff can know; those of vendors begin at 500
+    NEVER_FLEXIBLE = 0x7FFF
+
+cdef struct ApiRange:
+    bint known
+    int16_t first
+    int16_t last
+    int16_t flexible
+
+cdef struct Apis:
+    ApiRange ranges[128]
+
+cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil
+cdef int name_protocol(Octets data) noexcept nogil

@@ -1,0 +1,19 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t, uint8_t
+
+from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
+from kwsniff.core.facts cimport Facts
+from kwsniff.core.frames cimport Frame
+from kwsniff.core.octets cimport Octets
+from kwsniff.core.streams cimport Arrival, Connection
+
+cdef Octets capture_name(Context* context, int64_t number) noexcept nogil
+cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+                     Facts* facts) noexcept nogil
+cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+                       Program* program) noexcept nogil
+cdef void write_response_only(Context* context, Dialog* dialog, Frame* response, int reason) noexcept nogil
+cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil
+cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
+                        int64_t offset, int name, int64_t value) noexcept nogil
+cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil

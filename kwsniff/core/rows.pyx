@@ -1,0 +1,405 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""What is known of calls, errors, connections and oddities, written as rows.
+
+Rules
+  1. What is not known is null; every null that needs a reason has it in the row's `reason`.
+  2. A latency is taken from the capture's own clock at full precision; when that clock runs backwards between the two
+     packets there is none.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+
+from kwsniff.core.buffer cimport contents
+from kwsniff.core.columns cimport *
+from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
+from kwsniff.core.facts cimport NO_PARTITION, ErrorHit, Facts
+from kwsniff.core.frames cimport Frame
+from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
+from kwsniff.core.packets cimport NO_TIME
+from kwsniff.core.streams cimport Arrival, Connection, Direction
+from kwsniff.core.verdicts cimport *
+
+cdef extern from "<arpa/inet.h>" nogil:
+    int AF_INET
+    int AF_INET6
+    const char* inet_ntop(int family, const void* source, char* text, unsigned int size)
+
+cdef extern from "<string.h>" nogil:
+    size_t strnlen(const char* text, size_t most)
+
+
+cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil:
+    """Writes the usual text form of a mapped IPv4 or an IPv6 address to 48 bytes; returns its length."""
+    cdef int i
+    cdef bint mapped = address[10] == 0xFF and address[11] == 0xFF
+    for i in range(10):
+        mapped = mapped and address[i] == 0
+    text[0] = 0
+    if mapped:
+        inet_ntop(AF_INET, &address[12], <char*>text, 48)
+    else:
+        inet_ntop(AF_INET6, address, <char*>text, 48)
+    return <int>strnlen(<const char*>text, 47)
+
+
+cdef Octets capture_name(Context* context, int64_t number) noexcept nogil:
+    cdef int64_t* ends = <int64_t*>context.capture_name_ends.data
+    cdef int64_t start = ends[number - 1] if number > 0 else 0
+    return keep(drop(contents(&context.capture_names), <size_t>start), <size_t>(ends[number] - start))
+
+
+cdef inline Octets address_text(Dialog* dialog, int endpoint) noexcept nogil:
+    return make_octets(dialog.address[endpoint], <size_t>dialog.address_len[endpoint])
+
+
+cdef inline Octets known_text(Buffer* buffer) noexcept nogil:
+    """A fact of the connection; without an address while it is not known."""
+    return contents(buffer) if buffer.len else make_octets(NULL, 0)
+
+
+cdef inline Octets call_client_id(Call* call) noexcept nogil:
+    if call.client_id_len < 0:
+        return make_octets(NULL, 0)
+    return keep(contents(&call.text), <size_t>call.client_id_len)
+
+
+cdef inline Octets text_at(Call* call, size_t at, int32_t num) noexcept nogil:
+    if num < 0:
+        return make_octets(NULL, 0)
+    return keep(drop(contents(&call.text), at), <size_t>num)
+
+
+cdef inline void put_time(Table* table, int column, int64_t time) noexcept nogil:
+    if time == NO_TIME:
+        put_null(table, column)
+    else:
+        put_int64(table, column, time)
+
+
+cdef inline void put_known(Table* table, int column, bint known, int64_t value) noexcept nogil:
+    if known:
+        put_int64(table, column, value)
+    else:
+        put_null(table, column)
+
+
+cdef inline void put_endpoints(Table* table, Dialog* dialog, int client_address, int client_port, int broker_address,
+                               int broker_port) noexcept nogil:
+    cdef int client = dialog.client if dialog.client >= 0 else 0
+    put_string(table, client_address, address_text(dialog, client))
+    if client_port >= 0:
+        put_int32(table, client_port, dialog.connection.port[client])
+    put_string(table, broker_address, address_text(dialog, 1 - client))
+    put_int32(table, broker_port, dialog.connection.port[1 - client])
+
+
+cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+                     Facts* facts) noexcept nogil:
+    """`response` and `facts` are NULL where there is none, or none that could be decoded."""
+    cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
+    cdef int64_t latency = -1
+    if response != NULL and response.last.time != NO_TIME and call.first.time != NO_TIME:
+        latency = response.last.time - call.first.time
+        if latency < 0:
+            write_anomaly(context, dialog.connection, call.id, &response.last, 1, -1, ANOMALY_TIME_BACKWARDS, latency)
+    if not begin_row(table):
+        return
+    dialog.num_calls += 1
+    put_int64(table, CALL_CALL_ID, call.id)
+    put_string(table, CALL_CAPTURE, capture_name(context, call.capture))
+    put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
+    put_endpoints(table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
+    put_int16(table, CALL_API_KEY, call.key)
+    put_int16(table, CALL_API_VERSION, call.version)
+    put_int32(table, CALL_CORRELATION_ID, call.correlation_id)
+    put_string(table, CALL_CLIENT_ID, call_client_id(call))
+    put_string(table, CALL_SOFTWARE_NAME, known_text(&dialog.software_name))
+    put_string(table, CALL_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_time(table, CALL_REQUEST_TIME, call.first.time)
+    put_time(table, CALL_REQUEST_END_TIME, call.last.time)
+    put_int64(table, CALL_REQUEST_FRAME, call.first.frame)
+    put_int64(table, CALL_REQUEST_END_FRAME, call.last.frame)
+    put_int64(table, CALL_REQUEST_BYTES, call.length)
+    put_enum(table, CALL_STATUS, status)
+    if reason == REASON_NONE:
+        put_null(table, CALL_REASON)
+    else:
+        put_enum(table, CALL_REASON, reason)
+    put_known(table, CALL_LATENCY, latency >= 0, latency)
+    put_response(table, response)
+    put_call_facts(table, call, facts)
+    put_response_facts(table, facts)
+    end_row(table)
+    if latency >= 0:
+        write_latency(context, dialog, call, latency)
+
+
+cdef void put_response(Table* table, Frame* response) noexcept nogil:
+    if response == NULL:
+        put_null(table, CALL_RESPONSE_TIME)
+        put_null(table, CALL_RESPONSE_END_TIME)
+        put_null(table, CALL_RESPONSE_FRAME)
+        put_null(table, CALL_RESPONSE_END_FRAME)
+        put_null(table, CALL_RESPONSE_BYTES)
+        return
+    put_time(table, CALL_RESPONSE_TIME, response.first.time)
+    put_time(table, CALL_RESPONSE_END_TIME, response.last.time)
+    put_int64(table, CALL_RESPONSE_FRAME, response.first.frame)
+    put_int64(table, CALL_RESPONSE_END_FRAME, response.last.frame)
+    put_int64(table, CALL_RESPONSE_BYTES, response.length)
+
+
+cdef void put_call_facts(Table* table, Call* call, Facts* facts) noexcept nogil:
+    """What the request says; where it says nothing of topics, partitions or records, what the response says."""
+    cdef size_t at = 0
+    put_null_or_acks(table, call)
+    if call.client_id_len > 0:
+        at += <size_t>call.client_id_len
+    put_string(table, CALL_GROUP_ID, text_at(call, at, call.group_len))
+    if call.group_len > 0:
+        at += <size_t>call.group_len
+    put_string(table, CALL_TRANSACTIONAL_ID, text_at(call, at, call.transactional_id_len))
+    if call.transactional_id_len > 0:
+        at += <size_t>call.transactional_id_len
+    put_topics(table, call, at, facts)
+    if call.has_partitions and (call.partitions or facts == NULL or not facts.has_partitions):
+        put_int32(table, CALL_PARTITION_COUNT, clamp(call.partitions))
+    elif facts != NULL and facts.has_partitions:
+        put_int32(table, CALL_PARTITION_COUNT, clamp(facts.partitions))
+    else:
+        put_null(table, CALL_PARTITION_COUNT)
+    if call.has_records:
+        put_known(table, CALL_RECORD_COUNT, not call.records_uncounted, call.records)
+        put_int64(table, CALL_RECORD_BYTES, call.record_bytes)
+    elif facts != NULL and facts.has_records:
+        put_known(table, CALL_RECORD_COUNT, not facts.records_uncounted, facts.records)
+        put_int64(table, CALL_RECORD_BYTES, facts.record_bytes)
+    else:
+        put_null(table, CALL_RECORD_COUNT)
+        put_null(table, CALL_RECORD_BYTES)
+
+
+cdef inline int32_t clamp(int64_t value) noexcept nogil:
+    return <int32_t>value if value < 0x7FFFFFFF else 0x7FFFFFFF
+
+
+cdef inline void put_null_or_acks(Table* table, Call* call) noexcept nogil:
+    if call.has_acks:
+        put_int16(table, CALL_ACKS, call.acks)
+    else:
+        put_null(table, CALL_ACKS)
+
+
+cdef void put_topics(Table* table, Call* call, size_t at, Facts* facts) noexcept nogil:
+    cdef Octets* topics
+    cdef Octets text = contents(&call.text)
+    cdef size_t i
+    cdef uint32_t num
+    cdef bint any_topic = False
+    for i in range(<size_t>call.num_topics):
+        num = file32(text, at, False)
+        any_topic = add_to_list(table, CALL_TOPICS, keep(drop(text, at + 4), num)) or any_topic
+        at += 4 + num
+    if call.num_topics == 0 and facts != NULL:
+        topics = <Octets*>facts.topics.data
+        for i in range(facts.topics.len // sizeof(Octets)):
+            any_topic = add_to_list(table, CALL_TOPICS, topics[i]) or any_topic
+    end_list(table, CALL_TOPICS, any_topic)
+
+
+cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
+    if facts == NULL:
+        put_null(table, CALL_ERROR_CODE)
+        put_null(table, CALL_ERROR_COUNT)
+        put_null(table, CALL_THROTTLE_TIME)
+        return
+    put_int16(table, CALL_ERROR_CODE, facts.first_error)
+    put_int32(table, CALL_ERROR_COUNT, facts.num_errors)
+    if facts.has_throttle:
+        put_int32(table, CALL_THROTTLE_TIME, <int32_t>facts.throttle)
+    else:
+        put_null(table, CALL_THROTTLE_TIME)
+
+
+cdef void write_latency(Context* context, Dialog* dialog, Call* call, int64_t total) noexcept nogil:
+    cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
+    if not begin_row(table):
+        return
+    put_int64(table, LATENCY_CALL_ID, call.id)
+    put_string(table, LATENCY_CAPTURE, capture_name(context, call.capture))
+    put_int64(table, LATENCY_CONNECTION_ID, dialog.connection.id)
+    put_int16(table, LATENCY_API_KEY, call.key)
+    put_int16(table, LATENCY_API_VERSION, call.version)
+    put_string(table, LATENCY_CLIENT_ID, call_client_id(call))
+    put_string(table, LATENCY_BROKER_ADDRESS, address_text(dialog, 1 - dialog.client))
+    put_int32(table, LATENCY_BROKER_PORT, dialog.connection.port[1 - dialog.client])
+    put_int64(table, LATENCY_REQUEST_TIME, call.first.time)
+    put_int64(table, LATENCY_TOTAL, total)
+    end_row(table)
+
+
+cdef inline Octets path_of(Program* program, uint32_t node) noexcept nogil:
+    return make_octets(&program.paths[program.path_ends[node]], program.path_ends[node + 1] - program.path_ends[node])
+
+
+cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+                       Program* program) noexcept nogil:
+    cdef Table* table = &context.tables[<int>TABLE_ERROR_CODES]
+    cdef ErrorHit* hits = <ErrorHit*>facts.errors.data
+    cdef ErrorHit* hit
+    cdef size_t i
+    cdef size_t group_at = <size_t>call.client_id_len if call.client_id_len > 0 else 0
+    cdef uint8_t topic_id[22]
+    for i in range(facts.errors.len // sizeof(ErrorHit)):
+        hit = &hits[i]
+        if not begin_row(table):
+            return
+        put_int64(table, ERROR_CALL_ID, call.id)
+        put_string(table, ERROR_CAPTURE, capture_name(context, call.capture))
+        put_int64(table, ERROR_CONNECTION_ID, dialog.connection.id)
+        put_endpoints(table, dialog, ERROR_CLIENT_ADDRESS, -1, ERROR_BROKER_ADDRESS, ERROR_BROKER_PORT)
+        put_int16(table, ERROR_API_KEY, call.key)
+        put_int16(table, ERROR_API_VERSION, call.version)
+        put_int32(table, ERROR_CORRELATION_ID, call.correlation_id)
+        put_string(table, ERROR_CLIENT_ID, call_client_id(call))
+        put_time(table, ERROR_RESPONSE_TIME, response.first.time)
+        put_int64(table, ERROR_RESPONSE_FRAME, response.first.frame)
+        put_string(table, ERROR_PATH, path_of(program, hit.node))
+        put_string(table, ERROR_TOPIC, hit.topic)
+        if hit.topic_id.num == 16 and hit.topic_id.at != NULL:
+            write_uuid(hit.topic_id, topic_id)
+            put_string(table, ERROR_TOPIC_ID, make_octets(topic_id, 22))
+        else:
+            put_null(table, ERROR_TOPIC_ID)
+        if hit.partition == NO_PARTITION:
+            put_null(table, ERROR_PARTITION)
+        else:
+            put_int32(table, ERROR_PARTITION, <int32_t>hit.partition)
+        put_string(table, ERROR_GROUP_ID, hit.group if hit.group.at != NULL else text_at(call, group_at, call.group_len))
+        put_int16(table, ERROR_CODE, hit.code)
+        put_string(table, ERROR_MESSAGE, hit.message)
+        end_row(table)
+
+
+cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil:
+    """URL-safe base64 without padding, as Kafka prints uuids (org.apache.kafka.common.Uuid)."""
+    cdef const char* digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    cdef int i, at = 0
+    cdef uint32_t word
+    for i in range(5):
+        word = be16(id, 3 * i) << 8 | (be16(id, 3 * i + 1) & 0xFF)
+        text[at] = digits[word >> 18]
+        text[at + 1] = digits[word >> 12 & 63]
+        text[at + 2] = digits[word >> 6 & 63]
+        text[at + 3] = digits[word & 63]
+        at += 4
+    word = (be16(id, 14) & 0xFF) << 4
+    text[at] = digits[word >> 6 & 63]
+    text[at + 1] = digits[word & 63]
+
+
+cdef void write_response_only(Context* context, Dialog* dialog, Frame* response, int reason) noexcept nogil:
+    cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
+    cdef int i
+    cdef int[15] unknown = [
+        CALL_API_KEY, CALL_API_VERSION, CALL_CLIENT_ID, CALL_REQUEST_TIME, CALL_REQUEST_END_TIME, CALL_REQUEST_FRAME,
+        CALL_REQUEST_END_FRAME, CALL_REQUEST_BYTES, CALL_LATENCY, CALL_GROUP_ID, CALL_TRANSACTIONAL_ID, CALL_ACKS,
+        CALL_PARTITION_COUNT, CALL_RECORD_COUNT, CALL_RECORD_BYTES,
+    ]
+    if not begin_row(table):
+        return
+    dialog.num_calls += 1
+    for i in range(15):
+        put_null(table, unknown[i])
+    end_list(table, CALL_TOPICS, False)
+    put_response_facts(table, NULL)
+    put_int64(table, CALL_CALL_ID, context.next_call_id)
+    context.next_call_id += 1
+    put_string(table, CALL_CAPTURE, capture_name(context, dialog.connection.capture))
+    put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
+    put_endpoints(table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
+    put_int32(table, CALL_CORRELATION_ID, <int32_t>(be16(response.bytes, 4) << 16 | be16(response.bytes, 6)))
+    put_string(table, CALL_SOFTWARE_NAME, known_text(&dialog.software_name))
+    put_string(table, CALL_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_response(table, response)
+    put_enum(table, CALL_STATUS, STATUS_RESPONSE_ONLY)
+    if reason == REASON_NONE:
+        put_null(table, CALL_REASON)
+    else:
+        put_enum(table, CALL_REASON, reason)
+    end_row(table)
+
+
+cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
+    """`dialog` is NULL for a connection that carried no payload."""
+    cdef Table* table = &context.tables[<int>TABLE_CONNECTIONS]
+    cdef Dialog bare
+    cdef Direction* asks
+    cdef Direction* answers
+    cdef int client
+    if dialog == NULL:
+        memset(&bare, 0, sizeof(Dialog))
+        bare.connection = connection
+        bare.client = connection.opener
+        bare.role = ROLE_HANDSHAKE if connection.opener >= 0 else ROLE_UNKNOWN
+        bare.protocol = PROTOCOL_EMPTY
+        bare.address_len[0] = format_address(connection.address[0], bare.address[0])
+        bare.address_len[1] = format_address(connection.address[1], bare.address[1])
+        dialog = &bare
+    if not begin_row(table):
+        return
+    client = dialog.client if dialog.client >= 0 else 0
+    asks = &connection.direction[client]
+    answers = &connection.direction[1 - client]
+    put_int64(table, CONN_CONNECTION_ID, connection.id)
+    put_string(table, CONN_CAPTURE, capture_name(context, connection.capture))
+    put_endpoints(table, dialog, CONN_CLIENT_ADDRESS, CONN_CLIENT_PORT, CONN_BROKER_ADDRESS, CONN_BROKER_PORT)
+    put_enum(table, CONN_PROTOCOL, dialog.protocol)
+    put_enum(table, CONN_ROLE, dialog.role)
+    put_time(table, CONN_FIRST_TIME, connection.first_time)
+    put_time(table, CONN_LAST_TIME, connection.last_time)
+    put_int64(table, CONN_FIRST_FRAME, connection.first_frame)
+    put_int64(table, CONN_LAST_FRAME, connection.last_frame)
+    put_bool(table, CONN_HANDSHAKE, connection.opener >= 0)
+    put_known(table, CONN_ROUND_TRIP, connection.round_trip >= 0, connection.round_trip)
+    put_int64(table, CONN_CLIENT_BYTES, asks.bytes)
+    put_int64(table, CONN_BROKER_BYTES, answers.bytes)
+    put_int64(table, CONN_CLIENT_PACKETS, asks.packets)
+    put_int64(table, CONN_BROKER_PACKETS, answers.packets)
+    put_int64(table, CONN_CLIENT_RETRANSMITTED, asks.retransmitted)
+    put_int64(table, CONN_BROKER_RETRANSMITTED, answers.retransmitted)
+    put_int64(table, CONN_CLIENT_OUT_OF_ORDER, asks.out_of_order)
+    put_int64(table, CONN_BROKER_OUT_OF_ORDER, answers.out_of_order)
+    put_int64(table, CONN_CLIENT_MISSING, asks.missing)
+    put_int64(table, CONN_BROKER_MISSING, answers.missing)
+    put_int64(table, CONN_CALLS, dialog.num_calls)
+    put_string(table, CONN_CLIENT_ID, known_text(&dialog.client_id))
+    put_string(table, CONN_SOFTWARE_NAME, known_text(&dialog.software_name))
+    put_string(table, CONN_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_string(table, CONN_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
+    put_enum(table, CONN_END, connection.end)
+    end_row(table)
+
+
+cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
+                        int64_t offset, int name, int64_t value) noexcept nogil:
+    """`connection` and `arrival` may be NULL; call_id, direction and offset are -1 where there is none."""
+    cdef Table* table = &context.tables[<int>TABLE_ANOMALIES]
+    if not begin_row(table):
+        return
+    put_string(table, ANOMALY_CAPTURE,
+               capture_name(context, <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1))
+    put_known(table, ANOMALY_CONNECTION_ID, connection != NULL, connection.id if connection != NULL else 0)
+    put_known(table, ANOMALY_CALL_ID, call_id >= 0, call_id)
+    put_time(table, ANOMALY_TIME, arrival.time if arrival != NULL else NO_TIME)
+    put_known(table, ANOMALY_FRAME, arrival != NULL, arrival.frame if arrival != NULL else 0)
+    if direction < 0:
+        put_null(table, ANOMALY_DIRECTION)
+    else:
+        put_enum(table, ANOMALY_DIRECTION, direction)
+    put_known(table, ANOMALY_STREAM_OFFSET, offset >= 0, offset)
+    put_enum(table, ANOMALY_NAME, name)
+    put_int64(table, ANOMALY_VALUE, value)
+    end_row(table)

@@ -1,0 +1,110 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from kwsniff.core.limits cimport Limits
+from kwsniff.core.octets cimport Octets
+from kwsniff.core.packets cimport Segment
+
+cdef struct Arrival:
+    int64_t time        # of the packet that brought the bytes
+    int64_t frame
+    int64_t acked       # how far into the other direction's stream its sender had received by then, or -1
+
+cdef enum GapCause:
+    GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
+    GAP_LOST = 1            # nothing says that it ever arrived
+    GAP_CUT = 2             # the capture kept only the start of the packet
+
+cdef enum EndCause:
+    END_OPEN = 0
+    END_FIN = 1
+    END_RESET = 2
+    END_REUSED = 3          # a new handshake on the same addresses and ports
+    END_EVICTED = 4
+
+cdef enum StreamOddity:
+    ODD_OVERLAP = 0
+    ODD_OUT_OF_WINDOW = 1
+    ODD_AFTER_END = 2
+    ODD_HELD_LIMIT = 3
+    ODD_CONFLICT = 4
+
+cdef struct Held:
+    Held* next
+    uint32_t seq
+    uint32_t length
+    uint32_t captured
+    Arrival arrival
+    uint8_t* data
+
+cdef struct Direction:
+    bint known              # next_seq means something
+    bint syn
+    bint fin
+    bint fin_done
+    uint32_t isn
+    uint32_t next_seq
+    uint32_t fin_seq
+    uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
+    bint acked_known
+    int64_t offset          # stream position of next_seq; 0 is the first byte after the handshake or in the capture
+    Held* held
+    Held* held_last
+    int64_t held_bytes
+    int64_t held_num
+    int64_t evidence_at     # packets of the connection when the receiver was first seen to have missing bytes
+    int64_t packets
+    int64_t bytes           # distinct payload bytes delivered
+    int64_t retransmitted
+    int64_t out_of_order
+    int64_t missing
+    int64_t strange         # consecutive segments far outside the window
+
+cdef struct Connection:
+    Connection* chain       # same hash bucket
+    Connection* older
+    Connection* newer
+    uint64_t hash
+    int64_t id
+    int64_t capture         # number of the capture it began in
+    uint8_t address[2][16]  # [0] is the smaller endpoint; direction d is what endpoint d sends
+    uint16_t port[2]
+    Direction direction[2]
+    int opener              # endpoint that sent the SYN, or -1
+    bint ended
+    int end
+    int64_t packets
+    int64_t first_time
+    int64_t last_time
+    int64_t first_frame
+    int64_t last_frame
+    int64_t syn_time
+    int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
+    void* dialog            # what the rooms above keep for this connection
+
+cdef struct StreamSink:
+    void* context
+    void (*bytes)(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
+    void (*gap)(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
+    void (*ended)(void* context, Connection* connection) noexcept nogil
+    void (*oddity)(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
+
+cdef struct Streams:
+    Connection** buckets
+    uint64_t num_buckets
+    uint64_t seed
+    int64_t num
+    int64_t next_id
+    int64_t capture
+    int64_t held_total
+    Connection* oldest
+    Connection* newest
+    Connection* last        # of the packet before
+    Limits limits
+    StreamSink sink
+    bint no_memory
+
+cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
+cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil
+cdef void end_streams(Streams* streams) noexcept nogil
+cdef void free_streams(Streams* streams) noexcept nogil

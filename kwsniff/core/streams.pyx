@@ -1,0 +1,549 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""TCP segments to ordered bytes and explicit gaps, per connection and direction.
+
+Rules
+  1. Sequence numbers are compared by signed 32-bit difference (RFC 9293 3.4); a stream position is a 64-bit count.
+  2. The first copy of a byte wins. What a retransmission repeats is counted, not delivered again.
+  3. A hole is waited for until the receiver has acknowledged it and `gap_patience` more packets went by (a capture
+     may record packets a little out of order), until a named limit is reached, or until the connection ends.
+     Then it is delivered as a gap, and the stream goes on behind it.
+  4. Memory held for out-of-order segments is bounded per direction and in all; connections are bounded, and the one
+     that was silent longest makes room.
+  5. Nothing here knows what the bytes mean.
+
+    next_seq v        held          held
+    ---------[ hole ][######][hole][####]
+             ^ offset (64-bit)
+
+A connection without a handshake begins at the first payload byte that was captured of each direction.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from kwsniff.core.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+
+cdef enum:
+    WINDOW = 1 << 30            # the largest window of RFC 7323
+    STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
+
+
+cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil:
+    memset(streams, 0, sizeof(Streams))
+    streams.sink = sink
+    streams.limits = limits
+    streams.seed = seed
+    streams.num_buckets = 1024
+    streams.buckets = <Connection**>calloc(streams.num_buckets, sizeof(Connection*))
+    return streams.buckets != NULL
+
+
+cdef void free_streams(Streams* streams) noexcept nogil:
+    cdef Connection* connection = streams.oldest
+    cdef Connection* newer
+    while connection != NULL:
+        newer = connection.newer
+        drop_held(streams, &connection.direction[0])
+        drop_held(streams, &connection.direction[1])
+        free(connection)
+        connection = newer
+    free(streams.buckets)
+    memset(streams, 0, sizeof(Streams))
+
+
+cdef void end_streams(Streams* streams) noexcept nogil:
+    """Every open connection delivers what it holds and ends as still open."""
+    cdef Connection* connection = streams.oldest
+    while connection != NULL:
+        end_connection(streams, connection, END_OPEN)
+        connection = connection.newer
+
+
+# -- finding connections ----------------------------------------------------------------------------------------
+
+cdef inline uint64_t mix(uint64_t hash, uint64_t word) noexcept nogil:
+    hash = (hash ^ word) * <uint64_t>0x9E3779B97F4A7C15
+    return hash ^ (hash >> 29)
+
+
+cdef inline int source_endpoint(Segment* segment) noexcept nogil:
+    """0 when the sender is the smaller endpoint of the two."""
+    cdef int order = memcmp(segment.source, segment.target, 16)
+    if order:
+        return 0 if order < 0 else 1
+    return 0 if segment.source_port <= segment.target_port else 1
+
+
+cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
+                                    uint32_t ports) noexcept nogil:
+    cdef uint64_t words[4]
+    memcpy(words, low, 16)
+    memcpy(&words[2], high, 16)
+    return mix(mix(mix(mix(mix(seed, words[0]), words[1]), words[2]), words[3]), ports)
+
+
+cdef inline bint same_endpoints(Connection* connection, const uint8_t* low, const uint8_t* high,
+                                uint16_t low_port, uint16_t high_port) noexcept nogil:
+    return (connection.port[0] == low_port and connection.port[1] == high_port
+            and memcmp(connection.address[0], low, 16) == 0 and memcmp(connection.address[1], high, 16) == 0)
+
+
+cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:
+    cdef const uint8_t* low = &segment.source[0] if sender == 0 else &segment.target[0]
+    cdef const uint8_t* high = &segment.target[0] if sender == 0 else &segment.source[0]
+    cdef uint16_t low_port = segment.source_port if sender == 0 else segment.target_port
+    cdef uint16_t high_port = segment.target_port if sender == 0 else segment.source_port
+    cdef Connection* connection = streams.last
+    cdef uint64_t hash
+    if connection != NULL and same_endpoints(connection, low, high, low_port, high_port):
+        return connection
+    hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
+    connection = streams.buckets[hash & (streams.num_buckets - 1)]
+    while connection != NULL:
+        if connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port):
+            break
+        connection = connection.chain
+    if connection == NULL:
+        connection = add_connection(streams, hash)
+        if connection == NULL:
+            return NULL
+        memcpy(connection.address[0], low, 16)
+        memcpy(connection.address[1], high, 16)
+        connection.port[0] = low_port
+        connection.port[1] = high_port
+    if streams.newest != connection:
+        unlink_age(streams, connection)
+        link_newest(streams, connection)
+    streams.last = connection
+    return connection
+
+
+cdef Connection* add_connection(Streams* streams, uint64_t hash) noexcept nogil:
+    cdef Connection* connection
+    cdef Connection** bucket
+    if streams.num >= streams.limits.connections and streams.oldest != NULL:
+        remove_connection(streams, streams.oldest)
+    if <uint64_t>streams.num >= streams.num_buckets:
+        grow_buckets(streams)
+    connection = <Connection*>calloc(1, sizeof(Connection))
+    if connection == NULL:
+        streams.no_memory = True
+        return NULL
+    connection.hash = hash
+    bucket = &streams.buckets[hash & (streams.num_buckets - 1)]
+    connection.chain = bucket[0]
+    bucket[0] = connection
+    streams.num += 1
+    link_newest(streams, connection)
+    begin_connection(streams, connection)
+    return connection
+
+
+cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
+    memset(connection.direction, 0, sizeof(connection.direction))
+    connection.id = streams.next_id
+    streams.next_id += 1
+    connection.capture = streams.capture
+    connection.opener = -1
+    connection.ended = False
+    connection.end = END_OPEN
+    connection.packets = 0
+    connection.first_time = NO_TIME
+    connection.last_time = NO_TIME
+    connection.first_frame = 0
+    connection.syn_time = NO_TIME
+    connection.round_trip = -1
+    connection.dialog = NULL
+
+
+cdef void grow_buckets(Streams* streams) noexcept nogil:
+    cdef uint64_t num = streams.num_buckets * 2, i
+    cdef Connection** buckets = <Connection**>calloc(num, sizeof(Connection*))
+    cdef Connection* connection
+    cdef Connection* chain
+    if buckets == NULL:
+        return      # longer chains, nothing lost
+    for i in range(streams.num_buckets):
+        connection = streams.buckets[i]
+        while connection != NULL:
+            chain = connection.chain
+            connection.chain = buckets[connection.hash & (num - 1)]
+            buckets[connection.hash & (num - 1)] = connection
+            connection = chain
+    free(streams.buckets)
+    streams.buckets = buckets
+    streams.num_buckets = num
+
+
+cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil:
+    cdef Connection** link = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
+    end_connection(streams, connection, END_EVICTED)
+    while link[0] != connection:
+        link = &link[0].chain
+    link[0] = connection.chain
+    unlink_age(streams, connection)
+    if streams.last == connection:
+        streams.last = NULL
+    streams.num -= 1
+    free(connection)
+
+
+cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:
+    connection.newer = NULL
+    connection.older = streams.newest
+    if streams.newest != NULL:
+        streams.newest.newer = connection
+    else:
+        streams.oldest = connection
+    streams.newest = connection
+
+
+cdef inline void unlink_age(Streams* streams, Connection* connection) noexcept nogil:
+    if connection.older != NULL:
+        connection.older.newer = connection.newer
+    elif streams.oldest == connection:
+        streams.oldest = connection.newer
+    if connection.newer != NULL:
+        connection.newer.older = connection.older
+    elif streams.newest == connection:
+        streams.newest = connection.older
+
+
+# -- taking segments --------------------------------------------------------------------------------------------
+
+cdef inline int32_t distance(uint32_t to, uint32_t since) noexcept nogil:
+    return <int32_t>(to - since)
+
+
+cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
+    cdef int sender = source_endpoint(segment)
+    cdef Connection* connection = find_connection(streams, segment, sender)
+    cdef Direction* own
+    cdef Direction* other
+    cdef Arrival arrival
+    if connection == NULL:
+        return
+    if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
+        end_connection(streams, connection, END_REUSED)
+        begin_connection(streams, connection)
+    own = &connection.direction[sender]
+    other = &connection.direction[1 - sender]
+    note_packet(connection, own, segment)
+    arrival.time = segment.time
+    arrival.frame = segment.frame
+    arrival.acked = -1
+    if connection.ended:
+        if segment.length:
+            streams.sink.oddity(streams.sink.context, connection, sender, &arrival, ODD_AFTER_END, segment.length)
+        return
+    if segment.flags & TCP_SYN:
+        take_syn(connection, own, segment, sender)
+    if segment.flags & TCP_ACK:
+        take_ack(connection, own, other, segment, &arrival)
+    if segment.length:
+        take_payload(streams, connection, sender, segment, &arrival)
+    if connection.direction[1 - sender].acked_known and not connection.ended:
+        check_patience(streams, connection, 1 - sender, &arrival)
+    if own.held != NULL:
+        check_patience(streams, connection, sender, &arrival)
+    if segment.flags & TCP_FIN and not connection.ended:
+        own.fin = True
+        own.fin_seq = segment.seq + segment.length
+        if not own.known:       # a direction whose payload was never captured ends here all the same
+            own.fin_done = True
+    if segment.flags & TCP_RST and not connection.ended:
+        if not own.known or -1 <= distance(segment.seq, own.next_seq) <= WINDOW:
+            end_connection(streams, connection, END_RESET)
+            return
+    close_if_done(streams, connection)
+
+
+cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
+    connection.packets += 1
+    own.packets += 1
+    if connection.first_frame == 0:
+        connection.first_frame = segment.frame
+        connection.first_time = segment.time
+    connection.last_frame = segment.frame
+    if segment.time > connection.last_time:
+        connection.last_time = segment.time
+
+
+cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil:
+    """Whether this SYN belongs to another connection than the one known under these addresses and ports."""
+    cdef Direction* own = &connection.direction[sender]
+    if connection.packets == 0:
+        return False
+    if own.syn:
+        # The same initial number again is a repeated SYN, even after the end.
+        return segment.seq != own.isn
+    if connection.ended:
+        return True
+    if own.known:
+        # A SYN behind payload: the number just before the payload means that the capture recorded it late.
+        return segment.seq + 1 != own.next_seq - <uint32_t>own.offset
+    return False
+
+
+cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
+    if own.syn:
+        connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
+        return
+    own.syn = True
+    own.isn = segment.seq
+    if not own.known:
+        own.known = True
+        own.next_seq = segment.seq + 1
+    segment.seq += 1                        # payload of a SYN (RFC 7413) follows the SYN's own number
+    if connection.opener < 0:
+        connection.opener = (1 - sender) if segment.flags & TCP_ACK else sender
+    if not segment.flags & TCP_ACK:
+        connection.syn_time = segment.time
+
+
+cdef inline void take_ack(Connection* connection, Direction* own, Direction* other, Segment* segment,
+                          Arrival* arrival) noexcept nogil:
+    cdef int32_t ahead
+    if not other.known:
+        return
+    ahead = distance(segment.ack, other.next_seq)
+    arrival.acked = other.offset + ahead
+    if not other.acked_known or distance(segment.ack, other.acked) > 0:
+        other.acked = segment.ack
+        other.acked_known = True
+    if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
+            and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
+        connection.round_trip = segment.time - connection.syn_time
+        connection.syn_time = NO_TIME
+
+
+cdef void take_payload(Streams* streams, Connection* connection, int sender, Segment* segment,
+                       Arrival* arrival) noexcept nogil:
+    cdef Direction* own = &connection.direction[sender]
+    cdef int32_t ahead
+    cdef uint32_t repeated
+    if not own.known:
+        own.known = True
+        own.next_seq = segment.seq
+    ahead = distance(segment.seq, own.next_seq)
+    if ahead == 0:
+        own.strange = 0
+        deliver(streams, connection, sender, segment.payload, segment.length, arrival)
+        if own.held != NULL:
+            deliver_held(streams, connection, sender)
+        return
+    if ahead < -WINDOW or ahead > WINDOW:
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OUT_OF_WINDOW, ahead)
+        own.strange += 1
+        if own.strange >= STRANGE_SEGMENTS:
+            rebase(streams, connection, sender, segment, arrival)
+        return
+    own.strange = 0
+    if ahead > 0:
+        own.out_of_order += 1
+        hold(streams, connection, sender, segment, arrival)
+        return
+    repeated = <uint32_t>(-ahead)
+    if repeated >= segment.length:
+        own.retransmitted += segment.length
+        return
+    own.retransmitted += repeated
+    streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
+    deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
+    if own.held != NULL:
+        deliver_held(streams, connection, sender)
+
+
+cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* segment,
+                 Arrival* arrival) noexcept nogil:
+    cdef Direction* own = &connection.direction[sender]
+    own.strange = 0
+    drain_held(streams, connection, sender)
+    if connection.ended:
+        return
+    streams.sink.gap(streams.sink.context, connection, sender, arrival, -1, GAP_LOST)
+    own.next_seq = segment.seq
+    own.acked_known = False
+    deliver(streams, connection, sender, segment.payload, segment.length, arrival)
+
+
+cdef void deliver(Streams* streams, Connection* connection, int sender, Octets payload, uint32_t length,
+                  Arrival* arrival) noexcept nogil:
+    """Hands `payload` on as the next bytes of the stream, and what is missing of `length` as a gap. While a sink
+    runs, `offset` is the position of the first byte it is handed."""
+    cdef Direction* own = &connection.direction[sender]
+    own.next_seq += length
+    if payload.num:
+        streams.sink.bytes(streams.sink.context, connection, sender, arrival, payload)
+        own.bytes += <int64_t>payload.num
+        own.offset += <int64_t>payload.num
+    if payload.num < length:
+        streams.sink.gap(streams.sink.context, connection, sender, arrival, <int64_t>(length - payload.num), GAP_CUT)
+        own.missing += <int64_t>(length - payload.num)
+        own.offset += <int64_t>(length - payload.num)
+
+
+cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
+               Arrival* arrival) noexcept nogil:
+    cdef Direction* own = &connection.direction[sender]
+    cdef Held* held
+    cdef Held** link
+    if (own.held_bytes + segment.length > streams.limits.held_bytes
+            or own.held_num >= streams.limits.held_segments
+            or streams.held_total + segment.length > streams.limits.held_bytes_total):
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.held_bytes)
+        drain_held(streams, connection, sender)
+        if not connection.ended:
+            take_payload_after_drain(streams, connection, sender, segment, arrival)
+        return
+    held = <Held*>malloc(sizeof(Held) + segment.payload.num)
+    if held == NULL:
+        streams.no_memory = True
+        return
+    held.seq = segment.seq
+    held.length = segment.length
+    held.captured = <uint32_t>segment.payload.num
+    held.arrival = arrival[0]
+    held.data = <uint8_t*>&held[1]
+    memcpy(held.data, segment.payload.at, segment.payload.num)
+    own.held_bytes += held.length
+    own.held_num += 1
+    streams.held_total += held.length
+    if own.held_last != NULL and distance(held.seq, own.held_last.seq) >= 0:
+        held.next = NULL
+        own.held_last.next = held
+        own.held_last = held
+        return
+    link = &own.held
+    while link[0] != NULL and distance(held.seq, link[0].seq) >= 0:
+        link = &link[0].next
+    held.next = link[0]
+    link[0] = held
+    if held.next == NULL:
+        own.held_last = held
+
+
+cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,
+                                   Arrival* arrival) noexcept nogil:
+    cdef Direction* own = &connection.direction[sender]
+    cdef int32_t ahead = distance(segment.seq, own.next_seq)
+    if ahead > 0:
+        declare_gap(streams, connection, sender, segment.seq, arrival)
+        ahead = 0
+    if connection.ended or <uint32_t>(-ahead) >= segment.length:
+        return
+    deliver(streams, connection, sender, drop(segment.payload, <uint32_t>(-ahead)),
+            segment.length - <uint32_t>(-ahead), arrival)
+
+
+cdef Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
+    cdef Held* held = own.held
+    own.held = held.next
+    if own.held == NULL:
+        own.held_last = NULL
+    own.held_bytes -= held.length
+    own.held_num -= 1
+    streams.held_total -= held.length
+    return held
+
+
+cdef void drop_held(Streams* streams, Direction* own) noexcept nogil:
+    while own.held != NULL:
+        free(unhold_first(streams, own))
+
+
+cdef void deliver_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Hands on every held segment that the stream has reached."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Held* held
+    cdef int32_t ahead
+    cdef uint32_t repeated
+    while own.held != NULL and not connection.ended:
+        ahead = distance(own.held.seq, own.next_seq)
+        if ahead > 0:
+            break
+        held = unhold_first(streams, own)
+        repeated = <uint32_t>(-ahead)
+        if repeated >= held.length:
+            own.retransmitted += held.length
+        else:
+            own.retransmitted += repeated
+            deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
+                    held.length - repeated, &held.arrival)
+        free(held)
+    own.evidence_at = 0
+
+
+cdef void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
+                      Arrival* arrival) noexcept nogil:
+    cdef Direction* own = &connection.direction[sender]
+    cdef uint32_t num = to_seq - own.next_seq
+    cdef int cause = GAP_LOST
+    if own.acked_known and distance(own.acked, to_seq) >= 0:
+        cause = GAP_NOT_CAPTURED
+    own.next_seq = to_seq
+    own.evidence_at = 0
+    streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)
+    own.missing += num
+    own.offset += num
+
+
+cdef void drain_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Hands on everything held, with gaps where bytes are missing."""
+    cdef Direction* own = &connection.direction[sender]
+    while own.held != NULL and not connection.ended:
+        if distance(own.held.seq, own.next_seq) > 0:
+            declare_gap(streams, connection, sender, own.held.seq, &own.held.arrival)
+        deliver_held(streams, connection, sender)
+
+
+cdef inline void check_patience(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
+    """Gives a hole up that the receiver has acknowledged and that the capture has not shown for long enough."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef uint32_t to_seq
+    if not own.known or not own.acked_known or distance(own.acked, own.next_seq) <= 0:
+        return
+    to_seq = own.acked
+    if own.fin and to_seq == own.fin_seq + 1:
+        to_seq = own.fin_seq        # a FIN takes a number but no byte
+    if distance(to_seq, own.next_seq) <= 0 or distance(to_seq, own.next_seq) > WINDOW:
+        return
+    if own.evidence_at == 0:
+        own.evidence_at = connection.packets
+        return
+    if connection.packets - own.evidence_at < streams.limits.gap_patience:
+        return
+    if own.held != NULL and distance(to_seq, own.held.seq) > 0:
+        to_seq = own.held.seq
+    declare_gap(streams, connection, sender, to_seq, arrival)
+    deliver_held(streams, connection, sender)
+
+
+# -- ending connections -----------------------------------------------------------------------------------------
+
+cdef inline void close_if_done(Streams* streams, Connection* connection) noexcept nogil:
+    cdef int i
+    cdef Direction* own
+    if connection.ended:
+        return
+    for i in range(2):
+        own = &connection.direction[i]
+        if own.fin and own.known and distance(own.next_seq, own.fin_seq) >= 0:
+            own.fin_done = True
+    if connection.direction[0].fin_done and connection.direction[1].fin_done:
+        end_connection(streams, connection, END_FIN)
+
+
+cdef void end_connection(Streams* streams, Connection* connection, int why) noexcept nogil:
+    if connection.ended:
+        return
+    drain_held(streams, connection, 0)
+    drain_held(streams, connection, 1)
+    if connection.ended:
+        return
+    connection.ended = True
+    connection.end = why
+    streams.sink.ended(streams.sink.context, connection)
+    connection.dialog = NULL

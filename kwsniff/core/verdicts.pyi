@@ -1,0 +1,1 @@
+ENUMS: dict[str, tuple[str, ...]]

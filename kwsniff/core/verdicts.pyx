@@ -1,0 +1,33 @@
+# cython: language_level=3, autotestdict=False
+"""Names of the closed lists, in the order of the enums of verdicts.pxd."""
+
+ENUMS = {
+    "status": ("answered", "no_response_expected", "unanswered", "response_not_captured", "response_only"),
+    "reason": (
+        "capture_began_later", "segment_lost", "cut_by_snaplen", "connection_reset", "connection_closed",
+        "connection_reused", "connection_evicted", "one_direction", "open_at_end", "undecodable", "unknown_api", "unknown_version",
+        "passed_over", "limit_reached",
+    ),
+    "protocol": ("empty", "kafka", "tls", "http", "ssh", "proxy", "other", "undecided"),
+    "role": ("handshake", "content", "port", "unknown"),
+    "end": ("open", "fin", "reset", "reused", "evicted"),
+    "direction": ("client", "broker"),
+    "anomaly": (
+        "segment_not_captured", "segment_lost", "packet_cut", "segments_overlap", "segment_out_of_window",
+        "data_after_end", "held_limit", "conflicting_retransmission", "framing_lost", "framing_resumed",
+        "frame_torn", "frame_kept_limit", "undecodable_request", "undecodable_response", "unknown_api",
+        "unknown_version", "unexpected_response", "passed_over", "outstanding_limit", "parked_limit",
+        "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
+        "capture_damaged",
+    ),
+}
+
+cdef int _num_of(str name):
+    return {
+        "status": <int>NUM_STATUSES, "reason": <int>NUM_REASONS, "protocol": <int>NUM_PROTOCOLS,
+        "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "end": 5, "direction": 2,
+    }[name]
+
+for _name, _names in ENUMS.items():
+    if len(_names) != _num_of(_name):
+        raise AssertionError(f"enum {_name} has {len(_names)} names for {_num_of(_name)} values")

@@ -1,0 +1,60 @@
+"""Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly, never a crash."""
+
+from dataclasses import asdict, dataclass, fields
+
+from kwsniff.errors import UsageError
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Defaults suit one analysis on one machine; every field can be set by name."""
+
+    packet_bytes: int = 16 * _MIB
+    """Captured bytes of one packet, or of one pcapng block that is read; a larger one means a damaged file."""
+    connections: int = 262_144
+    """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
+    held_bytes: int = 16 * _MIB
+    """Out-of-order payload held per direction."""
+    held_segments: int = 4096
+    """Out-of-order segments held per direction."""
+    held_bytes_total: int = 64 * _MIB
+    """Out-of-order payload held by all connections together."""
+    gap_patience: int = 16
+    """Packets of a connection that may pass before bytes that the receiver acknowledged count as not captured."""
+    frame_bytes: int = 512 * _MIB
+    """Length of a Kafka frame that is believed; brokers accept 100 MiB unless told otherwise."""
+    frame_kept_bytes: int = 64 * _MIB
+    """Bytes kept of one frame; a longer one is decoded as far as it was kept."""
+    frame_kept_bytes_total: int = 128 * _MIB
+    """Bytes kept of all unfinished frames together."""
+    cells: int = 4_000_000
+    """Fields decoded of one frame."""
+    outstanding_calls: int = 4096
+    """Requests of one connection that wait for their response."""
+    parked_responses: int = 16
+    """Responses of one connection that wait for a request that the capture has not shown yet."""
+    parked_bytes: int = _MIB
+    """Bytes of those responses."""
+    call_facts_bytes: int = 65_536
+    """Client id, group and topic names kept of one waiting request."""
+    search_bytes: int = _MIB
+    """Bytes of a connection without handshake in which the beginning of a request is looked for."""
+    topic_ids: int = 262_144
+    """Topic ids whose names are remembered."""
+
+    @classmethod
+    def with_changes(cls, changes: dict[str, int]) -> "Limits":
+        """The defaults with `changes` put in. Raises UsageError for an unknown name or a value below 1."""
+        known = {field.name for field in fields(cls)}
+        for name, value in changes.items():
+            if name not in known:
+                raise UsageError(f"no limit is called {name!r}; there are: {', '.join(sorted(known))}")
+            if value < 1:
+                raise UsageError(f"limit {name} must be at least 1, not {value}")
+        return cls(**changes)
+
+    def as_dict(self) -> dict[str, int]:
+        """Name to value, in the order above."""
+        return asdict(self)
