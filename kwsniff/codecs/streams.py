@@ -59,7 +59,7 @@ def decompress_gzip(raw: Readable) -> Pieces:
 
 
 def _before_damage(engine: Any, data: bytes) -> Generator[memoryview, None, None]:
-    """What `data` holds before the damage. zlib drops the output of the failing call: it gets single bytes."""
+    """What `data` holds before the damage. zlib drops what the failing call gave, so single bytes go in."""
     held = bytearray()
     for position in range(len(data)):
         try:

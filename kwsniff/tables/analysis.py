@@ -1,0 +1,80 @@
+"""What an analysis gives back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kwsniff.errors import UsageError
+from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+from kwsniff.tables.summary import Summary
+
+
+class Analysis:
+    """The tables of a run, as pyarrow Tables with plain types (`.to_pandas()`), and its summary.
+
+    Strings are plain strings, not dictionaries: pandas, Spark and DuckDB take them as they are, tables of
+    several runs can be joined and concatenated, and the types are those of the parquet files. Tables that
+    were written are read back when they are first asked for.
+    """
+
+    def __init__(
+        self, summary: Summary, paths: Mapping[str, Path], batches: Mapping[str, list[pa.RecordBatch]]
+    ):
+        self.paths = dict(paths)
+        """Table name -> parquet file; empty when no output was asked for."""
+        self._summary = summary
+        self._batches = dict(batches)
+        self._tables: dict[str, pa.Table] = {}
+
+    @property
+    def api_calls(self) -> pa.Table:
+        """One row per call."""
+        return self.table("api_calls")
+
+    @property
+    def latencies(self) -> pa.Table:
+        """One row per call that was seen whole."""
+        return self.table("latencies")
+
+    @property
+    def error_codes(self) -> pa.Table:
+        """One row per error code that is not 0."""
+        return self.table("error_codes")
+
+    @property
+    def connections(self) -> pa.Table:
+        """One row per TCP connection."""
+        return self.table("connections")
+
+    @property
+    def anomalies(self) -> pa.Table:
+        """One row per oddity."""
+        return self.table("anomalies")
+
+    @property
+    def captures(self) -> pa.Table:
+        """One row per capture file."""
+        return self.table("captures")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the command line shows: counts, latency percentiles (nanoseconds), errors; JSON-ready."""
+        return {**self._summary.as_dict(), "tables": {name: str(path) for name, path in self.paths.items()}}
+
+    def table(self, name: str) -> pa.Table:
+        """A table by name. Raises UsageError for a name that is none."""
+        if name not in TABLES:
+            raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+        if name not in self._tables:
+            self._tables[name] = self._load(name)
+        return self._tables[name]
+
+    def _load(self, name: str) -> pa.Table:
+        if name in self.paths:
+            # Not read_table: that would make columns of directory names such as day=1.
+            return pq.ParquetFile(self.paths[name]).read()
+        coded = pa.Table.from_batches(self._batches.pop(name, []), coded_schema(TABLES[name]))
+        return coded.cast(arrow_schema(TABLES[name]))

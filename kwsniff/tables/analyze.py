@@ -1,0 +1,143 @@
+"""Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.errors import CaptureError
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.sources.files import CaptureFile, find_captures
+from kwsniff.tables.analysis import Analysis
+from kwsniff.tables.build import Builder, ColumnData
+from kwsniff.tables.captures import capture_row, captures_batch
+from kwsniff.tables.schema import TABLES
+from kwsniff.tables.summary import Summary
+from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Progress = Callable[[str, int, int | None], None]
+"""Called with the capture's name, the raw bytes read so far of all captures, and their total if known."""
+
+
+def analyze(
+    paths: Paths,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    ports: Sequence[int] = (),
+    limits: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Reads captures (in the given order, as parts of one) and makes all tables of them.
+
+    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input.
+    `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
+    `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
+    kwsniff.limits. Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
+    """
+    names = find_captures([paths] if isinstance(paths, str | os.PathLike) else paths)
+    catalog = load_catalog()
+    analyzer = Analyzer(_compiler(catalog), _ranges(catalog), ports=ports, limits=limits or {})
+    summary = Summary()
+    with ExitStack() as stack:
+        writer = stack.enter_context(TableWriter(output)) if output is not None else None
+        rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer))
+        _read(names, analyzer, rows, progress)
+        analyzer.finish()
+        rows.drain(analyzer, at_least=0)
+        rows.settle()
+        rows.keep("captures", captures_batch(summary.captures))
+        return Analysis(summary, writer.commit() if writer else {}, rows.batches)
+
+
+def _compiler(catalog: Catalog) -> Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]:
+    def compile_program(api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+        program = catalog.program(api_key, version, direction)
+        return (program.code, program.paths) if program else None
+
+    return compile_program
+
+
+def _ranges(catalog: Catalog) -> list[tuple[int, int, int, int]]:
+    return [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
+
+
+def _read(names: Sequence[str], analyzer: Analyzer, rows: "_Rows", progress: Progress | None) -> None:
+    total = _total_size(names)
+    before = 0
+    for name in names:
+        with CaptureFile(name) as capture:
+            analyzer.open_capture(name)
+            try:
+                for buffer in capture.buffers():
+                    analyzer.feed(buffer)
+                    rows.drain(analyzer, at_least=ROW_GROUP_ROWS)
+                    if analyzer.stopped:
+                        break
+                    if progress:
+                        progress(name, before + capture.consumed, total)
+                facts = analyzer.close_capture()
+            except CaptureError as error:
+                if str(error).startswith(f"{name}: "):
+                    raise
+                raise CaptureError(f"{name}: {error}") from error
+            rows.summary.captures.append(capture_row(capture, facts))
+            before += capture.consumed
+
+
+def _total_size(names: Sequence[str]) -> int | None:
+    files = [Path(name) for name in names]
+    return sum(file.stat().st_size for file in files) if all(file.is_file() for file in files) else None
+
+
+class _Rows:
+    """Where rows go: counted, then to the writer or into memory, in a thread of their own.
+
+    One step of work waits at most: rows never pile up when writing is slower than reading. A failure there is
+    raised by the next call here.
+    """
+
+    def __init__(self, builder: Builder, summary: Summary, writer: TableWriter | None) -> None:
+        self.summary = summary
+        self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
+        self._builder = builder
+        self._writer = writer
+        self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
+        self._under_way: Future[None] | None = None
+
+    def __enter__(self) -> "_Rows":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def drain(self, analyzer: Analyzer, *, at_least: int) -> None:
+        """Takes every table that has so many rows."""
+        for table in COLUMNS:
+            if analyzer.rows(table) >= max(at_least, 1):
+                self.settle()
+                self._under_way = self._thread.submit(self._take_in, table, analyzer.take(table))
+
+    def settle(self) -> None:
+        """Waits until everything taken is where it belongs."""
+        if self._under_way:
+            self._under_way.result()
+            self._under_way = None
+
+    def keep(self, table: str, batch: pa.RecordBatch) -> None:
+        """Writes rows, or remembers them when nothing is written."""
+        if self._writer:
+            self._writer.write(table, batch)
+        else:
+            self.batches[table].append(batch)
+
+    def _take_in(self, table: str, columns: Sequence[ColumnData]) -> None:
+        batch = self._builder.build(table, columns)
+        self.summary.add(table, batch)
+        self.keep(table, batch)

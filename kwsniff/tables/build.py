@@ -1,0 +1,129 @@
+"""Columns of the core -> Arrow record batches, without copying values.
+
+The core hands over a column as a tuple (kind, rows, nulls, validity or None, buffers...); see
+kwsniff/core/columns.pyx. Buffers become Arrow buffers as they are. Only times are computed (nanoseconds to
+microseconds, rounded down) and the derived columns looked up: one table access per row.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.column import Column
+from kwsniff.tables.schema import TABLES, coded_schema
+
+if TYPE_CHECKING:
+    from kwsniff.layout.catalog import Catalog
+
+ColumnData = tuple[Any, ...]
+
+_REPLACEMENT = "\ufffd".encode()
+_FIXED = {"int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "bool": pa.bool_()}
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+class Builder:
+    """Makes record batches of what the core's `take()` returns. Holds the lookups for derived columns."""
+
+    def __init__(self, catalog: "Catalog", enums: Mapping[str, Sequence[str]]) -> None:
+        self._enums = {name: pa.array(names, pa.string()) for name, names in enums.items()}
+        api_names = {key: api.name for key, api in catalog.apis.items()}
+        error_names = {code: error.name for code, error in catalog.errors.items()}
+        self._names = {"api_name": _Names(api_names), "error_name": _Names(error_names)}
+        self._retriable = _Flags({code: error.retriable for code, error in catalog.errors.items()})
+        self._schemas = {name: coded_schema(table) for name, table in TABLES.items()}
+
+    def build(self, table: str, columns: Sequence[ColumnData]) -> pa.RecordBatch:
+        """The rows of one `take()`, with the derived columns in their places."""
+        given = iter(columns)
+        arrays: dict[str, pa.Array] = {}
+        for column in TABLES[table].columns:
+            if column.derived_from:
+                arrays[column.name] = self._derive(column, arrays[column.derived_from])
+            else:
+                arrays[column.name] = self._array(next(given))
+        return pa.RecordBatch.from_arrays(list(arrays.values()), schema=self._schemas[table])
+
+    def _array(self, data: ColumnData) -> pa.Array:
+        kind, rows, nulls, validity, *buffers = data
+        mask = None if validity is None else pa.py_buffer(validity)
+        if kind in _FIXED:
+            return pa.Array.from_buffers(_FIXED[kind], rows, [mask, pa.py_buffer(buffers[0])], nulls)
+        if kind == "time":
+            micros = np.frombuffer(buffers[0], np.int64, rows) // 1000
+            return pa.Array.from_buffers(_TIME, rows, [mask, pa.py_buffer(micros)], nulls)
+        if kind == "string":
+            return _strings(rows, nulls, mask, buffers)
+        if kind == "strings":
+            ends, *inner = buffers
+            words = _strings(int(np.frombuffer(ends, np.int32, rows + 1)[-1]), 0, None, inner)
+            type_ = pa.list_(pa.field("element", words.type))
+            return pa.Array.from_buffers(type_, rows, [mask, pa.py_buffer(ends)], nulls, children=[words])
+        codes = pa.Array.from_buffers(pa.int8(), rows, [mask, pa.py_buffer(buffers[0])], nulls)
+        return pa.DictionaryArray.from_arrays(codes, self._enums[kind.removeprefix("enum:")], safe=False)
+
+    def _derive(self, column: Column, numbers: pa.Array) -> pa.Array:
+        lookup = self._retriable if column.type == "bool" else self._names[column.name]
+        return lookup.look_up(numbers)
+
+
+def _strings(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[Any]) -> pa.DictionaryArray:
+    indices, offsets, data, num_entries = buffers
+    codes = pa.Array.from_buffers(pa.int32(), rows, [mask, pa.py_buffer(indices)], nulls)
+    text = pa.py_buffer(data)
+    entries = pa.Array.from_buffers(pa.string(), num_entries, [None, pa.py_buffer(offsets), text], 0)
+    if num_entries > 1 and _REPLACEMENT in memoryview(data).tobytes():
+        # Texts that were different on the wire can be the same once repaired; parquet wants each entry once.
+        distinct = entries.dictionary_encode()
+        codes = distinct.indices.take(codes)
+        entries = distinct.dictionary
+    return pa.DictionaryArray.from_arrays(codes, entries, safe=False)
+
+
+def _numbers(array: pa.Array) -> "np.ndarray[Any, np.dtype[np.uint16]]":
+    """The int16 values behind `array`, unsigned, to index a table of 65536; anything in null slots."""
+    return np.frombuffer(array.buffers()[1], np.uint16, len(array))
+
+
+class _Names:
+    """int16 number -> text, as a dictionary array; null where the number is null or not known."""
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self._words = pa.array(names.values(), pa.string())
+        self._codes = np.full(1 << 16, -1, np.int16)
+        for code, number in enumerate(names):
+            self._codes[number & 0xFFFF] = code
+
+    def look_up(self, numbers: pa.Array) -> pa.DictionaryArray:
+        codes = self._codes[_numbers(numbers)]
+        mask, nulls = _without_unknown(numbers, codes)
+        indices = pa.Array.from_buffers(pa.int16(), len(codes), [mask, pa.py_buffer(codes)], nulls)
+        return pa.DictionaryArray.from_arrays(indices, self._words, safe=False)
+
+
+class _Flags:
+    """int16 number -> bool; null where the number is null or not known."""
+
+    def __init__(self, flags: Mapping[int, bool]) -> None:
+        self._codes = np.full(1 << 16, -1, np.int8)
+        for number, flag in flags.items():
+            self._codes[number & 0xFFFF] = flag
+
+    def look_up(self, numbers: pa.Array) -> pa.BooleanArray:
+        codes = self._codes[_numbers(numbers)]
+        mask, nulls = _without_unknown(numbers, codes)
+        bits = pa.py_buffer(np.packbits(codes == 1, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(codes), [mask, bits], nulls)
+
+
+def _without_unknown(numbers: pa.Array, codes: "np.ndarray[Any, Any]") -> tuple[pa.Buffer | None, int]:
+    """Validity and null count of `codes`, where -1 is unknown, given the nulls of `numbers`."""
+    mask = numbers.buffers()[0]
+    if not len(codes) or codes.min() >= 0:
+        return mask, numbers.null_count
+    valid = np.packbits(codes >= 0, bitorder="little")
+    if mask is not None:
+        valid &= np.frombuffer(mask, np.uint8, len(valid))
+    return pa.py_buffer(valid), -1

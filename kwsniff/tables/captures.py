@@ -1,0 +1,47 @@
+"""Rows of the captures table: what the core says about a file, and what its source knows."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kwsniff.tables.column import Column
+from kwsniff.tables.schema import TABLES, coded_schema
+
+if TYPE_CHECKING:
+    from kwsniff.sources.files import CaptureFile
+
+CaptureRow = dict[str, Any]
+
+
+def capture_row(source: "CaptureFile", facts: Mapping[str, Any]) -> CaptureRow:
+    """One row, by column name, times in nanoseconds. `facts` is what the core's `close_capture()` returns."""
+    row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].columns}
+    for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type"):
+        row[f"skipped_{reason}"] = facts[f"packets_{reason}"]
+    row["capture"] = printable(source.name)
+    row["compression"] = source.compression
+    row["snaplen"] = facts["snaplen"] or None
+    row["tcp_packets"] = facts["packets_tcp"]
+    row["truncated"] = facts["truncated"] or source.truncated
+    row["notes"] = [source.note] if source.note else []
+    return row
+
+
+def printable(name: str) -> str:
+    """A file name as text: bytes of it that are not UTF-8 become U+FFFD, as in the core's columns."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def captures_batch(rows: Sequence[CaptureRow]) -> pa.RecordBatch:
+    """The whole table, in its coded schema."""
+    schema = coded_schema(TABLES["captures"])
+    arrays = [
+        pa.array([_value(column, row[column.name]) for row in rows], schema.field(column.name).type)
+        for column in TABLES["captures"].columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _value(column: Column, value: Any) -> Any:
+    return value // 1000 if column.type == "time" and value is not None else value

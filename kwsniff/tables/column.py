@@ -1,0 +1,41 @@
+"""What a table and a column are. The tables themselves are declared in calls.py and transport.py."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+TypeWord = Literal["bool", "int16", "int32", "int64", "string", "strings", "time"]
+"""Types of columns: plain words for what Arrow, Spark and pandas call differently.
+
+``time`` is microseconds since the epoch in UTC, ``strings`` a list of strings. Unsigned integers and
+nanosecond timestamps do not occur: Spark reads neither well.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column, as users see it.
+
+    ``null`` says what a null means; None when the column never is. ``enum`` names the closed list a string
+    comes from. ``source`` says which bytes of the capture the value comes from, or how it is computed.
+    ``statistics``: parquet keeps least and greatest values. Only for what people filter by: it takes time.
+    """
+
+    name: str
+    type: TypeWord
+    doc: str
+    source: str
+    unit: str | None = None
+    null: str | None = None
+    enum: str | None = None
+    derived_from: str | None = None
+    statistics: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSchema:
+    """One table: its name, what a row stands for, its columns in order."""
+
+    name: str
+    row: str
+    doc: str
+    columns: tuple[Column, ...]

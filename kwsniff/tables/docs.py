@@ -1,0 +1,57 @@
+"""docs/tables.md, made of the schema declarations. `python -m kwsniff.tables.docs > docs/tables.md`"""
+
+import sys
+
+from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.schema import TABLES, spark_ddl
+from kwsniff.tables.words import WORDS
+
+_HEAD = """\
+# Tables
+
+<!-- Made by `python -m kwsniff.tables.docs > docs/tables.md`: edit kwsniff/tables/, not this page. -->
+
+`kwsniff analyze CAPTURE... -o DIR` writes one parquet file per table, `DIR/<table>.parquet`; in Python
+`kwsniff.analyze(...)` has them as attributes. Both have the same columns and types.
+
+- Column names are Kafka's own words. `call_id` and `connection_id` join the tables.
+- `time` is `timestamp[us, UTC]`. Durations end in `_ns` and keep the precision of the capture.
+- `strings` is a list of strings. There are no unsigned integers and no nanosecond timestamps.
+- A null always means what the column says about it. Columns that say nothing are never null.
+- Files appear under their names when all of them are complete; a new run replaces them.
+"""
+
+
+def tables_page() -> str:
+    """The whole page, as Markdown."""
+    parts = [_HEAD, _contents(), *(_table(table) for table in TABLES.values()), _words()]
+    return "\n".join(parts)
+
+
+def _contents() -> str:
+    return "".join(f"- [{table.name}](#{table.name}): {table.row}\n" for table in TABLES.values())
+
+
+def _table(table: TableSchema) -> str:
+    lines = [f"## {table.name}", "", f"One row is {table.row}. {table.doc}", ""]
+    lines += ["| column | type | meaning | null | from |", "|---|---|---|---|---|"]
+    lines += [_row(column) for column in table.columns]
+    lines += ["", "Spark schema:", "", "```sql", spark_ddl(table), "```", ""]
+    return "\n".join(lines)
+
+
+def _row(column: Column) -> str:
+    kind = f"{column.type}, {column.unit}" if column.unit else column.type
+    enum = f" One of [{column.enum}](#{column.enum})." if column.enum else ""
+    return f"| `{column.name}` | {kind} | {column.doc}{enum} | {column.null or ''} | {column.source} |"
+
+
+def _words() -> str:
+    lines = ["## Closed lists", ""]
+    for name, words in WORDS.items():
+        lines += [f"### {name}", "", *(f"- `{word}`: {meaning}" for word, meaning in words.items()), ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(tables_page())

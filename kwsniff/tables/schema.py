@@ -1,0 +1,81 @@
+"""All tables, and their schemas as Arrow and Spark have them. Declared elsewhere in this room, once."""
+
+from typing import TYPE_CHECKING, Final
+
+from kwsniff.tables.calls import API_CALLS, LATENCIES
+from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.error_codes import ERROR_CODES
+from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES: Final = {
+    table.name: table for table in (API_CALLS, LATENCIES, ERROR_CODES, CONNECTIONS, ANOMALIES, CAPTURES)
+}
+"""Table name -> declaration, in the order they are shown."""
+
+_SPARK: Final = {
+    "bool": "BOOLEAN",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "string": "STRING",
+    "strings": "ARRAY<STRING>",
+    "time": "TIMESTAMP",
+}
+
+
+def arrow_schema(table: TableSchema) -> "pa.Schema":
+    """The schema of the tables users get, in memory and in parquet: plain types, every field nullable."""
+    import pyarrow as pa
+
+    return pa.schema([(column.name, _plain(column)) for column in table.columns])
+
+
+def coded_schema(table: TableSchema) -> "pa.Schema":
+    """The same table while it is written: strings as dictionaries, as the core hands them over.
+
+    Parquet stores the dictionary as it is; readers see plain strings.
+    """
+    import pyarrow as pa
+
+    return pa.schema([(column.name, _coded(column)) for column in table.columns])
+
+
+def spark_ddl(table: TableSchema) -> str:
+    """The schema as Spark's DDL string, names quoted; Spark infers these types from the parquet files."""
+    return ", ".join(f"`{column.name}` {_SPARK[column.type]}" for column in table.columns)
+
+
+def _plain(column: Column) -> "pa.DataType":
+    import pyarrow as pa
+
+    types = {
+        "bool": pa.bool_(),
+        "int16": pa.int16(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "string": pa.string(),
+        "strings": pa.list_(pa.field("element", pa.string())),
+        "time": pa.timestamp("us", tz="UTC"),
+    }
+    return types[column.type]
+
+
+def _coded(column: Column) -> "pa.DataType":
+    import pyarrow as pa
+
+    if column.type == "string":
+        return pa.dictionary(_index_type(column), pa.string())
+    if column.type == "strings":
+        return pa.list_(pa.field("element", pa.dictionary(pa.int32(), pa.string())))
+    return _plain(column)
+
+
+def _index_type(column: Column) -> "pa.DataType":
+    import pyarrow as pa
+
+    if column.enum:
+        return pa.int8()
+    return pa.int16() if column.derived_from else pa.int32()

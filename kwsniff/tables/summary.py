@@ -1,0 +1,140 @@
+"""What a run found, kept in bounded memory while the rows pass: the screen's summary and its JSON form."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwsniff.tables.groups import Groups
+from kwsniff.tables.latency import LatencySketch
+
+MOST_DISTINCT = 10_000
+"""Distinct values counted one by one (topics with errors, clients); what comes after is counted together."""
+
+MORE = "(others)"
+
+Tally = Counter[tuple[Any, ...]]
+PERCENTILES = (50, 95, 99)
+
+
+@dataclass(slots=True)
+class ApiFigures:
+    """The calls of one API in one version."""
+
+    api_name: str | None
+    calls: int = 0
+    errors: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    latency: LatencySketch = field(default_factory=LatencySketch)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Counts and latencies (nanoseconds)."""
+        sketch = self.latency
+        return {
+            "api_name": self.api_name,
+            "calls": self.calls,
+            "calls_with_errors": self.errors,
+            "statuses": dict(self.statuses),
+            **{f"p{percent}_ns": sketch.percentile(percent) for percent in PERCENTILES},
+            "max_ns": sketch.greatest if sketch.count else None,
+        }
+
+
+class Summary:
+    """Counts what `add` is shown. Rows are batches in the coded schema; see kwsniff/tables/build.py."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()
+        self.apis: dict[tuple[int, int], ApiFigures] = {}
+        self.reasons: Tally = Counter()
+        self.errors: Tally = Counter()
+        self.clients: Tally = Counter()
+        self.protocols: Tally = Counter()
+        self.anomalies: Tally = Counter()
+        self.captures: list[dict[str, Any]] = []
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Counts the rows of a batch."""
+        self.rows[table] += batch.num_rows
+        if batch.num_rows == 0:
+            return
+        if table == "api_calls":
+            self._add_calls(batch)
+            _count(self.reasons, _tally(batch, ("status", "reason")))
+        elif table == "error_codes":
+            _count(self.errors, _tally(batch, ("error_code", "error_name", "api_name", "topic")), keep=3)
+        elif table == "connections":
+            _count(self.protocols, _tally(batch, ("protocol",)))
+            client = ("client_id", "client_software_name", "client_software_version")
+            _count(self.clients, _tally(batch.filter(pc.greater(batch["calls"], 0)), client))
+        elif table == "anomalies":
+            _count(self.anomalies, _tally(batch, ("name",)))
+
+    def _add_calls(self, batch: pa.RecordBatch) -> None:
+        groups = Groups(batch, ("api_key", "api_version", "api_name"))
+        figures = []
+        for key, version, name in groups.labels():
+            figures.append(self.apis.setdefault((key, version), ApiFigures(name)))
+        for figure, count in zip(figures, groups.counts(), strict=True):
+            figure.calls += int(count)
+        with_errors = batch["error_count"].fill_null(0).to_numpy(zero_copy_only=False) > 0
+        for figure, count in zip(figures, groups.counts(with_errors), strict=True):
+            figure.errors += int(count)
+        for (key, version, status), count in _tally(batch, ("api_key", "api_version", "status")):
+            self.apis[key, version].statuses[status] += count
+        for figure, values in zip(figures, groups.split(batch["latency_ns"]), strict=True):
+            figure.latency.add(values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON: numbers, texts, nulls; nanoseconds where the name says so."""
+        calls = [
+            {"api_key": key, "api_version": version, **figures.as_dict()}
+            for (key, version), figures in sorted(self.apis.items())
+        ]
+        return {
+            "captures": [_with_iso_times(row) for row in self.captures],
+            "rows": dict(self.rows),
+            "calls": calls,
+            "statuses": _ranked(self.reasons, ("status", "reason")),
+            "errors": _ranked(self.errors, ("error_code", "error_name", "api_name", "topic")),
+            "clients": _ranked(
+                self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"
+            ),
+            "connections": _ranked(self.protocols, ("protocol",)),
+            "anomalies": _ranked(self.anomalies, ("name",)),
+        }
+
+
+def _ranked(counter: Tally, names: Sequence[str], count: str = "count") -> list[dict[str, Any]]:
+    return [{**dict(zip(names, key, strict=True)), count: number} for key, number in counter.most_common()]
+
+
+def _count(counter: Tally, tally: Iterator[tuple[tuple[Any, ...], int]], keep: int = 0) -> None:
+    """Adds a tally; beyond MOST_DISTINCT keys only the first `keep` values of a key stay apart."""
+    for key, number in tally:
+        if key in counter or len(counter) < MOST_DISTINCT:
+            counter[key] += number
+        else:
+            counter[*key[:keep], *(MORE for _ in key[keep:])] += number
+
+
+def _tally(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """Distinct values of some columns together, and in how many rows they occur."""
+    groups = Groups(batch, columns)
+    return zip(groups.labels(), map(int, groups.counts()), strict=True)
+
+
+def _with_iso_times(row: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: row[name] and iso_time(row[name]) for name in ("first_time", "last_time")}
+    return {**row, **times}
+
+
+def iso_time(nanoseconds: int) -> str:
+    """ISO 8601 in UTC with all nine digits; datetime has only six."""
+    seconds, fraction = divmod(nanoseconds, 1_000_000_000)
+    moment = np.datetime_as_string(np.datetime64(seconds, "s"))
+    return f"{moment}.{fraction:09}Z"

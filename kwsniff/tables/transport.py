@@ -1,0 +1,188 @@
+"""The tables about what carried the calls: connections, anomalies, captures."""
+
+from dataclasses import replace
+
+from kwsniff.tables.calls import (
+    BROKER_ADDRESS,
+    BROKER_PORT,
+    CALL_ID,
+    CAPTURE,
+    CLIENT_ADDRESS,
+    CLIENT_ID,
+    CLIENT_PORT,
+    CONNECTION_ID,
+    SOFTWARE_NAME,
+    SOFTWARE_VERSION,
+)
+from kwsniff.tables.column import Column, TableSchema
+
+
+def _both_sides(name: str, doc: str, source: str, unit: str | None = None) -> tuple[Column, Column]:
+    client, broker = (
+        Column(name=f"{side}_{name}", type="int64", unit=unit, doc=f"{doc} {side}.", source=source)
+        for side in ("client", "broker")
+    )
+    return client, broker
+
+
+def _count(name: str, doc: str, source: str, *, unit: str | None = None, null: str | None = None) -> Column:
+    return Column(name=name, type="int64", unit=unit, doc=doc, source=source, null=null)
+
+
+def _word(name: str, enum: str, doc: str, source: str, null: str | None = None) -> Column:
+    return Column(name=name, type="string", enum=enum, doc=doc, source=source, null=null)
+
+
+def _moment(name: str, doc: str, null: str, *, statistics: bool = False) -> Column:
+    source = "packet time, rounded down to the microsecond"
+    return Column(name=name, type="time", doc=doc, source=source, null=null, statistics=statistics)
+
+
+_NO_TIME = "the packets carry no time"
+
+CONNECTIONS = TableSchema(
+    name="connections",
+    row="one TCP connection",
+    doc="Every TCP connection of the captures, whatever it carries.",
+    columns=(
+        CONNECTION_ID,
+        replace(CAPTURE, doc="The capture file in which the connection was first seen."),
+        CLIENT_ADDRESS,
+        CLIENT_PORT,
+        BROKER_ADDRESS,
+        BROKER_PORT,
+        _word("protocol", "protocol", "What the connection carries.", "first bytes of both directions"),
+        _word("role", "role", "How client and broker were told apart.", "TCP flags, contents, ports"),
+        _moment("first_time", "When the first packet passed.", _NO_TIME, statistics=True),
+        _moment("last_time", "When the last packet passed.", _NO_TIME),
+        _count("first_frame", "First packet, as Wireshark counts.", "position of the packet in its capture"),
+        _count("last_frame", "Last packet, as Wireshark counts.", "position of the packet in its capture"),
+        Column(
+            name="handshake",
+            type="bool",
+            doc="Whether the connection was seen from its beginning.",
+            source="TCP SYN",
+        ),
+        _count(
+            "round_trip_ns",
+            "Network round trip as the handshake shows it.",
+            "times of SYN, SYN-ACK and ACK",
+            unit="nanoseconds",
+            null="the handshake was not seen whole",
+        ),
+        *_both_sides("bytes", "New bytes of the stream sent by the", "TCP payload", "bytes"),
+        *_both_sides("packets", "Packets sent by the", "TCP segments"),
+        *_both_sides("retransmitted_bytes", "Bytes sent again by the", "TCP sequence numbers", "bytes"),
+        *_both_sides("out_of_order", "Packets out of order from the", "TCP sequence numbers"),
+        *_both_sides(
+            "missing_bytes", "Bytes not in the capture, sent by the", "TCP sequence numbers", "bytes"
+        ),
+        _count("calls", "Calls on the connection.", "rows of api_calls"),
+        replace(CLIENT_ID, doc="The first name the client gave itself.", null="no request named the client"),
+        SOFTWARE_NAME,
+        SOFTWARE_VERSION,
+        Column(
+            name="sasl_mechanism",
+            type="string",
+            doc="How the client authenticated, for example SCRAM-SHA-512.",
+            source="SaslHandshake request, mechanism",
+            null="no SaslHandshake was seen",
+        ),
+        _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
+    ),
+)
+
+ANOMALIES = TableSchema(
+    name="anomalies",
+    row="one oddity",
+    doc="Everything that is not as it should be, by name: lost segments, torn frames, undecodable messages, "
+    "limits reached. Damaged bytes never stop a run: they end up here.",
+    columns=(
+        CAPTURE,
+        replace(CONNECTION_ID, null="it is about the file"),
+        replace(CALL_ID, null="it is about no call"),
+        _moment("time", "Time of the packet it was noticed at.", "it is about no packet", statistics=True),
+        _count(
+            "frame", "That packet, as Wireshark counts.", "position in the capture", null="about no packet"
+        ),
+        _word("direction", "direction", "Who sent the bytes.", "TCP stream", "it is about no direction"),
+        _count(
+            "stream_offset",
+            "Where in the stream of that direction, from its first byte seen.",
+            "TCP sequence numbers",
+            unit="bytes",
+            null="it is about no place in a stream",
+        ),
+        _word("name", "anomaly", "What it is.", "kwsniff's list of anomalies"),
+        _count(
+            "value", "How much: bytes lost, a limit, a key; by name.", "depends on the name", null="no number"
+        ),
+    ),
+)
+
+_FILE = "header of the file"
+_PACKETS = "packet headers"
+
+CAPTURES = TableSchema(
+    name="captures",
+    row="one capture file",
+    doc="What each file is, how much of it could be used, and why the rest could not.",
+    columns=(
+        CAPTURE,
+        Column(name="format", type="string", doc="pcap or pcapng.", source=_FILE, null="nothing was read"),
+        Column(
+            name="compression",
+            type="string",
+            doc="gzip or zstd.",
+            source="first bytes of the file",
+            null="the file is not compressed",
+        ),
+        Column(name="byte_order", type="string", doc="little or big.", source=_FILE, null="nothing was read"),
+        Column(
+            name="link_types",
+            type="strings",
+            doc="Link types of the interfaces, by name or number (LINKTYPE_ registry).",
+            source=_FILE,
+            null="no interface is described",
+        ),
+        _count("interfaces", "Interfaces in the file.", _FILE, null="not known"),
+        _count(
+            "snaplen", "Longest packet the capture keeps.", _FILE, unit="bytes", null="no limit, or unknown"
+        ),
+        _count("bytes", "Size of the capture, decompressed.", "bytes read", unit="bytes"),
+        _count("packets", "Packets in the capture.", _PACKETS),
+        _count("tcp_packets", "Of these, TCP segments.", _PACKETS),
+        _count("skipped_not_ip", "Packets passed over: neither IPv4 nor IPv6.", _PACKETS),
+        _count("skipped_not_tcp", "Packets passed over: IP, but not TCP.", _PACKETS),
+        _count("skipped_fragment", "Packets passed over: later fragments of an IP packet.", _PACKETS),
+        _count("skipped_malformed", "Packets passed over: headers that contradict themselves.", _PACKETS),
+        _count("skipped_unknown_link_type", "Packets passed over: of a link type not known.", _PACKETS),
+        _moment("first_time", "Time of the first packet.", "no packets", statistics=True),
+        _moment("last_time", "Time of the last packet.", "no packets"),
+        Column(
+            name="truncated",
+            type="bool",
+            doc="Whether the file ends inside a packet, or its compressed stream before its time.",
+            source="end of the file",
+        ),
+        Column(
+            name="damaged",
+            type="bool",
+            doc="Whether the file's structure is broken somewhere; what comes after is not read.",
+            source="packet headers",
+        ),
+        _count(
+            "dropped_by_kernel",
+            "Packets the capturing system says it lost.",
+            "pcapng interface statistics",
+            null="the file does not say",
+        ),
+        _count("tcp_payload_bytes", "Payload of the TCP segments.", _PACKETS, unit="bytes"),
+        Column(
+            name="notes",
+            type="strings",
+            doc="Anything else worth knowing about the file.",
+            source="reading the file",
+        ),
+    ),
+)
