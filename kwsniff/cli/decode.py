@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 from kwsniff.errors import UsageError
@@ -12,6 +12,8 @@ _EXAMPLE = """examples:
   kwsniff decode 00120000000000070003666f6f
   kwsniff decode --response --api fetch --version 12 -  < message.hex
   kwsniff decode --jsonl -  < messages.jsonl     one {"direction", "hex", "api_key", "api_version"} per line
+  kwsniff decode --jsonl --schema OffsetCommitValue -  < values.jsonl        one {"version", "hex"} per line
+  kwsniff decode --jsonl --records -  < sets.jsonl                           one {"hex"} per line
 """
 
 
@@ -30,6 +32,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--jsonl", action="store_true", help="one JSON object per input line, one per output line"
     )
+    parser.add_argument(
+        "--schema", metavar="NAME", help="with --jsonl: lines are {version, hex} of this schema"
+    )
+    parser.add_argument("--records", action="store_true", help="record sets: batches and records as JSON")
     parser.add_argument("--response", action="store_true", help="a response; needs --api and --version")
     parser.add_argument("--api", metavar="NAME|KEY", help="API of a response: fetch, Fetch or 1")
     parser.add_argument("--version", metavar="N", type=int, dest="api_version", help="version of a response")
@@ -42,10 +48,45 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 decoded, 1 something did not decode, 2 could not run. --jsonl always ends with 0."""
-    if args.jsonl:
-        write_lines(message_lines(_input_lines(args.hex)), sys.stdout)
-        return 0
-    return _one_message(args)
+    if args.schema is not None and (args.records or not args.jsonl):
+        raise UsageError("--schema needs --jsonl and lines of {version, hex}, and goes without --records")
+    if not args.jsonl:
+        return _one_record_set(args) if args.records else _one_message(args)
+    write_lines(answers(_input_lines(args.hex), _line_decoder(args)), sys.stdout)
+    return 0
+
+
+LineDecoder = Callable[[dict[str, Any], bytes], str]
+
+
+def _line_decoder(args: argparse.Namespace) -> LineDecoder:
+    """What makes an output line of an input line's object and bytes; it may raise BadLine."""
+    from kwsniff.layout.catalog import load_catalog
+
+    catalog = load_catalog()
+    if args.records:
+        from kwsniff.view.records import decode_records
+
+        return lambda line, data: json.dumps(decode_records(data, catalog=catalog).as_dict())
+    if args.schema is not None:
+        from kwsniff.view.schema import check_schema, decode_schema
+
+        check_schema(args.schema, catalog=catalog)
+        return lambda line, data: json.dumps(
+            decode_schema(data, args.schema, whole_number(line, "version"), catalog=catalog)
+        )
+    from kwsniff.view.decode import decode
+
+    def message(line: dict[str, Any], data: bytes) -> str:
+        direction = line.get("direction")
+        if direction == "request":
+            return decode(data, catalog=catalog).json()
+        if direction != "response":
+            raise BadLine("bad_direction")
+        key, version = whole_number(line, "api_key"), whole_number(line, "api_version")
+        return decode(data, direction="response", api_key=key, api_version=version, catalog=catalog).json()
+
+    return message
 
 
 def _input_lines(argument: str) -> Iterable[bytes]:
@@ -66,26 +107,14 @@ class BadLine(Exception):
     """An input line that names no message; the text is the error code."""
 
 
-def message_lines(lines: Iterable[bytes]) -> Iterator[str]:
+def answers(lines: Iterable[bytes], decoder: LineDecoder) -> Iterator[str]:
     """One output line for every input line that is not blank, whatever is in it."""
-    from kwsniff.layout.catalog import load_catalog
-    from kwsniff.view.decode import decode
-
-    catalog = load_catalog()
     for line in lines:
         if not line.strip():
             continue
         try:
-            request = parse_line(line)
-            data = parse_hex(request)
-            direction = request.get("direction")
-            if direction == "request":
-                yield decode(data, catalog=catalog).json()
-                continue
-            if direction != "response":
-                raise BadLine("bad_direction")
-            key, version = whole_number(request, "api_key"), whole_number(request, "api_version")
-            yield decode(data, direction="response", api_key=key, api_version=version, catalog=catalog).json()
+            given = parse_line(line)
+            yield decoder(given, parse_hex(given))
         except BadLine as error:
             yield _bad_line(str(error))
 
@@ -132,17 +161,29 @@ def whole_number(line: dict[str, Any], name: str) -> int:
     return value
 
 
+def _argument_bytes(argument: str) -> bytes:
+    text = sys.stdin.read() if argument == "-" else argument
+    try:
+        return bytes.fromhex(text.strip().removeprefix("0x"))
+    except ValueError as error:
+        raise UsageError(
+            "that is not hex: give pairs of hex digits, spaces and line ends do not matter"
+        ) from error
+
+
+def _one_record_set(args: argparse.Namespace) -> int:
+    from kwsniff.view.records import decode_records
+
+    found = decode_records(_argument_bytes(args.hex))
+    print(json.dumps(found.as_dict(), indent=2))
+    return 1 if found.error else 0
+
+
 def _one_message(args: argparse.Namespace) -> int:
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.view.decode import decode
 
-    text = sys.stdin.read() if args.hex == "-" else args.hex
-    try:
-        data = bytes.fromhex(text.strip().removeprefix("0x"))
-    except ValueError as error:
-        raise UsageError(
-            "that is not hex: give pairs of hex digits, spaces and line ends are ignored"
-        ) from error
+    data = _argument_bytes(args.hex)
     catalog = load_catalog()
     if args.response:
         api = catalog.api(args.api) if args.api is not None else None

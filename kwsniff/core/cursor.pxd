@@ -8,8 +8,8 @@
 #
 #   data:  | read already | pos ......... | end        left = end - pos
 #
-# Varints are LEB128: 7 bits per byte, low group first, bit 7 = another byte follows. Kafka's rules (ByteUtils):
-# five bytes at most for 32 bits, bits above 32 dropped silently, a fifth byte with bit 7 set is an error;
+# Varints are LEB128: 7 bits per byte, low group first, bit 7 = another byte follows. Kafka's rules
+# (ByteUtils): five bytes at most for 32 bits, bits above 32 dropped silently, a fifth byte with bit 7 set is an error;
 # ten bytes for 64 bits. The padded form 80 00 is a legal zero.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -96,7 +96,8 @@ cdef inline bint read_be64(Cursor* cursor, uint64_t* out) noexcept nogil:
     cdef const uint8_t* p = cursor.pos
     if cursor.end - p < 8:
         return 0
-    out[0] = ((<uint64_t>p[0] << 56) | (<uint64_t>p[1] << 48) | (<uint64_t>p[2] << 40) | (<uint64_t>p[3] << 32)
+    out[0] = ((<uint64_t>p[0] << 56) | (<uint64_t>p[1] << 48)
+              | (<uint64_t>p[2] << 40) | (<uint64_t>p[3] << 32)
               | (<uint64_t>p[4] << 24) | (<uint64_t>p[5] << 16) | (<uint64_t>p[6] << 8) | <uint64_t>p[7])
     cursor.pos = p + 8
     return 1

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # run_program: see engine.pyx for the rules.
 #
-# The caller owns the Tape: zero it once ({NULL, 0, 0}), pass it to any number of runs, free_tape it at the end.
+# The caller owns the Tape: zero it once ({NULL, 0, 0}), pass it to any number of runs, free_tape it last.
 # Each run sets num to 0 first and keeps cells and cap. Whatever the status, the cells [0, num) are valid.
 
 from libc.stdint cimport uint8_t, uint32_t

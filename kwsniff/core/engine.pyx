@@ -3,8 +3,8 @@
 
 Rules
   - The program says what the bytes mean; nothing here knows an API or a version.
-  - No pointer arithmetic (cursor.pxd has it), no Python object, no allocation sized by a number from the wire:
-    the tape doubles while fields are really read. A count is checked against the bytes left before its loop.
+  - No pointer arithmetic (cursor.pxd has it), no Python object, no allocation sized by a number from the
+    wire: the tape doubles while fields are really read. A count is checked against the bytes left before its loop.
   - Any bytes end in a status; the cells written so far stay valid, stop says where and at which op.
   - Every op reads at least one byte or writes at least one cell, and max_cells bounds the cells: a run ends.
   - A wrong program ends in bad_program, never in a read outside the program.
@@ -42,8 +42,8 @@ from kwsniff.core.tape cimport *
 
 # Index = engine status, in the order of EngineStatus.
 STATUSES = (
-    "ok", "unexpected_end", "null_not_allowed", "negative_length", "array_longer_than_frame", "varint_too_long",
-    "string_too_long", "depth_limit", "cells_limit", "bytes_left_over", "bad_program",
+    "ok", "unexpected_end", "null_not_allowed", "negative_length", "array_longer_than_frame",
+    "varint_too_long", "string_too_long", "depth_limit", "cells_limit", "bytes_left_over", "bad_program",
 )
 MAX_CELLS = 16_000_000
 
@@ -519,7 +519,8 @@ def run(bytes program not None, data, *, max_cells=None):
         if view.len > 0xffffffff:
             raise ValueError("a message has at most 4 GiB")
         with nogil:
-            status = run_program(ops, num_ops, <const uint8_t*>view.buf, <size_t>view.len, &tape, limit, &stop)
+            status = run_program(
+                ops, num_ops, <const uint8_t*>view.buf, <size_t>view.len, &tape, limit, &stop)
         cells = PyBytes_FromStringAndSize(<char*>tape.cells, <Py_ssize_t>(tape.num * sizeof(Cell)))
     finally:
         PyBuffer_Release(&view)

@@ -19,17 +19,17 @@ cdef struct Batch:
     uint32_t size            # all of it, the 12 bytes before "size" on the wire included
     uint32_t payload         # format 2: where the records begin; 0 and 1: the attributes byte
     uint32_t stored_crc
-    int32_t leader_epoch     # format 2 only from here on, -1 otherwise, except attributes, magic and base_offset
+    int32_t leader_epoch     # format 2 only, as all that have no note: -1 otherwise
     int32_t last_offset_delta
     int32_t base_sequence
-    int32_t count            # records; 1 for an uncompressed message, -1 when it cannot be known without unpacking
-    int64_t base_offset
-    int64_t base_timestamp
+    int32_t count            # records; 1 for a bare message, -1 for a compressed one (only unpacking tells)
+    int64_t base_offset      # all formats
+    int64_t base_timestamp   # format 1: the message's, in both
     int64_t max_timestamp
     int64_t producer_id
     int16_t producer_epoch
-    int16_t attributes
-    int8_t magic
+    int16_t attributes       # all formats
+    int8_t magic             # all formats
     uint8_t is_valid         # set by check_batch
 
 cdef int next_batch(Cursor* cursor, const uint8_t* start, Batch* batch) noexcept nogil

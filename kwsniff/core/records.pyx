@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, autotestdict=False
-"""The envelopes of a record set: where its entries are, what they say about themselves, whether their CRC holds.
+"""The envelopes of a record set: where its entries are, what they say of themselves, whether their CRC holds.
 
 Rules
-  - A record set is a length in bytes, never a count. It may be empty, may mix formats, may end in a cut entry.
+  - A record set is a length in bytes, never a count. It may be empty, mix formats, end in a cut entry.
   - Nothing is decompressed or allocated here; the payload is left to whoever wants it.
   - An entry that contradicts itself ends the walk with a status: where the next one begins cannot be known.
   - As in Kafka (ByteBufferLogInputStream) the size is judged before the magic.
@@ -14,8 +14,8 @@ Rules
                                                                   ^       producer, sequence, count | records
                                                                   +------ CRC-32C from here to the end
 
-CRC-32C uses the processor's instruction where there is one (asked at run time) and a table of 8 x 256 otherwise;
-CRC-32 always the table. The loops over bytes stand in the C block below, beside cursor.pxd the only pointer
+CRC-32C uses the processor's instruction where there is one (asked at run time) and a table of 8 x 256
+otherwise; CRC-32 always the table. The loops over bytes stand in the C block below, beside cursor.pxd the only pointer
 arithmetic: an end pointer beside the position, compared by subtraction.
 """
 
@@ -92,7 +92,8 @@ cdef extern from *:
     #endif
 
     static uint32_t kw_crc32c(const uint8_t *p, size_t size) {
-        return kw_has_instruction() ? kw_crc32c_instruction(p, size) : kw_crc_by_table(kw_castagnoli, p, size);
+        if (kw_has_instruction()) return kw_crc32c_instruction(p, size);
+        return kw_crc_by_table(kw_castagnoli, p, size);
     }
     static uint32_t kw_crc32c_by_table(const uint8_t *p, size_t size) {
         return kw_crc_by_table(kw_castagnoli, p, size);

@@ -86,6 +86,8 @@ class Shape:
         self.top: tuple[int, ...] = (0,) if ops[ops[0][4]][0] == _END else (0, ops[0][4])
 
 
+# More than there are layouts: only programs that are compiled anew each time can reach it.
+_MOST_SHAPES: Final = 2000
 _shapes: dict[int, Shape] = {}
 
 
@@ -93,6 +95,8 @@ def shape_of(program: Program) -> Shape:
     """The program's shape, made once per program (which it keeps alive, so its id stays its own)."""
     shape = _shapes.get(id(program))
     if shape is None:
+        if len(_shapes) >= _MOST_SHAPES:
+            _shapes.clear()
         shape = _shapes[id(program)] = Shape(program)
     return shape
 

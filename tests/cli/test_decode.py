@@ -90,3 +90,41 @@ def test_response_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_bad_usage_says_what_to_try(monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]):
     with pytest.raises(UsageError):
         run(monkeypatch, b"", *argv)
+
+
+def test_schema_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    lines = [
+        {"version": 0, "hex": "00000001000161ffffffff"},
+        {"version": 9, "hex": "00000000" + "ffffffff" + "00000000" + "00000005" + "ffff" + "0102"},
+        {"version": 0, "hex": "000000010001"},
+        {"hex": "00"},
+        {"version": -1, "hex": "00"},
+    ]
+    text = "\n".join(json.dumps(line) for line in lines).encode()
+    assert run(monkeypatch, text, "--jsonl", "--schema", "ConsumerProtocolSubscription", "-") == 0
+    got = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert got[0] == {
+        "version": 0,
+        "body": {"topics": ["a"], "user_data": None},
+        "unknown_tags": [],
+        "error": None,
+    }
+    # Newer than known: read as the newest, what follows is left alone.
+    assert got[1]["error"] is None
+    assert got[1]["body"]["generation_id"] == 5
+    assert got[2]["error"] == {"code": "unexpected_end", "path": "/topics/0", "offset": 4}
+    assert got[3]["error"]["code"] == "bad_version"
+    assert got[4]["error"]["code"] == "unknown_version"
+
+
+def test_unknown_schema_names_its_neighbours(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(UsageError, match="OffsetCommitValue"):
+        run(monkeypatch, b"", "--jsonl", "--schema", "OffsetCommitValues", "-")
+
+
+def test_record_set_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    assert run(monkeypatch, b'{"hex": ""}\n{"hex": "zz"}\n{"hex": "00"}', "--jsonl", "--records", "-") == 0
+    got = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert got[0] == {"batches": [], "valid_bytes": 0, "trailing_bytes": 0, "control": [], "error": None}
+    assert got[1]["error"]["code"] == "bad_hex"
+    assert (got[2]["trailing_bytes"], got[2]["error"]) == (1, None)
