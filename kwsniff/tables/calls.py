@@ -7,6 +7,7 @@ from kwsniff.tables.column import Column, TableSchema
 _NO_REQUEST = "the request was not seen whole"
 NO_RESPONSE = "no response was seen whole"
 NOT_NAMED = "the message has no such field, or it could not be decoded"
+_NOT_ASKED = "the response does not say, and its request was not seen"
 
 CALL_ID = Column(
     name="call_id",
@@ -151,9 +152,9 @@ API_CALLS = TableSchema(
         CLIENT_PORT,
         BROKER_ADDRESS,
         BROKER_PORT,
-        API_KEY,
-        API_NAME,
-        API_VERSION,
+        replace(API_KEY, null=_NOT_ASKED),
+        replace(API_NAME, null="no api key, or one that no known Kafka release uses"),
+        replace(API_VERSION, null=_NOT_ASKED),
         CORRELATION_ID,
         CLIENT_ID,
         SOFTWARE_NAME,

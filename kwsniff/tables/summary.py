@@ -49,7 +49,7 @@ class Summary:
 
     def __init__(self) -> None:
         self.rows: Counter[str] = Counter()
-        self.apis: dict[tuple[int, int], ApiFigures] = {}
+        self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
         self.reasons: Tally = Counter()
         self.errors: Tally = Counter()
         self.clients: Tally = Counter()
@@ -93,7 +93,7 @@ class Summary:
         """Everything, for JSON: numbers, texts, nulls; nanoseconds where the name says so."""
         calls = [
             {"api_key": key, "api_version": version, **figures.as_dict()}
-            for (key, version), figures in sorted(self.apis.items())
+            for (key, version), figures in sorted(self.apis.items(), key=_nulls_last)
         ]
         return {
             "captures": [_with_iso_times(row) for row in self.captures],
@@ -126,6 +126,10 @@ def _tally(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tupl
     """Distinct values of some columns together, and in how many rows they occur."""
     groups = Groups(batch, columns)
     return zip(groups.labels(), map(int, groups.counts()), strict=True)
+
+
+def _nulls_last(item: tuple[tuple[int | None, ...], ApiFigures]) -> tuple[tuple[bool, int], ...]:
+    return tuple((number is None, number or 0) for number in item[0])
 
 
 def _with_iso_times(row: Mapping[str, Any]) -> dict[str, Any]:

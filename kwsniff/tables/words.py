@@ -24,6 +24,7 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "unknown_api": "no known Kafka release has this API",
         "unknown_version": "no known Kafka release has this version of the API",
         "passed_over": "responses to later calls came first",
+        "one_direction": "the capture shows only one direction of the connection",
         "limit_reached": "one of kwsniff's limits was reached",
     },
     "protocol": {

@@ -1,0 +1,117 @@
+"""``kwsniff analyze``: captures to parquet tables and a summary on the screen."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kwsniff.errors import UsageError
+
+_EXAMPLES = """examples:
+  kwsniff analyze capture.pcap                     what the capture shows
+  kwsniff analyze capture.pcap.zst -o tables/      and tables/api_calls.parquet, latencies.parquet, ...
+  kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
+  tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends
+
+The tables are described in docs/tables.md. pandas.read_parquet, spark.read.parquet and DuckDB read them as
+they are.
+"""
+
+Progress = Callable[[str, int, int | None], None]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "analyze",
+        help="captures to parquet tables and a summary",
+        description="Read captures, pair requests with responses, decode both; write tables, show a summary.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "captures",
+        nargs="+",
+        metavar="CAPTURE",
+        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write one parquet file per table here; made if it is not there"
+    )
+    parser.add_argument(
+        "--port",
+        nargs="+",
+        action="extend",
+        type=int,
+        default=[],
+        metavar="N",
+        help="broker ports; without this Kafka is recognised on any port by its contents",
+    )
+    parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="rows shown per list (default: 20)")
+    parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="change a bound on memory or work, for example connections=1000000; see kwsniff.limits",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 0; what cannot be read or written raises a KwsniffError."""
+    limits = dict(_parse_limit(text) for text in args.limit)
+    if args.top < 1:
+        raise UsageError(f"--top must be at least 1, not {args.top}")
+
+    from kwsniff.tables.analyze import analyze
+
+    with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress:
+        analysis = analyze(
+            args.captures, output=args.output, ports=args.port, limits=limits, progress=progress
+        )
+    if args.json:
+        print(json.dumps(analysis.summary, indent=2, ensure_ascii=False))
+    else:
+        from kwsniff.cli.summary import show_summary
+
+        show_summary(analysis.summary, sys.stdout, top=args.top)
+    return 0
+
+
+def _parse_limit(text: str) -> tuple[str, int]:
+    name, equals, value = text.partition("=")
+    if not equals or not value.strip().isdecimal():
+        raise UsageError(
+            f"--limit {text}: give a name and a whole number, for example --limit connections=1000"
+        )
+    return name.strip(), int(value)
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Progress | None]:
+    """A bar on standard error that moves with the bytes read."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import TransferSpeedColumn as Speed
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        Speed(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(name: str, done: int, total: int | None) -> None:
+            bar.update(task, description=name[-40:].replace("[", r"\["), completed=done, total=total)
+
+        yield show

@@ -1,0 +1,69 @@
+"""The `kwsniff` command: finds the verb, runs it, turns what goes wrong into one line and an exit status."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+
+from kwsniff.errors import KwsniffError
+
+VERBS = ("analyze", "decode")
+"""Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; heavy imports in run()."""
+
+DONE, FOUND, FAILED = 0, 1, 2
+"""Exit status: done; found what it was asked to look for; could not run."""
+
+_INTERRUPTED = 130
+
+_EPILOG = """examples:
+  kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
+  kwsniff VERB --help                         options and examples of a verb
+
+exit status: 0 done, 1 found what it was asked to look for, 2 could not run
+"""
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for: reading the package's metadata takes a while."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"kwsniff {metadata.version('kwsniff')}")
+        parser.exit()
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="kwsniff",
+        description="Packet-capture protocol analyzer for Apache Kafka.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in VERBS:
+        import_module(f"kwsniff.cli.{verb}").add_parser(verbs)
+    return parser
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line and returns its exit status. Errors are one line on standard error."""
+    try:
+        args = make_parser().parse_args(arguments)
+        status = int(args.run(args))
+        sys.stdout.flush()
+    except KwsniffError as error:
+        print(f"kwsniff: error: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(run())

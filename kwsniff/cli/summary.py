@@ -1,0 +1,172 @@
+"""The summary of an analysis on the screen: rich tables on a terminal, aligned text in a pipe."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from kwsniff.cli.texts import clean, in_bytes, in_time, plural
+from kwsniff.tables.words import WORDS
+
+Facts = Mapping[str, Any]
+_SKIPPED = {
+    "skipped_not_ip": "neither IPv4 nor IPv6",
+    "skipped_not_tcp": "not TCP",
+    "skipped_fragment": "later IP fragments",
+    "skipped_malformed": "malformed headers",
+    "skipped_unknown_link_type": "unknown link type",
+}
+_NUMBERS = frozenset({"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "max", "connections"})
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table on the screen: cells are texts; columns named in _NUMBERS are set to the right."""
+
+    title: str
+    names: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+Part = str | Grid
+
+
+def show_summary(summary: Facts, out: TextIO, *, top: int) -> None:
+    """Writes the summary to `out`, at most `top` rows per list."""
+    parts = list(summary_parts(summary, top))
+    if out.isatty():
+        _show_rich(parts, out)
+    else:
+        out.writelines(f"{line}\n" for part in parts for line in _plain(part))
+
+
+def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
+    """Lines and grids of the summary, in the order they are shown."""
+    yield from _captures(summary["captures"], top)
+    yield _found(summary)
+    for grid in _grids(summary):
+        if grid.rows:
+            more = len(grid.rows) - top
+            title = f"{grid.title} (first {top} of {len(grid.rows)})" if more > 0 else grid.title
+            yield Grid(title, grid.names, grid.rows[:top])
+    if summary["tables"]:
+        rows = [(name, f"{summary['rows'].get(name, 0):,}", path) for name, path in summary["tables"].items()]
+        yield Grid("Tables written", ("table", "count", "file"), rows)
+
+
+def _captures(captures: Sequence[Facts], top: int) -> Iterator[str]:
+    for capture in captures[:top]:
+        skipped = [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
+        first, last = capture["first_time"], capture["last_time"]
+        span = f", {first} to {last}" if first else ""
+        yield f"{clean(capture['capture'])}: {plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}{span}"
+        if skipped:
+            yield f"  passed over: {', '.join(skipped)}"
+        yield from (f"  note: {note}" for note in _quality(capture))
+    if len(captures) > top:
+        yield f"and {plural(len(captures) - top, 'more capture')}"
+
+
+def _quality(capture: Facts) -> Iterator[str]:
+    if capture["dropped_by_kernel"]:
+        yield f"the capturing system lost {plural(capture['dropped_by_kernel'], 'packet')}"
+    if capture["damaged"]:
+        yield "the file is damaged; what comes after the damage was not read"
+    elif capture["truncated"] and not capture["notes"]:
+        yield "the file ends inside a packet"
+    yield from capture["notes"]
+
+
+def _found(summary: Facts) -> str:
+    calls = summary["rows"].get("api_calls", 0)
+    protocols = ", ".join(f"{item['count']:,} {item['protocol']}" for item in summary["connections"])
+    connections = plural(summary["rows"].get("connections", 0), "connection")
+    if calls:
+        return f"{plural(calls, 'call')} on {connections} ({protocols})"
+    if not protocols:
+        return "No TCP connections: was the capture taken on the right interface, with the right filter?"
+    advice = "give broker ports with --port if there should be"
+    if any(item["protocol"] == "tls" for item in summary["connections"]):
+        advice = "TLS hides what it carries: capture on a plaintext listener, or decrypt the capture first"
+    return f"No Kafka calls on {connections} ({protocols}); {advice}"
+
+
+def _grids(summary: Facts) -> Iterator[Grid]:
+    calls = [_call_row(item) for item in summary["calls"]]
+    names = ("api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max")
+    yield Grid("Calls", names, calls)
+    incomplete = [
+        (f"{item['count']:,}", item["status"], WORDS["reason"].get(item["reason"] or "", ""))
+        for item in summary["statuses"]
+        if item["reason"] or item["status"] not in ("answered", "no_response_expected")
+    ]
+    yield Grid("Incomplete calls", ("count", "status", "reason"), incomplete)
+    errors = [
+        (f"{item['count']:,}", _error(item), clean(item["api_name"]), clean(item["topic"]))
+        for item in summary["errors"]
+    ]
+    yield Grid("Error codes", ("count", "error", "api", "topic"), errors)
+    clients = [
+        (f"{item['connections']:,}", clean(item["client_id"]), _software(item)) for item in summary["clients"]
+    ]
+    yield Grid("Clients", ("connections", "client id", "software"), clients)
+    other = [
+        (f"{item['count']:,}", item["protocol"], WORDS["protocol"][item["protocol"]])
+        for item in summary["connections"]
+        if item["protocol"] != "kafka"
+    ]
+    yield Grid("Connections without Kafka", ("count", "protocol", "meaning"), other)
+    anomalies = [
+        (f"{item['count']:,}", item["name"], WORDS["anomaly"][item["name"]]) for item in summary["anomalies"]
+    ]
+    yield Grid("Anomalies", ("count", "name", "meaning"), anomalies)
+
+
+def _call_row(item: Facts) -> tuple[str, ...]:
+    unanswered = item["statuses"].get("unanswered", 0)
+    api = item["api_name"] or ("(unknown)" if item["api_key"] is None else f"api {item['api_key']}")
+    version = "" if item["api_version"] is None else str(item["api_version"])
+    times = [in_time(item[key]) for key in ("p50_ns", "p95_ns", "p99_ns", "max_ns")]
+    return (api, version, f"{item['calls']:,}", f"{item['calls_with_errors']:,}", f"{unanswered:,}", *times)
+
+
+def _error(item: Facts) -> str:
+    return f"{item['error_name'] or 'unknown'} ({item['error_code']})"
+
+
+def _software(item: Facts) -> str:
+    return clean(" ".join(filter(None, (item["client_software_name"], item["client_software_version"]))))
+
+
+def _plain(part: Part) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+        return
+    yield ""
+    yield part.title
+    table = [part.names, *part.rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = (
+            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
+            for name, cell, width in zip(part.names, row, widths, strict=True)
+        )
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=out)
+    for part in parts:
+        if isinstance(part, str):
+            console.print(Text(part))
+            continue
+        table = Table(title=Text(part.title, "bold"), title_justify="left", box=SIMPLE_HEAD)
+        for name in part.names:
+            table.add_column(name, justify="right" if name in _NUMBERS else "left", overflow="fold")
+        for row in part.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)

@@ -1,0 +1,35 @@
+"""Numbers and foreign texts as people read them."""
+
+_SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
+_TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
+
+
+def in_bytes(number: int) -> str:
+    """A size in decimal units: 12.2 kB."""
+    for size, unit in _SIZES:
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number} bytes"
+
+
+def in_time(nanoseconds: int | None) -> str:
+    """A duration with three digits or more: 84.0 us; nothing for None."""
+    if nanoseconds is None:
+        return ""
+    for size, unit in _TIMES:
+        if nanoseconds >= size:
+            value = nanoseconds / size
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def plural(number: int, word: str) -> str:
+    """1 call, 2 calls."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def clean(text: str | None) -> str:
+    """A text from the wire for the screen: control characters could steer the terminal and are spelled out."""
+    if text is None:
+        return ""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
