@@ -4,12 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kwsniff.tables.analyze import analyze as analyze
     from kwsniff.view.decode import decode as decode
 
-__all__ = ["decode"]
+__all__ = ["analyze", "decode"]
 
 # Public name -> room. Rooms are imported when they are asked for: `import kwsniff` costs nothing.
 _HOMES = {
+    "analyze": "kwsniff.tables.analyze",
     "decode": "kwsniff.view.decode",
 }
 

@@ -41,12 +41,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "--port",
-        nargs="+",
-        action="extend",
-        type=int,
+        action="append",
         default=[],
-        metavar="N",
-        help="broker ports; without this Kafka is recognised on any port by its contents",
+        metavar="N[,N...]",
+        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=20, metavar="N", help="rows shown per list (default: 20)")
@@ -63,6 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 0; what cannot be read or written raises a KwsniffError."""
+    ports = [_parse_port(port) for text in args.port for port in text.split(",")]
     limits = dict(_parse_limit(text) for text in args.limit)
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
@@ -70,9 +69,7 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.tables.analyze import analyze
 
     with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress:
-        analysis = analyze(
-            args.captures, output=args.output, ports=args.port, limits=limits, progress=progress
-        )
+        analysis = analyze(args.captures, output=args.output, ports=ports, limits=limits, progress=progress)
     if args.json:
         print(json.dumps(analysis.summary, indent=2, ensure_ascii=False))
     else:
@@ -80,6 +77,12 @@ def run(args: argparse.Namespace) -> int:
 
         show_summary(analysis.summary, sys.stdout, top=args.top)
     return 0
+
+
+def _parse_port(text: str) -> int:
+    if not text.strip().isdecimal() or not 0 < int(text) < 65536:
+        raise UsageError(f"--port {text}: give a number from 1 to 65535, for example --port 9092")
+    return int(text)
 
 
 def _parse_limit(text: str) -> tuple[str, int]:

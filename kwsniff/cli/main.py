@@ -9,7 +9,7 @@ from importlib import import_module, metadata
 from kwsniff.errors import KwsniffError
 
 VERBS = ("analyze", "decode")
-"""Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; heavy imports in run()."""
+"""Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
 DONE, FOUND, FAILED = 0, 1, 2
 """Exit status: done; found what it was asked to look for; could not run."""

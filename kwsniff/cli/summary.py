@@ -24,7 +24,7 @@ class Grid:
 
     title: str
     names: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 Part = str | Grid
@@ -43,6 +43,8 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     """Lines and grids of the summary, in the order they are shown."""
     yield from _captures(summary["captures"], top)
     yield _found(summary)
+    if summary["calls"]:
+        yield _calls(summary["calls"])
     for grid in _grids(summary):
         if grid.rows:
             more = len(grid.rows) - top
@@ -58,7 +60,8 @@ def _captures(captures: Sequence[Facts], top: int) -> Iterator[str]:
         skipped = [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
         first, last = capture["first_time"], capture["last_time"]
         span = f", {first} to {last}" if first else ""
-        yield f"{clean(capture['capture'])}: {plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}{span}"
+        size = f"{plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}"
+        yield f"{clean(capture['capture'])}: {size}{span}"
         if skipped:
             yield f"  passed over: {', '.join(skipped)}"
         yield from (f"  note: {note}" for note in _quality(capture))
@@ -90,10 +93,12 @@ def _found(summary: Facts) -> str:
     return f"No Kafka calls on {connections} ({protocols}); {advice}"
 
 
-def _grids(summary: Facts) -> Iterator[Grid]:
-    calls = [_call_row(item) for item in summary["calls"]]
+def _calls(calls: Sequence[Facts]) -> Grid:
     names = ("api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max")
-    yield Grid("Calls", names, calls)
+    return Grid("Calls", names, [_call_row(item) for item in calls])
+
+
+def _grids(summary: Facts) -> Iterator[Grid]:
     incomplete = [
         (f"{item['count']:,}", item["status"], WORDS["reason"].get(item["reason"] or "", ""))
         for item in summary["statuses"]

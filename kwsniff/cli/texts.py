@@ -29,7 +29,7 @@ def plural(number: int, word: str) -> str:
 
 
 def clean(text: str | None) -> str:
-    """A text from the wire for the screen: control characters could steer the terminal and are spelled out."""
+    """A text from the wire for the screen: what could steer the terminal is spelled out."""
     if text is None:
         return ""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -97,7 +97,7 @@ class Summary:
         ]
         return {
             "captures": [_with_iso_times(row) for row in self.captures],
-            "rows": dict(self.rows),
+            "rows": {**self.rows, "captures": len(self.captures)},
             "calls": calls,
             "statuses": _ranked(self.reasons, ("status", "reason")),
             "errors": _ranked(self.errors, ("error_code", "error_name", "api_name", "topic")),
