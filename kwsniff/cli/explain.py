@@ -1,0 +1,270 @@
+"""``kwsniff explain``: a layout as the wire has it, an error code, what a release speaks."""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.errors import UsageError
+
+if TYPE_CHECKING:
+    from kwsniff.layout.catalog import Catalog
+    from kwsniff.layout.facts import ErrorCode
+    from kwsniff.layout.listing import Line
+    from kwsniff.layout.model import ApiRange
+    from kwsniff.layout.program import Program
+
+_EXAMPLE = """examples:
+  kwsniff explain fetch 12                 request and response as they are on the wire, and who speaks them
+  kwsniff explain fetch                    the versions of an API and the releases that speak them
+  kwsniff explain error 6                  what an error code says; also by name
+  kwsniff explain OffsetCommitValue 4      a schema inside a record or a bytes field
+  kwsniff explain release 3.9.2            the versions a release speaks
+  kwsniff explain apis | errors | schemas | releases
+"""
+_LISTS = ("apis", "errors", "schemas", "releases")
+_DIRECTIONS = ("request", "response")
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="layouts, error codes, releases",
+        description="Explain the protocol: a layout, an error code, what a release of Kafka speaks.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("subject", metavar="SUBJECT", help="an API, a schema, error, release, or a list")
+    parser.add_argument(
+        "which", metavar="WHICH", nargs="?", help="a version, an error's code or name, a release"
+    )
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 0; what is not known is a UsageError that names what comes near."""
+    from kwsniff.layout.catalog import load_catalog
+
+    facts, lines = _explain(load_catalog(), args.subject, args.which)
+    if args.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        print("\n".join(line.rstrip() for line in lines))
+    return 0
+
+
+Answer = tuple[Any, Iterable[str]]
+
+
+def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
+    if subject == "error" and which is not None:
+        return _error(catalog, which)
+    if subject == "release" and which is not None:
+        return _release(catalog, which)
+    if subject in _LISTS and which is None:
+        return _list(catalog, subject)
+    api = catalog.api(subject)
+    if api is not None:
+        return _versions(catalog, api) if which is None else _layouts(catalog, api, _number(which))
+    if subject in catalog.schemas:
+        versions = catalog.schemas[subject].versions
+        return _schema(catalog, subject, versions[-1] if which is None else _number(which))
+    known = [each.name for each in catalog.apis.values()] + [*catalog.schemas, *_LISTS, "error", "release"]
+    raise UsageError(f"'{subject}' is neither an API nor a schema{_near(subject, known)}")
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    by_lower = {name.lower(): name for name in known}
+    near = [by_lower[name] for name in get_close_matches(word.lower().replace("_", ""), by_lower, 3, 0.6)]
+    return f"; did you mean {' or '.join(near)}?" if near else "; see kwsniff explain apis"
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text.lower().removeprefix("v"))
+    except ValueError as error:
+        raise UsageError(
+            f"'{text}' is not a version: give a number, e.g. kwsniff explain fetch 12"
+        ) from error
+
+
+def _error(catalog: "Catalog", which: str) -> Answer:
+    codes = {str(error.code): error for error in catalog.errors.values()}
+    names = {error.name: error for error in catalog.errors.values()}
+    error = codes.get(which) or names.get(which.upper())
+    if error is None:
+        hint = _near(which, names) if not which.lstrip("-").isdigit() else "; see kwsniff explain errors"
+        raise UsageError(f"there is no error '{which}'{hint}")
+    return asdict(error), _error_lines(error)
+
+
+def _error_lines(error: "ErrorCode") -> Iterator[str]:
+    yield f"error {error.code} {error.name}"
+    yield f"  {error.meaning}"
+    yield f"  asking again {'may help (retriable)' if error.retriable else 'does not help (not retriable)'}"
+    yield f"  since Kafka {error.since}"
+
+
+def _release(catalog: "Catalog", which: str) -> Answer:
+    spoken = catalog.releases.speaks(which)
+    if not spoken:
+        names = catalog.releases.names
+        near = [name for name in names if name.startswith(which)][:3] or get_close_matches(
+            which, names, 3, 0.6
+        )
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; see kwsniff explain releases"
+        raise UsageError(f"release '{which}' is not known{hint}")
+    rows = [(str(key), catalog.apis[key].name, _range(low, high)) for key, (low, high) in spoken.items()]
+    facts = [
+        {"api_key": key, "name": catalog.apis[key].name, "min_version": low, "max_version": high}
+        for key, (low, high) in spoken.items()
+    ]
+    return {"release": which, "apis": facts}, [f"Kafka {which} speaks", *_table(rows)]
+
+
+def _list(catalog: "Catalog", subject: str) -> Answer:
+    if subject == "apis":
+        apis = list(catalog.apis.values())
+        rows = [
+            (str(api.key), api.name, _range(api.min_version, api.max_version), _flexible(api.flexible_from))
+            for api in apis
+        ]
+        facts: list[Any] = [_api_facts(api) for api in apis]
+    elif subject == "errors":
+        facts = [asdict(error) for error in catalog.errors.values()]
+        rows = [(str(error.code), error.name, error.meaning, "") for error in catalog.errors.values()]
+    elif subject == "schemas":
+        facts = [asdict(schema) for schema in catalog.schemas.values()]
+        rows = [
+            (schema.module, schema.name, ",".join(map(str, schema.versions)), _flexible(schema.flexible_from))
+            for schema in catalog.schemas.values()
+        ]
+    else:
+        facts = list(catalog.releases.names)
+        rows = [(name, "", "", "") for name in facts]
+    return facts, _table(rows)
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _flexible(first: int) -> str:
+    return "never flexible" if first >= 32767 else f"flexible from {first}"
+
+
+def _api_facts(api: "ApiRange") -> dict[str, Any]:
+    return {
+        "api_key": api.key,
+        "name": api.name,
+        "min_version": api.min_version,
+        "max_version": api.max_version,
+        "flexible_from": api.flexible_from if api.flexible_from < 32767 else None,
+    }
+
+
+def _versions(catalog: "Catalog", api: "ApiRange") -> Answer:
+    spoken = {
+        version: catalog.releases.spoken_by(api.key, version)
+        for version in range(api.min_version, api.max_version + 1)
+    }
+    rows = [
+        (f"v{version}", "flexible" if version >= api.flexible_from else "classic", _span(catalog, releases))
+        for version, releases in spoken.items()
+    ]
+    facts = _api_facts(api) | {"releases": {str(version): list(names) for version, names in spoken.items()}}
+    return facts, [f"{api.name} (key {api.key}), {_flexible(api.flexible_from)}", *_table(rows)]
+
+
+def _span(catalog: "Catalog", releases: Sequence[str]) -> str:
+    """Releases in words: runs of the list of all releases are shortened to first and last."""
+    if not releases:
+        return "in no release known here"
+    names = catalog.releases.names
+    runs: list[list[str]] = []
+    for name in releases:
+        if runs and names.index(name) == names.index(runs[-1][-1]) + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    shown = []
+    for one in runs:
+        last = "on" if one[-1] == names[-1] else one[-1]
+        shown.append(one[0] if len(one) == 1 and last != "on" else f"{one[0]} to {last}")
+    return ", ".join(shown).replace(" to on", " on")
+
+
+def _layouts(catalog: "Catalog", api: "ApiRange", version: int) -> Answer:
+    programs = [catalog.program(api.key, version, direction) for direction in (0, 1)]
+    found = [program for program in programs if program is not None]
+    if not found:
+        raise UsageError(f"{api.name} has versions {api.min_version} to {api.max_version}, not {version}")
+    releases = catalog.releases.spoken_by(api.key, version)
+    facts = {
+        "api_key": api.key,
+        "name": api.name,
+        "version": version,
+        "releases": list(releases),
+        **{name: _program_facts(program) for name, program in zip(_DIRECTIONS, found, strict=True)},
+    }
+    lines = [f"{api.name} v{version} (key {api.key}), Kafka {_span(catalog, releases)}"]
+    for name, program in zip(_DIRECTIONS, found, strict=True):
+        lines += ["", f"{name}: int32 size, then", *_program_lines(program)]
+    return facts, lines
+
+
+def _schema(catalog: "Catalog", name: str, version: int) -> Answer:
+    program = catalog.schema(name, version)
+    if program is None:
+        known = ", ".join(map(str, catalog.schemas[name].versions))
+        raise UsageError(f"{name} has versions {known}, not {version}")
+    facts = asdict(catalog.schemas[name]) | {"version": version} | _program_facts(program)
+    return facts, [f"{name} v{version}", *_program_lines(program)]
+
+
+def _program_facts(program: "Program") -> dict[str, Any]:
+    from kwsniff.layout.listing import list_program
+
+    header, body = list_program(program)
+    return {"header": [asdict(line) for line in header], "body": [asdict(line) for line in body]}
+
+
+def _program_lines(program: "Program") -> Iterator[str]:
+    from kwsniff.layout.listing import list_program
+
+    header, body = list_program(program)
+    rows = [_row(line) for line in (*header, *body)]
+    texts = _table(rows)
+    if header:
+        yield "  header"
+        yield from (f"  {line}" for line in texts[: len(header)])
+        yield "  body"
+    yield from (f"  {line}" for line in texts[len(header) :])
+    if not body:
+        yield "    nothing"
+
+
+def _row(line: "Line") -> tuple[str, str, str]:
+    notes = []
+    if line.tag is not None:
+        notes.append(f"tag {line.tag}")
+    if line.null:
+        notes.append("may be null")
+    if line.default is not None:
+        notes.append(f"absent = {line.default}")
+    if line.meaning:
+        notes.append(line.meaning)
+    return "  " * line.depth + (line.name or "*"), line.encoding, ", ".join(notes)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines, columns padded to their widest word."""
+    widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
