@@ -1,7 +1,7 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -50,7 +50,7 @@ def analyze(
         rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer))
         _read(names, analyzer, rows, progress)
         analyzer.finish()
-        rows.drain(analyzer, at_least=0)
+        rows.take(analyzer, COLUMNS)
         rows.settle()
         rows.keep("captures", captures_batch(summary.captures))
         return Analysis(summary, writer.commit() if writer else {}, rows.batches)
@@ -77,7 +77,7 @@ def _read(names: Sequence[str], analyzer: Analyzer, rows: "_Rows", progress: Pro
             try:
                 for buffer in capture.buffers():
                     analyzer.feed(buffer)
-                    rows.drain(analyzer, at_least=ROW_GROUP_ROWS)
+                    rows.drain(analyzer)
                     if analyzer.stopped:
                         break
                     if progress:
@@ -117,12 +117,17 @@ class _Rows:
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
-    def drain(self, analyzer: Analyzer, *, at_least: int) -> None:
-        """Takes every table that has so many rows."""
-        for table in COLUMNS:
-            if analyzer.rows(table) >= max(at_least, 1):
-                self.settle()
-                self._under_way = self._thread.submit(self._take_in, table, analyzer.take(table))
+    def drain(self, analyzer: Analyzer) -> None:
+        """Takes the larger tables once one of them fills a row group."""
+        rows = {table: analyzer.rows(table) for table in COLUMNS}
+        if max(rows.values()) >= ROW_GROUP_ROWS:
+            self.take(analyzer, [table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2])
+
+    def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
+        """Takes tables off the analyzer, after what was taken before is settled."""
+        self.settle()
+        taken = [(table, analyzer.take(table)) for table in tables]
+        self._under_way = self._thread.submit(self._take_in, taken)
 
     def settle(self) -> None:
         """Waits until everything taken is where it belongs."""
@@ -137,7 +142,8 @@ class _Rows:
         else:
             self.batches[table].append(batch)
 
-    def _take_in(self, table: str, columns: Sequence[ColumnData]) -> None:
-        batch = self._builder.build(table, columns)
-        self.summary.add(table, batch)
-        self.keep(table, batch)
+    def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
+        for table, columns in taken:
+            batch = self._builder.build(table, columns)
+            self.summary.add(table, batch)
+            self.keep(table, batch)
