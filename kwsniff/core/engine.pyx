@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, autotestdict=False
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
 """The one decoder: runs a layout's program over the bytes of a message and writes a tape.
 
 Rules
@@ -494,7 +494,7 @@ cdef int read_tags(Cursor* cursor, Tape* out, size_t max_cells, const uint8_t* d
     return ENGINE_OK
 
 
-def run(bytes program not None, data, *, max_cells=None):
+def run(bytes program not None, data, *, size_t max_cells=16_000_000):
     """Decode `data` with `program`; returns (cells, status, offset, node).
 
     `cells` are 16 bytes each, native: node u32, offset u32, value i64 (tape.pxd). `status` indexes STATUSES.
@@ -505,7 +505,6 @@ def run(bytes program not None, data, *, max_cells=None):
     cdef Tape tape
     cdef EngineStop stop
     cdef uint32_t num_ops = 0
-    cdef size_t limit = MAX_CELLS if max_cells is None else max_cells
     cdef int status
     cdef const uint8_t* code = program
     cdef const Op* ops = program_ops(code, len(program), &num_ops)
@@ -520,7 +519,7 @@ def run(bytes program not None, data, *, max_cells=None):
             raise ValueError("a message has at most 4 GiB")
         with nogil:
             status = run_program(
-                ops, num_ops, <const uint8_t*>view.buf, <size_t>view.len, &tape, limit, &stop)
+                ops, num_ops, <const uint8_t*>view.buf, <size_t>view.len, &tape, max_cells, &stop)
         cells = PyBytes_FromStringAndSize(<char*>tape.cells, <Py_ssize_t>(tape.num * sizeof(Cell)))
     finally:
         PyBuffer_Release(&view)

@@ -14,7 +14,7 @@ class RecordBatch(NamedTuple):
     leader_epoch: int
     last_offset_delta: int
     base_sequence: int
-    count: int
+    record_count: int
     base_offset: int
     base_timestamp: int
     max_timestamp: int

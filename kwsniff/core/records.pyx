@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, autotestdict=False
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
 """The envelopes of a record set: where its entries are, what they say of themselves, whether their CRC holds.
 
 Rules
@@ -133,7 +133,7 @@ class RecordBatch(NamedTuple):
     leader_epoch: int
     last_offset_delta: int
     base_sequence: int
-    count: int
+    record_count: int
     base_offset: int
     base_timestamp: int
     max_timestamp: int

@@ -19,6 +19,8 @@ from kwsniff.view.tree import Node, Tree, fold
 Direction = Literal["request", "response"]
 
 _API_VERSIONS: Final = 18
+# A tree costs some hundred bytes of memory per cell; a message of more fields is shown up to here.
+_MAX_CELLS: Final = 4_000_000
 _UNSUPPORTED_VERSION: Final = b"\x00\x23"
 _LEFT_OVER: Final = STATUSES.index("bytes_left_over")
 
@@ -150,7 +152,7 @@ def _header_program(catalog: Catalog, direction: int, version: int) -> Program:
 
 
 def _run(asked: _Asked, program: Program) -> Message:
-    cells, status, offset, op = run(program.code, asked.data)
+    cells, status, offset, op = run(program.code, asked.data, max_cells=_MAX_CELLS)
     tree = fold(program, cells, asked.data)
     error = Break(STATUSES[status], tree.break_path(op), offset) if status else None
     name = asked.catalog.apis[program.api].name

@@ -129,7 +129,7 @@ def _batch_facts(entry: RecordBatch) -> dict[str, Any]:
             "last_sequence": _sequence(entry.base_sequence, entry.last_offset_delta),
             "is_transactional": bool(attributes & _TRANSACTIONAL),
             "is_control_batch": bool(attributes & _CONTROL),
-            "count": entry.count,
+            "count": entry.record_count,
             "has_delete_horizon": bool(attributes & _DELETE_HORIZON),
         }
         if attributes & _DELETE_HORIZON:
@@ -156,10 +156,10 @@ class _Reader:
         """Format 2: the records behind the fixed part."""
         payload = data[entry.payload : entry.offset + entry.size]
         payload = self._unpack(entry, payload)
-        if entry.count < 0:
+        if entry.record_count < 0:
             raise _Broken("negative_length")
         at = 0
-        for index in range(entry.count):
+        for index in range(entry.record_count):
             size, begin = _zigzag(payload, at, index)
             if size < 0:
                 raise _Broken("negative_length", index)

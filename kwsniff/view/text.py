@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from kwsniff.core.records import batches
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
@@ -51,7 +52,8 @@ def _node(node: Node, depth: int, fields: tuple[Field | None, ...]) -> Iterator[
     margin = "  " * depth
     if node.is_leaf:
         field = fields[node.op] if node.op < len(fields) else None
-        yield f"{margin}{node.name}: {shown(node.value)}{_note(field, node.value)}"
+        note = _records_note(node.value) if field and field.type == "records" else _note(field, node.value)
+        yield f"{margin}{node.name}: {shown(node.value)}{note}"
         return
     if node.count >= 0:
         read = len(node.children)
@@ -81,6 +83,16 @@ def shown(value: Value) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def _records_note(value: Value) -> str:
+    if not isinstance(value, bytes):
+        return ""
+    found, _, offset = batches(value)
+    counts = [batch.record_count for batch in found]
+    records = f"{sum(counts)} records" if min(counts, default=0) >= 0 else "records inside"
+    cut = f", then {len(value) - offset} bytes" if offset < len(value) else ""
+    return f"  {len(found)} batches, {records}{cut}"
 
 
 def _note(field: Field | None, value: Value) -> str:

@@ -53,7 +53,7 @@ def test_batch_says_what_is_in_it():
         "leader_epoch": 9,
         "last_offset_delta": 4,
         "base_sequence": 5,
-        "count": 2,
+        "record_count": 2,
         "base_offset": 10,
         "base_timestamp": 1000,
         "max_timestamp": 2000,
@@ -69,7 +69,7 @@ def test_formats_mixed():
     data = message(0) + batch() + message(1) + message(1, attributes=1)
     found, number, _ = records.batches(data)
     assert records.STATUSES[number] == "end"
-    assert [(entry.magic, entry.is_valid, entry.count) for entry in found] == [
+    assert [(entry.magic, entry.is_valid, entry.record_count) for entry in found] == [
         (0, 1, 1),
         (2, 1, 0),
         (1, 1, 1),

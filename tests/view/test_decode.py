@@ -191,3 +191,13 @@ def test_redaction_hides_secrets_in_every_form():
     assert body == {"auth_bytes": "<redacted, 10 bytes>"}
     assert "secret" not in message.hexdump()
     assert "secret" not in message.text()
+
+
+def test_text_counts_the_records_of_a_record_set():
+    from tests.core.test_records import batch
+
+    records = batch(count=3, body=b"abc") + batch(count=4)[:-1]
+    # Produce v3: transactional id, acks, timeout, one topic "t" with one partition.
+    data = b"\0\0\0\x03\0\0\0\x07\xff\xff" + b"\xff\xff\0\x01\0\0\0\x09" + b"\0\0\0\x01\0\x01t"
+    data += b"\0\0\0\x01\0\0\0\x05" + struct.pack(">i", len(records)) + records
+    assert "1 batches, 3 records, then 60 bytes" in kwsniff.decode(data).text()
