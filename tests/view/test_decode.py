@@ -7,6 +7,7 @@ import pytest
 
 import kwsniff
 from kwsniff.errors import UsageError
+from kwsniff.view.decode import Message
 
 # ApiVersions v0 request, correlation id 7, client id "me".
 API_VERSIONS_0 = b"\0\x12\0\0\0\0\0\x07\0\x02me"
@@ -201,3 +202,29 @@ def test_text_counts_the_records_of_a_record_set():
     data = b"\0\0\0\x03\0\0\0\x07\xff\xff" + b"\xff\xff\0\x01\0\0\0\x09" + b"\0\0\0\x01\0\x01t"
     data += b"\0\0\0\x01\0\0\0\x05" + struct.pack(">i", len(records)) + records
     assert "1 batches, 3 records, then 60 bytes" in kwsniff.decode(data).text()
+
+
+def api_versions_response(tags: bytes) -> Message:
+    # v3: error 0, no keys, throttle 0, then the tagged section. Tag 1 is finalized_features_epoch, an int64.
+    data = b"\0\0\0\x07" + b"\0\0" + b"\x01" + b"\0\0\0\0" + tags
+    return kwsniff.decode(data, direction="response", api_key=18, api_version=3)
+
+
+def test_known_tag_with_a_wrong_size_is_read_as_kafka_reads_it_and_reported():
+    epoch = struct.pack(">q", 5)
+    message = api_versions_response(b"\x02" + b"\x01\x03" + epoch + b"\x09\x01\xaa")
+    assert message.error is None
+    assert message.as_dict()["body"]["finalized_features_epoch"] == 5
+    assert message.as_dict()["unknown_tags"] == [{"path": "", "tag": 9, "hex": "aa"}]
+    assert message.tree.wrong_sizes == [("/finalized_features_epoch", -5)]
+    assert "! /finalized_features_epoch used 5 bytes more than its declared size" in message.text()
+
+
+def test_last_of_two_equal_tags_counts():
+    section = b"\x02" + b"\x01\x08" + struct.pack(">q", 5) + b"\x01\x08" + struct.pack(">q", 6)
+    assert api_versions_response(section).as_dict()["body"]["finalized_features_epoch"] == 6
+
+
+def test_absent_tagged_fields_are_absent():
+    body = api_versions_response(b"\0").as_dict()["body"]
+    assert list(body) == ["error_code", "api_keys", "throttle_time_ms"]
