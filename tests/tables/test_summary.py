@@ -1,0 +1,120 @@
+"""What the summary counts, against counting by hand."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.tables import summary as summary_room
+from kwsniff.tables.build import Builder
+from kwsniff.tables.groups import Groups
+from kwsniff.tables.summary import Summary, iso_time
+from tests.tables.columns import table
+
+
+def summarise(name: str, *batches: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+    builder = Builder(load_catalog(), ENUMS)
+    summary = Summary()
+    for rows, given in batches:
+        summary.add(name, builder.build(name, table(name, rows, **given)))
+    return summary.as_dict()
+
+
+def test_calls_are_counted_per_api_and_version() -> None:
+    dice = random.Random(1)
+    batches = []
+    for _ in range(3):
+        rows = 500
+        batches.append(
+            (
+                rows,
+                {
+                    "api_key": [dice.choice([0, 1, 1, 18, None]) for _ in range(rows)],
+                    "api_version": [dice.choice([3, 9]) for _ in range(rows)],
+                    "status": [dice.choice(["answered", "unanswered"]) for _ in range(rows)],
+                    "reason": [dice.choice([None, "open_at_end"]) for _ in range(rows)],
+                    "error_count": [dice.choice([0, 0, 2, None]) for _ in range(rows)],
+                    "latency_ns": [dice.choice([None, 5, 1000, 70_000]) for _ in range(rows)],
+                },
+            )
+        )
+    calls: Counter[tuple[Any, Any]] = Counter()
+    errors: Counter[tuple[Any, Any]] = Counter()
+    unanswered: Counter[tuple[Any, Any]] = Counter()
+    latencies: dict[tuple[Any, Any], list[int]] = {}
+    reasons: Counter[tuple[str, str | None]] = Counter()
+    for rows, given in batches:
+        for i in range(rows):
+            key = given["api_key"][i], given["api_version"][i]
+            calls[key] += 1
+            errors[key] += (given["error_count"][i] or 0) > 0
+            unanswered[key] += given["status"][i] == "unanswered"
+            reasons[given["status"][i], given["reason"][i]] += 1
+            if given["latency_ns"][i] is not None:
+                latencies.setdefault(key, []).append(given["latency_ns"][i])
+    got = summarise("api_calls", *batches)
+    assert {(c["api_key"], c["api_version"]) for c in got["calls"]} == set(calls)
+    for item in got["calls"]:
+        key = item["api_key"], item["api_version"]
+        ordered = sorted(latencies[key])
+        assert item["calls"] == calls[key]
+        assert item["calls_with_errors"] == errors[key]
+        assert item["statuses"]["unanswered"] == unanswered[key]
+        assert item["p50_ns"] == ordered[-(-len(ordered) // 2) - 1]
+        assert item["max_ns"] == ordered[-1]
+    assert {(s["status"], s["reason"]): s["count"] for s in got["statuses"]} == reasons
+
+
+def test_errors_are_ranked_by_code_api_and_topic() -> None:
+    given = {
+        "error_code": [3, 3, 6, 3],
+        "api_key": [1, 1, 0, 1],
+        "topic": [b"a", b"a", None, b"b"],
+    }
+    got = summarise("error_codes", (4, given))["errors"]
+    assert got[0] == {
+        "error_code": 3,
+        "error_name": "UNKNOWN_TOPIC_OR_PARTITION",
+        "api_name": "Fetch",
+        "topic": "a",
+        "count": 2,
+    }
+    assert {(e["error_code"], e["topic"], e["count"]) for e in got[1:]} == {(6, None, 1), (3, "b", 1)}
+
+
+def test_endless_topics_are_counted_together_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary_room, "MOST_DISTINCT", 10)
+    rows = 100
+    given = {"error_code": [3] * rows, "api_key": [1] * rows, "topic": [b"t%d" % n for n in range(rows)]}
+    got = summarise("error_codes", (rows, given))["errors"]
+    assert len(got) == 11
+    assert got[0]["topic"] == "(others)"
+    assert got[0]["error_name"] == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert sum(error["count"] for error in got) == rows
+
+
+def test_clients_are_counted_where_they_made_calls() -> None:
+    given = {"client_id": [b"a", b"a", b"b"], "calls": [1, 2, 0], "protocol": ["kafka", "kafka", "tls"]}
+    got = summarise("connections", (3, given))
+    assert [(c["client_id"], c["connections"]) for c in got["clients"]] == [("a", 2)]
+    assert got["connections"] == [{"protocol": "kafka", "count": 2}, {"protocol": "tls", "count": 1}]
+
+
+def test_groups_tell_null_from_every_value() -> None:
+    batch = pa.record_batch({"a": pa.array([0, None, 0, -1], pa.int16()), "b": ["x", "x", None, "x"]})
+    groups = Groups(batch, ("a", "b"))
+    assert dict(zip(groups.labels(), groups.counts(), strict=True)) == {
+        (0, "x"): 1,
+        (None, "x"): 1,
+        (0, None): 1,
+        (-1, "x"): 1,
+    }
+
+
+def test_iso_times_keep_nanoseconds() -> None:
+    assert iso_time(1_700_000_000_000_000_001) == "2023-11-14T22:13:20.000000001Z"
+    assert iso_time(-1) == "1969-12-31T23:59:59.999999999Z"
