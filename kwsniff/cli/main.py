@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 
 from kwsniff.errors import KwsniffError
 
@@ -25,10 +25,15 @@ exit status: 0 done, 1 found what it was asked to look for, 2 could not run
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for: reading the package's metadata takes a while."""
+    """Looks the version up when it is asked for: what reads the package's metadata takes a while to load."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"kwsniff {metadata.version('kwsniff')}")
+        from importlib import metadata
+
+        try:
+            print(f"kwsniff {metadata.version('kwsniff')}")
+        except metadata.PackageNotFoundError:
+            print("kwsniff, from a source tree that is not installed")
         parser.exit()
 
 

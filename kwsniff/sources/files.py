@@ -146,6 +146,7 @@ def find_captures(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     for path in paths:
         name = os.fspath(path)
         if name == STANDARD_INPUT:
+            _check_standard_input()
             found.append(name)
             continue
         with _reading(name):
@@ -200,14 +201,17 @@ def _natural_order(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in parts if part)
 
 
-def _open_raw(name: str) -> io.FileIO:
-    if name != STANDARD_INPUT:
-        with _reading(name):
-            return io.FileIO(name, "rb")
+def _check_standard_input() -> None:
     if sys.stdin is None or sys.stdin.isatty():
         raise CaptureError(
             "standard input is not a capture; pipe one in, for example: tcpdump -w - | kwsniff analyze -"
         )
+
+
+def _open_raw(name: str) -> io.FileIO:
+    if name != STANDARD_INPUT:
+        with _reading(name):
+            return io.FileIO(name, "rb")
     return io.FileIO(sys.stdin.fileno(), "rb", closefd=False)
 
 

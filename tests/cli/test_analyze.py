@@ -1,0 +1,246 @@
+"""``kwsniff analyze``: what is on the screen, in the pipe, on disk."""
+
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kwsniff.cli.main import run
+from kwsniff.cli.summary import show_summary
+from kwsniff.cli.texts import clean, in_bytes, in_time, plural
+from kwsniff.tables.schema import TABLES
+from tests.traffic.files import frames, pcap
+from tests.traffic.scenes import two_clients
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.pcap"
+    path.write_bytes(pcap(frames(two_clients().packets())))
+    return path
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out.splitlines()
+
+
+def cells(lines: list[str], first: str) -> list[str]:
+    return next(line.split() for line in lines if line.split()[:1] == [first])
+
+
+def test_the_summary_says_what_the_capture_shows(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", str(capture)]) == 0
+    lines = lines_of(capsys)
+    packets = two_clients().packets()
+    assert lines[0].startswith(f"{capture}: {len(packets)} packets, ")
+    assert lines[1] == "10 calls on 2 connections (2 kafka)"
+    header = ["api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max"]
+    assert cells(lines, "api") == header
+    assert cells(lines, "Produce")[:5] == ["Produce", "9", "3", "1", "0"]
+    # the scene answers the producer's calls after 3 ms
+    assert cells(lines, "Produce")[5:] == ["3", "ms"] * 4
+    assert any(line.split() == ["1", "REQUEST_TIMED_OUT", "(7)", "Produce", "orders"] for line in lines)
+    assert any(line.split() == ["1", "REBALANCE_IN_PROGRESS", "(27)", "Heartbeat"] for line in lines)
+    assert any("shop-2" in line for line in lines)
+    assert not any("Tables written" in line for line in lines)
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_tables_are_written_and_named(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert run(["analyze", str(capture), "-o", str(output)]) == 0
+    lines = lines_of(capsys)
+    lines = lines[lines.index("Tables written") :]
+    for name in TABLES:
+        path = output / f"{name}.parquet"
+        assert cells(lines, name) == [name, str(pq.read_metadata(path).num_rows), str(path)]
+
+
+def test_json_is_one_document(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", str(capture), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    produce = next(item for item in summary["calls"] if item["api_name"] == "Produce")
+    assert produce["calls"] == 3
+    assert produce["statuses"] == {"answered": 2, "no_response_expected": 1}
+    assert produce["max_ns"] == 3_000_000
+    assert summary["captures"][0]["packets"] == len(two_clients().packets())
+
+
+def test_a_capture_comes_from_standard_input(capture: Path) -> None:
+    command = [sys.executable, "-m", "kwsniff.cli.main", "analyze", "-"]
+    data = gzip.compress(capture.read_bytes())
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"10 calls on 2 connections (2 kafka)" in done.stdout
+
+
+def on_a_terminal(*arguments: str | Path) -> tuple[int, str]:
+    """Exit status and everything shown on a terminal."""
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "kwsniff.cli.main", *arguments]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    process = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, env=environment)
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:  # how Linux says that nobody holds the other side any more
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(main)
+    return process.wait(), shown.decode()
+
+
+def test_a_terminal_gets_tables_and_progress(capture: Path) -> None:
+    status, shown = on_a_terminal("analyze", capture)
+    assert status == 0
+    assert "\x1b[" in shown
+    assert "10 calls on 2 connections" in shown
+    assert "REBALANCE_IN_PROGRESS (27)" in shown
+    assert "─" in shown
+
+
+def test_a_terminal_as_standard_input_is_told_what_to_do() -> None:
+    status, shown = on_a_terminal("analyze", "-")
+    assert status == 2
+    assert "kwsniff: error: standard input is not a capture; pipe one in" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--port", "0"], "--port 0: give a number from 1 to 65535"),
+        (["--port", "9092,x"], "--port x: give a number from 1 to 65535"),
+        (["--limit", "connections"], "--limit connections: give a name and a whole number"),
+        (["--limit", "speed=1"], "no limit is called 'speed'"),
+        (["--top", "0"], "--top must be at least 1"),
+    ],
+)
+def test_wrong_options_are_said_in_one_line(
+    capture: Path, options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["analyze", str(capture), *options]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(f"kwsniff: error: {says}")
+    assert text.count("\n") == 1
+
+
+def test_ports_and_limits_are_taken(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--port", "9092,9093", "--port", "9094", "--limit", "connections=100"]
+    assert run(["analyze", str(capture), *options]) == 0
+    assert "10 calls on 2 connections (2 kafka)" in lines_of(capsys)
+
+
+def test_an_output_that_cannot_be_written_is_one_line(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["analyze", str(capture), "-o", str(tmp_path / "file")]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"kwsniff: error: {tmp_path / 'file'}: cannot be written (")
+    assert captured.err.count("\n") == 1
+
+
+EMPTY: dict[str, Any] = {
+    "captures": [],
+    "rows": {},
+    "calls": [],
+    "statuses": [],
+    "errors": [],
+    "clients": [],
+    "connections": [],
+    "anomalies": [],
+    "tables": {},
+}
+
+
+def shown(summary: dict[str, Any], top: int = 20) -> str:
+    out = io.StringIO()
+    show_summary({**EMPTY, **summary}, out, top=top)
+    return out.getvalue()
+
+
+def test_without_kafka_the_summary_says_what_to_try() -> None:
+    assert "right interface" in shown({})
+    plain = {"rows": {"connections": 2}, "connections": [{"protocol": "other", "count": 2}]}
+    assert "No Kafka calls on 2 connections (2 other); give broker ports with --port" in shown(plain)
+    secret = {"rows": {"connections": 1}, "connections": [{"protocol": "tls", "count": 1}]}
+    assert "capture on a plaintext listener" in shown(secret)
+
+
+def test_what_the_capture_lacks_is_said() -> None:
+    capture = {
+        "capture": "x.pcap",
+        "packets": 5,
+        "bytes": 1234,
+        "first_time": None,
+        "last_time": None,
+        "skipped_not_ip": 1,
+        "skipped_not_tcp": 0,
+        "skipped_fragment": 0,
+        "skipped_malformed": 2,
+        "skipped_unknown_link_type": 0,
+        "dropped_by_kernel": 3,
+        "damaged": False,
+        "truncated": True,
+        "notes": [],
+    }
+    assert shown({"captures": [capture]}).splitlines()[:4] == [
+        "x.pcap: 5 packets, 1.2 kB",
+        "  passed over: 1 neither IPv4 nor IPv6, 2 malformed headers",
+        "  note: the capturing system lost 3 packets",
+        "  note: the file ends inside a packet",
+    ]
+
+
+def test_long_lists_are_cut_and_say_so() -> None:
+    clients = [
+        {
+            "client_id": f"c{n}",
+            "client_software_name": None,
+            "client_software_version": None,
+            "connections": 1,
+        }
+        for n in range(9)
+    ]
+    text = shown({"clients": clients}, top=4)
+    assert "Clients (first 4 of 9)" in text
+    assert "c3" in text
+    assert "c4" not in text
+
+
+def test_names_from_the_wire_cannot_steer_the_terminal() -> None:
+    client = {"client_software_name": None, "client_software_version": None, "connections": 1}
+    text = shown({"clients": [{"client_id": "\x1b[2Jevil\nline", **client}]})
+    assert "\x1b" not in text
+    assert r"\x1b[2Jevil\nline" in text
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert [in_time(ns) for ns in (None, 0, 7, 84_000, 999_600, 1_500_000_000)] == [
+        "",
+        "0 ns",
+        "7 ns",
+        "84 us",
+        "1000 us",
+        "1.5 s",
+    ]
+    assert [in_bytes(size) for size in (12, 12_200, 5_000_000_000)] == ["12 bytes", "12.2 kB", "5.0 GB"]
+    assert [plural(number, "call") for number in (1, 1200)] == ["1 call", "1,200 calls"]
+    assert clean("Bücher\u202e") == "Bücher\\u202e"

@@ -1,0 +1,117 @@
+"""The command line as a whole: help, version, exit status, one line per error."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module, metadata
+from pathlib import Path
+
+import pytest
+
+from kwsniff.cli.main import VERBS, make_parser, run
+from kwsniff.errors import CaptureError
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run([verb, "--help"] if verb else ["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"kwsniff {verb}".strip() in text
+    assert "example" in text
+    assert "%(" not in text
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom kwsniff.cli.main import run\n"
+        "try: run(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'pyarrow', 'pandas', 'rich', 'scapy', 'pyshark', 'importlib.metadata'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_version_is_that_of_pyproject(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metadata, "version", {"kwsniff": PROJECT["version"]}.__getitem__)
+    with pytest.raises(SystemExit) as ended:
+        run(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"kwsniff {PROJECT['version']}\n"
+
+
+def test_the_version_of_a_bare_source_tree_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unknown(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", unknown)
+    with pytest.raises(SystemExit) as ended:
+        run(["--version"])
+    assert ended.value.code == 0
+    assert "not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["analyze"], ["analyze", "x", "--fast"]])
+def test_wrong_usage_ends_with_2_and_says_how(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(arguments)
+    assert ended.value.code == 2
+    assert "usage: kwsniff" in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", "not-there.pcap"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "kwsniff: error: not-there.pcap: no such file; check the path\n"
+
+
+def _replace_run(monkeypatch: pytest.MonkeyPatch, failure: BaseException) -> None:
+    def fail(_: object) -> int:
+        raise failure
+
+    parser = make_parser()
+    monkeypatch.setattr("kwsniff.cli.main.make_parser", lambda: parser)
+    for action in parser._actions:
+        if action.choices:
+            action.choices["analyze"].set_defaults(run=fail)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("failure", "status"), [(KeyboardInterrupt(), 130), (CaptureError("bad"), 2)])
+def test_interruption_and_errors_have_their_status(
+    monkeypatch: pytest.MonkeyPatch, failure: BaseException, status: int
+) -> None:
+    _replace_run(monkeypatch, failure)
+    assert run(["analyze", "x"]) == status
+
+
+def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    _replace_run(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        run(["analyze", "x"])
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "kwsniff.cli.main", "explain", "error", "6"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_script_is_this_function() -> None:
+    module, _, function = PROJECT["scripts"]["kwsniff"].partition(":")
+    assert getattr(import_module(module), function) is run
