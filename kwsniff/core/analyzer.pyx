@@ -17,8 +17,8 @@ from kwsniff.core.columns cimport (
 )
 from kwsniff.core.engine cimport program_ops
 from kwsniff.core.exchanges cimport (
-    PROGRAM_ABSENT, PROGRAM_READY, Context, Program, free_context, start_context, take_bytes, take_end, take_gap,
-    take_oddity,
+    PROGRAM_ABSENT, PROGRAM_READY, Context, Program, free_context, start_context, take_bytes, take_dropped,
+    take_end, take_gap, take_oddity,
 )
 from kwsniff.core.octets cimport make_octets
 from kwsniff.core.packets cimport (
@@ -28,11 +28,12 @@ from kwsniff.core.packets cimport (
 from kwsniff.core.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows cimport write_anomaly
 from kwsniff.core.streams cimport StreamSink, Streams, end_streams, free_streams, start_streams, take_segment
-from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED
+from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
 
 import secrets
 
 from kwsniff.core.columns import TABLES
+from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
@@ -87,6 +88,7 @@ cdef class Analyzer:
         sink.bytes = take_bytes
         sink.gap = take_gap
         sink.ended = take_end
+        sink.dropped = take_dropped
         sink.oddity = take_oddity
         # The seed keeps a hostile capture from choosing addresses that share one hash bucket; it orders nothing.
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
@@ -146,13 +148,17 @@ cdef class Analyzer:
         """Begins a capture; connections of the captures before go on."""
         cdef bytes text
         cdef int64_t end
+        cdef int64_t[NUM_BINS] no_bytes
         if self.reading or self.finished:
             raise UsageError("a capture is open already, or the analysis is finished")
+        memset(no_bytes, 0, sizeof(no_bytes))
         text = name.encode("utf-8", "surrogateescape")
         if not append_raw(&self.context.capture_names, <const char*>text, len(text)):
             raise MemoryError
         end = <int64_t>self.context.capture_names.len
         if not append_raw(&self.context.capture_name_ends, &end, 8):
+            raise MemoryError
+        if not append_raw(&self.context.bins, no_bytes, sizeof(no_bytes)):
             raise MemoryError
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes)
@@ -222,6 +228,14 @@ cdef class Analyzer:
             facts[f"packets_{name}"] = reader.verdicts[<int>number]
         free_reader(reader)
         return facts
+
+    def accounting(self, capture):
+        """Payload bytes of capture number `capture` (in the order they were opened) per bin of ENUMS["bin"]. After
+        finish() they add up to the capture's tcp_payload_bytes."""
+        if not 0 <= capture < self.context.capture_name_ends.len // 8:
+            raise UsageError(f"there is no capture number {capture}")
+        bins = <int64_t*>self.context.bins.data
+        return {name: bins[<int64_t>capture * NUM_BINS + number] for number, name in enumerate(ENUMS["bin"])}
 
     def finish(self):
         """Every connection still open ends as such; every waiting call becomes a row. Nothing can follow."""

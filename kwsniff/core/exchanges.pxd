@@ -38,6 +38,9 @@ cdef struct Call:
     Arrival first
     Arrival last
     int64_t length
+    bint ended                  # the packet of its last byte is known
+    int64_t captured            # payload bytes that capture number bytes_capture gave it
+    int64_t bytes_capture
     int64_t end_offset          # stream position behind it
     int64_t broker_gaps         # gaps of the broker's direction when it was asked
     int reason                  # why its facts are not whole, or REASON_NONE
@@ -79,6 +82,8 @@ cdef struct Dialog:
     int num_parked
     int64_t parked_bytes
     int64_t num_calls
+    int32_t last_unexpected     # correlation id of the latest response without a request,
+    int num_unexpected          # and how many came in a row with ids that count up
     Buffer client_id
     Buffer software_name
     Buffer software_version
@@ -99,6 +104,7 @@ cdef struct Context:
     void* owner
     int64_t next_call_id
     int64_t kept_total
+    Buffer bins                 # int64 per capture and Bin
     Buffer capture_names
     Buffer capture_name_ends    # int64 per capture
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
@@ -108,4 +114,5 @@ cdef void free_context(Context* context) noexcept nogil
 cdef void take_bytes(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
 cdef void take_gap(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
 cdef void take_end(void* context, Connection* connection) noexcept nogil
+cdef void take_dropped(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
 cdef void take_oddity(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil

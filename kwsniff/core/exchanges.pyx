@@ -32,7 +32,7 @@ from kwsniff.core.rows cimport (
     format_address, write_anomaly, write_call, write_connection, write_errors, write_response_only,
 )
 from kwsniff.core.streams cimport *
-from kwsniff.core.tape cimport ENGINE_OK, EngineStop
+from kwsniff.core.tape cimport ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.verdicts cimport *
 
@@ -43,8 +43,9 @@ cdef enum:
     REQUEST = 0
     RESPONSE = 1
     START_BYTES = 256           # enough to tell what a direction carries
-    EARLY_BYTES = 65536         # a broker's bytes kept until the client's first ones say what this is
     SPARE_TEXT = 4096
+    MIN_TRIAL = 24              # bytes of a response that must make sense before its rest is waited for
+    MIN_UNEXPECTED = 3          # responses in a row that confirm each other
 
 
 cdef void start_context(Context* context) noexcept nogil:
@@ -53,6 +54,9 @@ cdef void start_context(Context* context) noexcept nogil:
     context.frame_sink.look = look_for_frame
     context.frame_sink.frame = take_frame
     context.frame_sink.out_of_step = note_step
+    context.frame_sink.passed = take_passed
+    context.frame_sink.chained = take_chain
+    context.frame_sink.may_chain = may_chain
 
 
 cdef void free_context(Context* context) noexcept nogil:
@@ -65,8 +69,33 @@ cdef void free_context(Context* context) noexcept nogil:
     free_tape(&context.tape)
     free_facts(&context.facts)
     free_topic_ids(&context.topic_ids)
+    release(&context.bins)
     release(&context.capture_names)
     release(&context.capture_name_ends)
+
+
+cdef inline void count_bytes(Context* context, int64_t capture, int bin, int64_t num) noexcept nogil:
+    (<int64_t*>context.bins.data)[capture * NUM_BINS + bin] += num
+
+
+cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
+    cdef int[4] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED]
+    count_bytes(<Context*>opaque, capture, bins[cause], num)
+
+
+cdef void take_passed(void* opaque, void* opaque_dialog, int64_t capture, int64_t num, bint continued) noexcept nogil:
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef int bin = BIN_CONTINUED
+    if not continued:
+        bin = lost_bin(dialog)
+    count_bytes(<Context*>opaque, capture, bin, num)
+
+
+cdef inline int lost_bin(Dialog* dialog) noexcept nogil:
+    """The bin of bytes of this connection that are part of no frame."""
+    if dialog.protocol == PROTOCOL_KAFKA:
+        return BIN_LOST_FRAMING
+    return BIN_UNDECIDED if dialog.protocol == PROTOCOL_UNDECIDED else BIN_NOT_KAFKA
 
 
 cdef inline bint is_forced(Context* context, uint32_t port) noexcept nogil:
@@ -130,13 +159,13 @@ cdef void take_bytes(void* opaque, Connection* connection, int direction, Arriva
     if dialog == NULL:
         dialog = open_dialog(context, connection)
         if dialog == NULL:
+            count_bytes(context, arrival.capture, BIN_MEMORY_REFUSED, <int64_t>data.num)
             return
     context.frame_sink.dialog = dialog
     if dialog.framing[direction].state == FRAMING_START:
         take_first_bytes(context, dialog, direction, arrival, offset, data)
-    elif dialog.client < 0:
-        if dialog.framing[direction].state == FRAMING_LOST:
-            look_midway(context, dialog, direction, arrival, offset, data)
+    elif dialog.client < 0 and dialog.framing[direction].state == FRAMING_LOST:
+        look_midway(context, dialog, direction, arrival, offset, data)
     else:
         feed(context, dialog, direction, arrival, offset, data)
 
@@ -166,7 +195,7 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
         write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
     context.frame_sink.dialog = dialog
     if dialog.framing[direction].state == FRAMING_START:
-        settle_start(context, dialog, direction, arrival)
+        settle_start(context, dialog, direction)
     skip_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
                  offset, num, cause)
 
@@ -194,17 +223,21 @@ cdef void take_oddity(void* opaque, Connection* connection, int direction, Arriv
 cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>connection.dialog
-    cdef int status, reason
+    cdef int status, reason, direction
     if dialog == NULL:
         write_connection(context, connection, NULL)
         return
     context.frame_sink.dialog = dialog
-    if dialog.confirmed:
-        while dialog.num:
-            explain_silence(dialog, &dialog.calls[dialog.head & (dialog.num_slots - 1)], &status, &reason)
-            finish_oldest(context, dialog, status, reason)
-        while dialog.num_parked:
-            give_up_parked(context, dialog, 0)
+    while dialog.num:
+        explain_silence(dialog, &dialog.calls[dialog.head & (dialog.num_slots - 1)], &status, &reason)
+        finish_oldest(context, dialog, status, reason)
+    while dialog.num_parked:
+        give_up_parked(context, dialog, 0)
+    for direction in range(2):
+        if dialog.framing[direction].captured:
+            count_bytes(context, dialog.framing[direction].capture,
+                        BIN_UNFINISHED if dialog.confirmed else lost_bin(dialog),
+                        dialog.framing[direction].captured)
     write_connection(context, connection, dialog)
     close_dialog(context, dialog)
     connection.dialog = NULL
@@ -216,34 +249,30 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
                            Octets data) noexcept nogil:
     """Collects the first bytes of a direction until they show what the connection carries."""
     cdef Framing* framing = &dialog.framing[direction]
+    if dialog.client >= 0 and dialog.client != direction:
+        start_answers(context, dialog, data)
+        feed(context, dialog, direction, arrival, offset, data)
+        return
     if framing.kept.len == 0:
         framing.first = arrival[0]
         framing.offset = offset
-        if dialog.client == direction or dialog.client < 0:
-            # The usual case: the whole first request is here, nothing needs to be copied.
-            if judge_start(context, dialog, direction, arrival, data, False) != LOOK_MORE:
-                if framing.state == FRAMING_IN_STEP:
-                    feed(context, dialog, direction, arrival, offset, data)
-                    feed_early(context, dialog, 1 - direction, arrival)
-                return
+        # The usual case: the whole first request is here, nothing needs to be copied.
+        if judge_start(context, dialog, direction, data, False) != LOOK_MORE:
+            feed(context, dialog, direction, arrival, offset, data)
+            return
     context.kept_total -= <int64_t>framing.kept.cap
-    append(&framing.kept, data)
+    if append(&framing.kept, data):
+        framing.captured += <int64_t>data.num
+        framing.capture = arrival.capture
+    else:
+        count_bytes(context, arrival.capture, BIN_MEMORY_REFUSED, <int64_t>data.num)
     context.kept_total += <int64_t>framing.kept.cap
-    if dialog.client >= 0 and dialog.client != direction:
-        if dialog.framing[dialog.client].state == FRAMING_IN_STEP:
-            start_answers(dialog)
-            feed_early(context, dialog, direction, arrival)
-        elif framing.kept.len > EARLY_BYTES:
-            # A Kafka broker never speaks first.
-            turn_away(context, dialog, name_protocol(contents(&framing.kept)))
-        return
-    if judge_start(context, dialog, direction, arrival, contents(&framing.kept),
-                   framing.kept.len >= START_BYTES) == LOOK_YES:
-        feed_early(context, dialog, direction, arrival)
-        feed_early(context, dialog, 1 - direction, arrival)
+    if judge_start(context, dialog, direction, contents(&framing.kept),
+                   framing.kept.len >= START_BYTES) != LOOK_MORE:
+        feed_early(context, dialog, direction)
 
 
-cdef void feed_early(Context* context, Dialog* dialog, int direction, Arrival* arrival) noexcept nogil:
+cdef void feed_early(Context* context, Dialog* dialog, int direction) noexcept nogil:
     """Feeds what was collected of a direction before it was known how to read it."""
     cdef Framing* framing = &dialog.framing[direction]
     cdef Buffer early = framing.kept
@@ -254,14 +283,12 @@ cdef void feed_early(Context* context, Dialog* dialog, int direction, Arrival* a
     context.kept_total -= <int64_t>early.cap
     framing.have = 0
     framing.need = 0
-    if framing.state != FRAMING_IGNORED:
-        feed(context, dialog, direction, &first, framing.offset, contents(&early))
-        framing.first = first if framing.have else framing.first
+    framing.captured = 0
+    feed(context, dialog, direction, &first, framing.offset, contents(&early))
     release(&early)
 
 
-cdef int judge_start(Context* context, Dialog* dialog, int direction, Arrival* arrival, Octets data,
-                     bint enough) noexcept nogil:
+cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets data, bint enough) noexcept nogil:
     """Decides by the first bytes of the side that asks (or of either side, while nobody knows which one it is)."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     cdef int protocol
@@ -271,56 +298,71 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Arrival* a
         if dialog.client < 0:
             set_client(dialog, direction, ROLE_CONTENT)
         dialog.framing[direction].state = FRAMING_IN_STEP
-        start_answers(dialog)
         return LOOK_YES
     protocol = name_protocol(data)
     if dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
-        drop_start(context, dialog, direction)          # in the middle of something: look on
+        dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on
     else:
         turn_away(context, dialog, protocol)
     return LOOK_NO
 
 
-cdef void start_answers(Dialog* dialog) noexcept nogil:
-    """The broker's direction begins in step only where its beginning was captured."""
-    cdef Framing* answers = &dialog.framing[1 - dialog.client]
-    if answers.state == FRAMING_START:
-        answers.state = FRAMING_IN_STEP if dialog.connection.direction[1 - dialog.client].syn else FRAMING_LOST
+cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
+    """The broker's direction begins in step where its beginning was captured; elsewhere a frame is looked for."""
+    cdef int protocol
+    if not dialog.connection.direction[1 - dialog.client].syn:
+        dialog.framing[1 - dialog.client].state = FRAMING_LOST
+        return
+    dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
+    if not dialog.confirmed and not dialog.forced:
+        protocol = name_protocol(data)
+        if protocol != PROTOCOL_OTHER:
+            turn_away(context, dialog, protocol)
 
 
-cdef void drop_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
-    lose_step(&dialog.framing[direction], &context.kept_total)
-
-
-cdef void settle_start(Context* context, Dialog* dialog, int direction, Arrival* arrival) noexcept nogil:
+cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
     """The first bytes end in a gap: what is there must do."""
     cdef Framing* framing = &dialog.framing[direction]
-    if framing.kept.len == 0 or (dialog.client >= 0 and dialog.client != direction):
-        return
-    if judge_start(context, dialog, direction, arrival, contents(&framing.kept), True) == LOOK_YES:
-        feed_early(context, dialog, direction, arrival)
-        feed_early(context, dialog, 1 - direction, arrival)
+    if framing.kept.len and (dialog.client < 0 or dialog.client == direction):
+        judge_start(context, dialog, direction, contents(&framing.kept), True)
+        feed_early(context, dialog, direction)
 
 
 cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil:
+    """Nothing of this connection is followed any more; what it had kept is not Kafka's."""
     cdef int i
+    cdef Framing* framing
     dialog.protocol = protocol
     for i in range(2):
-        free_framing(&dialog.framing[i], &context.kept_total)
-        dialog.framing[i].state = FRAMING_IGNORED
+        framing = &dialog.framing[i]
+        if framing.kept.len == 0 or framing.state != FRAMING_START:
+            # Collected first bytes are fed on, and counted then.
+            if framing.captured:
+                count_bytes(context, framing.capture, lost_bin(dialog), framing.captured)
+                framing.captured = 0
+            free_framing(framing, &context.kept_total)
+        framing.state = FRAMING_IGNORED
 
 
 cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil:
     """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
     cdef Framing* framing = &dialog.framing[direction]
+    cdef bint alone = dialog.connection.direction[1 - direction].packets == 0
     if look_at_request(&context.apis, data, context.limits.frame_bytes) == LOOK_YES:
         set_client(dialog, direction, ROLE_CONTENT)
         framing.state = FRAMING_IN_STEP
-        framing.found = True
-        start_answers(dialog)
+        framing.found = FOUND_AT_SEGMENT
         feed(context, dialog, direction, arrival, offset, data)
         return
+    if alone:
+        follow_chain(framing, &context.limits, arrival, offset, data)
+    if alone and framing.chain_num == CHAIN_LENGTH:
+        # Nothing but answers was captured: the other side is the client.
+        set_client(dialog, 1 - direction, ROLE_CONTENT)
+        feed(context, dialog, direction, arrival, offset, data)
+        return
+    count_bytes(context, arrival.capture, BIN_UNDECIDED, <int64_t>data.num)
     framing.searched += <int64_t>data.num
     if framing.searched > context.limits.search_bytes:
         turn_away(context, dialog, PROTOCOL_UNDECIDED)
@@ -334,9 +376,7 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
     cdef Call* call
     cdef int64_t i
     if side == REQUEST:
-        if look_at_request(&context.apis, data, context.limits.frame_bytes) != LOOK_YES:
-            return LOOK_NO
-        return LOOK_YES if first or matches_client_id(dialog, data) else LOOK_NO
+        return look_for_request(context, dialog, data, first)
     size = be32(data, 0)
     if data.num < 8 or size < 4 or size > context.limits.frame_bytes:
         return LOOK_NO
@@ -344,9 +384,59 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
         call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
         if call.correlation_id == <int32_t>be32(data, 4):
             if <int64_t>data.num >= 4 + <int64_t>size:
-                return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size)) else LOOK_NO
-            return LOOK_YES if first else LOOK_NO
+                return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size), False) else LOOK_NO
+            return LOOK_YES if first or decodes(context, call, data, True) else LOOK_NO
     return LOOK_NO
+
+
+cdef bint may_chain(void* opaque, void* opaque_dialog) noexcept nogil:
+    """Responses are believed in by their headers alone only beside requests that are Kafka's, or where no request
+    was captured at all."""
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    return (dialog.confirmed or dialog.forced or dialog.connection.direction[dialog.client].packets == 0)
+
+
+cdef void take_chain(void* opaque, void* opaque_dialog, Link* chain, int num) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef Frame frame
+    cdef uint8_t head[8]
+    cdef int i
+    confirm(dialog)
+    for i in range(num):
+        memset(&frame, 0, sizeof(Frame))
+        frame.length = chain[i].length
+        frame.offset = chain[i].offset
+        frame.first = chain[i].first
+        frame.last = chain[i].last
+        frame.ended = chain[i].ended
+        frame.capture = chain[i].first.capture
+        write_response_only(context, dialog, &frame, chain[i].correlation_id, why_unexpected(dialog))
+
+
+cdef inline void confirm(Dialog* dialog) noexcept nogil:
+    dialog.confirmed = True
+    dialog.protocol = PROTOCOL_KAFKA
+
+
+cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint first) noexcept nogil:
+    cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    cdef uint32_t size = be32(data, 0)
+    cdef Program* program
+    cdef EngineStop stop
+    if look == LOOK_MORE:
+        # All that a short snaplen left of a request fits; inside a segment that is not enough.
+        return LOOK_YES if first and data.num >= 14 else LOOK_NO
+    if look == LOOK_NO:
+        return LOOK_NO
+    if <int64_t>data.num >= 4 + <int64_t>size:
+        program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
+        if program != NULL:
+            data = drop(keep(data, 4 + <size_t>size), 4)
+            look = run_program(program.ops, program.num_ops, data.at, data.num, &context.tape,
+                               <size_t>context.limits.cells, &stop)
+            return LOOK_YES if look == ENGINE_OK else LOOK_NO
+    return LOOK_YES if first or matches_client_id(dialog, data) else LOOK_NO
 
 
 cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:
@@ -360,15 +450,20 @@ cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:
     return True
 
 
-cdef bint decodes(Context* context, Call* call, Octets frame) noexcept nogil:
-    """Whether these bytes are, to the last one, a response to `call`."""
+cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexcept nogil:
+    """Whether these bytes are, to the last one, a response to `call`, or could be the beginning of one."""
+    cdef int status
     cdef Program* program = find_program(context, call.key, call.version, RESPONSE)
     cdef EngineStop stop
     cdef Octets message = drop(frame, 4)
     if program == NULL:
         return False
-    return run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
-                       <size_t>context.limits.cells, &stop) == ENGINE_OK
+    status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
+                         <size_t>context.limits.cells, &stop)
+    if partly:
+        # A few bytes break off in anything: half of what is there must have made sense.
+        return status == ENGINE_UNEXPECTED_END and stop.offset >= MIN_TRIAL
+    return status == ENGINE_OK
 
 
 cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arrival, int64_t offset, bint lost,
@@ -376,16 +471,17 @@ cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arriva
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>opaque_dialog
     cdef int direction = dialog.client if side == REQUEST else 1 - dialog.client
-    if lost and not dialog.confirmed and side == REQUEST and not dialog.forced:
-        if dialog.connection.opener >= 0:
+    if lost and not dialog.confirmed and not dialog.forced:
+        if dialog.connection.opener >= 0 and (side == REQUEST or not dialog.connection.direction[dialog.client].bytes):
             turn_away(context, dialog, PROTOCOL_OTHER)
-        else:
-            dialog.framing[direction].state = FRAMING_LOST
         return
+    if not lost and value == 0 and dialog.framing[direction].gaps == 0:
+        return                  # the first frame of a direction whose beginning was not captured
     write_anomaly(context, dialog.connection, -1, arrival, side, offset,
                   ANOMALY_FRAMING_LOST if lost else ANOMALY_FRAMING_RESUMED, value)
     if lost:
         dialog.framing[direction].gaps += 1
+        dialog.framing[direction].gap_cause = GAP_LOST
 
 
 # -- frames -----------------------------------------------------------------------------------------------------
@@ -393,7 +489,7 @@ cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arriva
 cdef bint take_frame(void* opaque, void* opaque_dialog, int side, Frame* frame) noexcept nogil:
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>opaque_dialog
-    if frame.torn:
+    if frame.torn and dialog.confirmed:
         note_torn(context, dialog, side, frame)
     if side == REQUEST:
         return take_request(context, dialog, frame)
@@ -427,7 +523,13 @@ cdef Program* find_program(Context* context, int key, int version, int direction
 cdef inline int why_torn(Frame* frame) noexcept nogil:
     if frame.cause == GAP_CUT:
         return REASON_CUT_BY_SNAPLEN
-    return REASON_LIMIT_REACHED if frame.cause < 0 else REASON_SEGMENT_LOST
+    return REASON_LIMIT_REACHED if frame.cause < 0 else why_missing(frame.cause)
+
+
+cdef inline int why_missing(int cause) noexcept nogil:
+    if cause == GAP_CUT:
+        return REASON_CUT_BY_SNAPLEN
+    return REASON_SEGMENT_NOT_CAPTURED if cause == GAP_NOT_CAPTURED else REASON_SEGMENT_LOST
 
 
 cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -465,6 +567,9 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     call.first = frame.first
     call.last = frame.last
     call.length = frame.length
+    call.ended = frame.ended
+    call.captured = frame.captured
+    call.bytes_capture = frame.capture
     call.end_offset = frame.offset + frame.length
     call.broker_gaps = dialog.framing[1 - dialog.client].gaps
     call.reason = REASON_NONE
@@ -483,36 +588,49 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     cdef bint whole = False
     if data.num < 12:
         # Too little to say what it was; if nothing is missing, it was no request.
-        return frame.torn or dialog.tokens
+        if frame.torn or dialog.tokens:
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS if dialog.tokens else BIN_TORN_FRAMES, frame.captured)
+            return True
+        return False
+    if frame.torn and frame.found and frame.cause != GAP_CUT:
+        return False            # found by searching, and now it cannot prove itself
     look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     key = <int16_t>be16(data, 4)
     version = <int16_t>be16(data, 6)
-    if look == LOOK_NO and (dialog.tokens or not dialog.confirmed or not may_be_foreign(data)):
-        return dialog.tokens
+    if look == LOOK_NO and (dialog.tokens or not dialog.confirmed or frame.found or not may_be_foreign(data)):
+        return take_token(context, dialog, frame)
     program = find_program(context, key, version, REQUEST)
     if program != NULL:
         status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                              <size_t>context.limits.cells, &stop)
         whole = status == ENGINE_OK and not frame.torn
-        if not whole and not frame.torn and (dialog.tokens or not dialog.confirmed):
-            return dialog.tokens
+        if not whole and not frame.torn and (dialog.tokens or not dialog.confirmed or frame.found):
+            return take_token(context, dialog, frame)
         gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
     elif dialog.tokens:
-        return True
+        return take_token(context, dialog, frame)
     else:
         read_foreign_header(context, data)
     dialog.tokens = False
     dialog.plausible_requests += 1
     if whole or dialog.plausible_requests >= 2:
-        dialog.confirmed = True
-        dialog.protocol = PROTOCOL_KAFKA
+        confirm(dialog)
     return keep_request(context, dialog, frame, key, version, program, status)
+
+
+cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """After SaslHandshake v0 what is no request is a token; at any other time it is no frame."""
+    if not dialog.tokens:
+        return False
+    count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
+    return True
 
 
 cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, int version, Program* program,
                        int status) noexcept nogil:
     cdef Call* call = add_call(context, dialog, frame)
     if call == NULL:
+        count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
         return True
     call.known = True
     call.key = <int16_t>key
@@ -533,7 +651,7 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
     keep_facts(context, dialog, call)
     if call.has_acks and call.acks == 0:
         dialog.num -= 1         # it stands at the ring's end and waits for nothing
-        write_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
+        finish_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
         return True
     answer_from_parked(context, dialog, call)
     return True
@@ -624,16 +742,25 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
     cdef int status, reason
     if frame.bytes.num < 8:
         if frame.torn or dialog.tokens:
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS if dialog.tokens else BIN_TORN_FRAMES, frame.captured)
             return True
         return False
+    if frame.torn and frame.found and frame.cause != GAP_CUT:
+        return False            # found by searching, and now it cannot prove itself
     correlation_id = <int32_t>be32(frame.bytes, 4)
     for i in range(dialog.num):
         if dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)].correlation_id == correlation_id:
             break
     else:
-        if not dialog.tokens:
-            park(context, dialog, frame, correlation_id)
-        return True
+        if frame.found:
+            return False
+        if dialog.tokens:
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
+            return True
+        return park(context, dialog, frame, correlation_id)
+    if frame.found and not frame.torn and not decodes(
+            context, &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)], frame.bytes, False):
+        return False
     while i:
         pass_over(context, dialog, frame)
         i -= 1
@@ -643,8 +770,13 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
 
 cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     cdef Call* call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
-    if dialog.framing[1 - dialog.client].gaps != call.broker_gaps:
-        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, REASON_SEGMENT_LOST)
+    cdef Framing* answers = &dialog.framing[1 - dialog.client]
+    if answers.gaps != call.broker_gaps:
+        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_missing(answers.gap_cause))
+        return
+    if call.reason != REASON_NONE:
+        # It may have been one that needs no answer: its own bytes do not say.
+        finish_oldest(context, dialog, STATUS_UNANSWERED, call.reason)
         return
     write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_PASSED_OVER,
                   call.correlation_id)
@@ -655,7 +787,18 @@ cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason
     cdef Call* call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
     dialog.head += 1
     dialog.num -= 1
-    write_call(context, dialog, call, status, reason, NULL, NULL)
+    finish_call(context, dialog, call, status, reason, NULL, NULL)
+
+
+cdef void finish_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+                      Facts* facts) noexcept nogil:
+    cdef int[4] bins = [BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_UNANSWERED, BIN_RESPONSE_NOT_CAPTURED]
+    cdef int bin = bins[status] if dialog.confirmed else lost_bin(dialog)
+    count_bytes(context, call.bytes_capture, bin, call.captured)
+    if response != NULL:
+        count_bytes(context, response.capture, bin, response.captured)
+    if dialog.confirmed:
+        write_call(context, dialog, call, status, reason, response, facts)
 
 
 cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -667,15 +810,14 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     cdef int status = ENGINE_OK, version = call.version, reason = call.reason
     dialog.head += 1
     dialog.num -= 1
-    dialog.confirmed = True
-    dialog.protocol = PROTOCOL_KAFKA
+    confirm(dialog)
     if call.key == API_VERSIONS and version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
         version = 0
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
     program = find_program(context, call.key, version, RESPONSE)
     if program == NULL:
-        write_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
+        finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
         return
     status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                          <size_t>context.limits.cells, &stop)
@@ -689,7 +831,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
                       ANOMALY_UNDECODABLE_RESPONSE, status)
     if call.key == SASL_HANDSHAKE and call.version == 0 and context.facts.first_error == 0:
         dialog.tokens = True
-    write_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
+    finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
     if context.facts.num_errors:
         write_errors(context, dialog, call, frame, &context.facts, program)
 
@@ -701,9 +843,9 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
     if dialog.connection.direction[broker].packets == 0:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
         reason[0] = REASON_ONE_DIRECTION
-    elif dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].state == FRAMING_LOST:
+    elif dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].torn:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
-        reason[0] = REASON_SEGMENT_LOST
+        reason[0] = why_missing(dialog.framing[broker].gap_cause)
     else:
         status[0] = STATUS_UNANSWERED
         reason[0] = REASON_OPEN_AT_END
@@ -715,29 +857,36 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
 
 # -- responses before their requests ----------------------------------------------------------------------------
 
-cdef void park(Context* context, Dialog* dialog, Frame* frame, int32_t correlation_id) noexcept nogil:
+cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlation_id) noexcept nogil:
+    """Keeps a response for a request that may still come. False: it is not believed to be one."""
     cdef Parked* parked
-    if not dialog.confirmed and dialog.framing[dialog.client].state != FRAMING_IN_STEP:
-        return
+    cdef int32_t step = <int32_t>(<uint32_t>correlation_id - <uint32_t>dialog.last_unexpected)
+    dialog.num_unexpected = dialog.num_unexpected + 1 if dialog.num_unexpected and 1 <= step <= 16 else 1
+    dialog.last_unexpected = correlation_id
+    if dialog.num_unexpected >= MIN_UNEXPECTED and dialog.connection.direction[dialog.client].packets == 0:
+        confirm(dialog)         # nothing but answers was captured, and they count up
     while dialog.num_parked and (dialog.num_parked >= context.limits.parked_responses
                                  or dialog.parked_bytes + <int64_t>frame.bytes.num > context.limits.parked_bytes):
         give_up_parked(context, dialog, 0)
     if dialog.parked == NULL:
         dialog.parked = <Parked*>calloc(<size_t>context.limits.parked_responses, sizeof(Parked))
         if dialog.parked == NULL:
-            return
+            count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
+            return True
     parked = &dialog.parked[dialog.num_parked]
     memset(parked, 0, sizeof(Parked))
     parked.frame = frame[0]
     parked.correlation_id = correlation_id
     if not append(&parked.bytes, keep(frame.bytes, <size_t>context.limits.parked_bytes)):
         release(&parked.bytes)
-        return
+        count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
+        return True
     if parked.bytes.len < frame.bytes.num:
         parked.frame.torn = True
         parked.frame.cause = -1
     dialog.parked_bytes += <int64_t>parked.bytes.len
     dialog.num_parked += 1
+    return True
 
 
 cdef void unpark(Dialog* dialog, int number, Parked* parked) noexcept nogil:
@@ -750,18 +899,27 @@ cdef void unpark(Dialog* dialog, int number, Parked* parked) noexcept nogil:
         dialog.parked[i] = dialog.parked[i + 1]
 
 
+cdef int why_unexpected(Dialog* dialog) noexcept nogil:
+    """Why the request of a response was not seen."""
+    cdef Framing* asks = &dialog.framing[dialog.client]
+    if dialog.connection.direction[dialog.client].packets == 0:
+        return REASON_ONE_DIRECTION
+    if asks.gaps:
+        return why_missing(asks.gap_cause)
+    return REASON_CAPTURE_BEGAN_LATER if dialog.connection.opener < 0 else REASON_NONE
+
+
 cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept nogil:
     cdef Parked parked
-    cdef int reason = REASON_NONE
+    cdef int reason = why_unexpected(dialog)
     unpark(dialog, number, &parked)
+    count_bytes(context, parked.frame.capture, BIN_RESPONSE_ONLY if dialog.confirmed else lost_bin(dialog),
+                parked.frame.captured)
     if dialog.confirmed:
-        if dialog.framing[dialog.client].gaps:
-            reason = REASON_SEGMENT_LOST
-        elif dialog.connection.opener < 0:
-            reason = REASON_CAPTURE_BEGAN_LATER
-        write_anomaly(context, dialog.connection, -1, &parked.frame.first, 1, parked.frame.offset,
-                      ANOMALY_UNEXPECTED_RESPONSE, parked.correlation_id)
-        write_response_only(context, dialog, &parked.frame, reason)
+        if reason == REASON_NONE:
+            write_anomaly(context, dialog.connection, -1, &parked.frame.first, 1, parked.frame.offset,
+                          ANOMALY_UNEXPECTED_RESPONSE, parked.correlation_id)
+        write_response_only(context, dialog, &parked.frame, parked.correlation_id, reason)
     release(&parked.bytes)
 
 

@@ -23,9 +23,29 @@ cdef struct Frame:
     int64_t offset          # stream position of its first byte
     Arrival first           # packet of its first byte
     Arrival last            # packet of its last byte
+    bint ended              # the packet of its last byte is known
     bint torn
     int cause               # GapCause of the first missing byte, or -1 when a limit kept it from being kept
-    bint found              # the first frame after a search
+    int found               # Found: the first frame after a search must prove itself
+    int64_t captured        # payload bytes that the latest capture gave it
+    int64_t capture
+
+cdef enum Found:
+    FOUND_IN_STEP = 0       # where the frame before ended
+    FOUND_INSIDE = 1        # somewhere in a segment
+    FOUND_AT_SEGMENT = 2    # where a segment begins
+
+cdef enum:
+    CHAIN_LENGTH = 3        # headers in a row that make a chain of responses believable
+
+# A response seen while searching, of which only the header was read.
+cdef struct Link:
+    int64_t offset
+    int64_t length
+    int32_t correlation_id
+    Arrival first
+    Arrival last
+    bint ended
 
 cdef struct Framing:
     int state
@@ -35,11 +55,17 @@ cdef struct Framing:
     int64_t need            # its length with prefix, 0 while the prefix is not whole
     bint torn
     int cause
-    bint found
+    int found
     Arrival first
     int64_t offset          # stream position of the frame's first byte
+    int64_t captured        # bytes of the frame under way that the latest capture gave
+    int64_t capture
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
+    int gap_cause           # of the latest of them
+    Link chain[3]
+    int chain_num
+    int64_t chain_next      # stream position where the chain's next header must be, or that of its last one
 
 cdef struct FrameSink:
     void* context
@@ -48,6 +74,12 @@ cdef struct FrameSink:
     int (*look)(void* context, void* dialog, int direction, Octets data, bint first) noexcept nogil
     # A whole or torn frame. False: this was no frame, the stream is out of step.
     bint (*frame)(void* context, void* dialog, int direction, Frame* frame) noexcept nogil
+    # Responses that were passed while searching and are believed in now, because the next ones followed in step.
+    void (*chained)(void* context, void* dialog, Link* chain, int num) noexcept nogil
+    # Whether a chain of headers alone may be believed in here.
+    bint (*may_chain)(void* context, void* dialog) noexcept nogil
+    # Payload bytes that ended up in no frame; continued: their frame went on in the next capture.
+    void (*passed)(void* context, void* dialog, int64_t capture, int64_t num, bint continued) noexcept nogil
     # The stream is out of step (value: bytes skipped so far, or the impossible length), or in step again.
     void (*out_of_step)(void* context, void* dialog, int direction, Arrival* arrival, int64_t offset, bint lost, int64_t value) noexcept nogil
 
@@ -55,5 +87,6 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
                        Arrival* arrival, int64_t offset, Octets data) noexcept nogil
 cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
                        Arrival* arrival, int64_t offset, int64_t num, int cause) noexcept nogil
+cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset, Octets data) noexcept nogil
 cdef void free_framing(Framing* framing, int64_t* kept_total) noexcept nogil
 cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil

@@ -7,7 +7,10 @@ Rules
      `frame_kept_bytes` keeps its start and goes by.
   3. A gap inside a frame of known length costs that frame its rest and nothing else: the next frame begins where
      this one ends. A gap over a frame's start, or a length that cannot be, puts the stream out of step.
-  4. Out of step, a position is taken for a frame's start only if what is known of the connection says so (`look`).
+  4. Out of step, a position is taken for a frame's start only if what is known of the connection says so (`look`),
+     and the frame found there must then prove itself (Frame.found). Responses of unknown requests are believed in when
+     three headers in a row stand where the one before says, with correlation ids that count up.
+  5. Every captured byte is part of one frame or is reported as passed over.
 
     | size u32 | size bytes ...... | size u32 | ...
       need = 4 + size
@@ -19,11 +22,12 @@ from libc.string cimport memset
 from kwsniff.core.buffer cimport Buffer, append, contents, release, shrink
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets cimport Octets, be32, drop, keep
-from kwsniff.core.streams cimport Arrival
+from kwsniff.core.streams cimport GAP_CUT, Arrival
 
 cdef enum:
     PREFIX = 4
     SPARE_BYTES = 65536         # a frame buffer up to this size is kept for the next frame
+    CHAIN_STEP = 16             # how far correlation ids of neighbours may be apart: some requests get no response
 
 
 cdef void free_framing(Framing* framing, int64_t* kept_total) noexcept nogil:
@@ -38,18 +42,22 @@ cdef inline void begin_frame(Framing* framing, int64_t* kept_total) noexcept nog
         kept_total[0] += <int64_t>framing.kept.cap
     framing.have = 0
     framing.need = 0
+    framing.captured = 0
     framing.torn = False
-    framing.found = False
+    framing.found = FOUND_IN_STEP
 
 
 cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil:
     begin_frame(framing, kept_total)
     framing.state = FRAMING_LOST
     framing.searched = 0
+    framing.chain_num = 0
 
 
 cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
                    int64_t value) noexcept nogil:
+    if framing.captured:
+        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
     lose_step(framing, kept_total)
     sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset, True, value)
 
@@ -69,8 +77,18 @@ cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octe
     return True
 
 
-cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Octets data) noexcept nogil:
+cdef inline void count_captured(Framing* framing, FrameSink* sink, Arrival* arrival, int64_t num) noexcept nogil:
+    if framing.capture != arrival.capture:
+        if framing.captured:
+            sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, True)
+        framing.captured = 0
+        framing.capture = arrival.capture
+    framing.captured += num
+
+
+cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Octets data, bint ended) noexcept nogil:
     cdef Frame frame
+    cdef bint ours
     frame.bytes = data
     frame.length = framing.need
     frame.offset = framing.offset
@@ -79,7 +97,13 @@ cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Octets d
     frame.torn = framing.torn
     frame.cause = framing.cause
     frame.found = framing.found
-    return sink.frame(sink.context, sink.dialog, framing.direction, &frame)
+    frame.captured = framing.captured
+    frame.capture = framing.capture
+    frame.ended = ended
+    ours = sink.frame(sink.context, sink.dialog, framing.direction, &frame)
+    if ours:
+        framing.captured = 0        # the rooms above account for them now
+    return ours
 
 
 cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
@@ -89,6 +113,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
     cdef Octets rest
     while data.num:
         if framing.state == FRAMING_IGNORED:
+            sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
             return
         if framing.state == FRAMING_LOST:
             take = search(framing, sink, limits, kept_total, arrival, offset, data)
@@ -105,6 +130,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
                 continue
             if take:                        # the prefix came in pieces
                 framing.have += <int64_t>take
+                count_captured(framing, sink, arrival, <int64_t>take)
                 offset += <int64_t>take
                 data = drop(data, take)
                 if framing.need == 0 or framing.have < framing.need:
@@ -118,9 +144,10 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
             keep_bytes(framing, limits, kept_total, data)
             data = contents(&framing.kept)
         framing.have += <int64_t>take
+        count_captured(framing, sink, arrival, <int64_t>take)
         offset += <int64_t>take
         if framing.have == framing.need:
-            if complete(framing, sink, arrival, data):
+            if complete(framing, sink, arrival, data, True):
                 begin_frame(framing, kept_total)
             elif framing.state == FRAMING_IN_STEP:
                 fall_out(framing, sink, kept_total, arrival, framing.offset, framing.need)
@@ -155,15 +182,75 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
     cdef size_t at = 0
     while at < data.num:
         if sink.look(sink.context, sink.dialog, framing.direction, drop(data, at), at == 0) == LOOK_YES:
-            begin_frame(framing, kept_total)
-            framing.state = FRAMING_IN_STEP
-            framing.found = True
-            sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset + <int64_t>at, False,
-                             framing.searched + <int64_t>at)
-            return at
+            return resume(framing, sink, kept_total, arrival, offset, at)
         at += 1
+    if framing.direction == 1 and sink.may_chain(sink.context, sink.dialog):
+        if framing.chain_num < CHAIN_LENGTH:
+            follow_chain(framing, limits, arrival, offset, data)
+        if framing.chain_num == CHAIN_LENGTH:
+            at = <size_t>(framing.chain_next - offset)
+            sink.chained(sink.context, sink.dialog, framing.chain, CHAIN_LENGTH - 1)
+            return resume(framing, sink, kept_total, arrival, offset, at)
     framing.searched += <int64_t>data.num
+    sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
     return data.num
+
+
+cdef size_t resume(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
+                   size_t at) noexcept nogil:
+    cdef int64_t searched = framing.searched + <int64_t>at
+    if at:
+        sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>at, False)
+    begin_frame(framing, kept_total)
+    framing.state = FRAMING_IN_STEP
+    framing.found = FOUND_INSIDE if at else FOUND_AT_SEGMENT
+    if framing.chain_num == CHAIN_LENGTH:
+        framing.found = FOUND_IN_STEP       # the chain was its proof
+    framing.chain_num = 0
+    sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset + <int64_t>at, False, searched)
+    return at
+
+
+cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset,
+                       Octets data) noexcept nogil:
+    """Reads the headers in `data` that stand where a chain of responses needs them. When chain_num has reached
+    CHAIN_LENGTH, chain_next is the position of the header that completes the chain."""
+    cdef int64_t at, end = offset + <int64_t>data.num
+    cdef Link* link
+    cdef uint32_t size
+    cdef int32_t step
+    if framing.chain_num == 0:
+        framing.chain_next = offset         # a frame may begin with this segment
+    while framing.chain_next < end:
+        if framing.chain_num:
+            link = &framing.chain[framing.chain_num - 1]
+            if framing.chain_next > offset:
+                link.ended = True
+                link.last = arrival[0]
+        at = framing.chain_next - offset
+        size = be32(drop(data, <size_t>at), 0) if at >= 0 else 0
+        if at < 0 or <int64_t>data.num - at < 8 or size < 4 or size > limits.frame_kept_bytes:
+            framing.chain_num = 0
+            return
+        if framing.chain_num:
+            step = <int32_t>(be32(drop(data, <size_t>at), 4) - <uint32_t>framing.chain[framing.chain_num - 1].correlation_id)
+            if step < 1 or step > CHAIN_STEP:
+                framing.chain_num = 0
+                return
+        link = &framing.chain[framing.chain_num]
+        link.offset = framing.chain_next
+        link.length = PREFIX + <int64_t>size
+        link.correlation_id = <int32_t>be32(drop(data, <size_t>at), 4)
+        link.first = arrival[0]
+        link.ended = False
+        framing.chain_num += 1
+        if framing.chain_num == CHAIN_LENGTH:
+            return
+        framing.chain_next += link.length
+    if framing.chain_num and framing.chain_next == end:
+        link = &framing.chain[framing.chain_num - 1]
+        link.ended = True
+        link.last = arrival[0]
 
 
 cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
@@ -171,9 +258,12 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
     """`num` bytes from stream position `offset` on are missing; -1: nobody knows how many."""
     cdef int64_t take
     framing.gaps += 1
+    framing.gap_cause = cause
     if framing.state != FRAMING_IN_STEP:
         if framing.state == FRAMING_START:
             framing.state = FRAMING_LOST
+        if num < 0 or framing.chain_next < offset + num:
+            framing.chain_num = 0
         return
     if num >= 0 and framing.need > 0:
         take = framing.need - framing.have
@@ -184,7 +274,7 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
             framing.have += num
             return
         framing.have = framing.need
-        if complete(framing, sink, arrival, contents(&framing.kept)):
+        if complete(framing, sink, arrival, contents(&framing.kept), cause == GAP_CUT):
             begin_frame(framing, kept_total)
             if num == take:
                 return

@@ -100,7 +100,7 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     """`response` and `facts` are NULL where there is none, or none that could be decoded."""
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int64_t latency = -1
-    if response != NULL and response.last.time != NO_TIME and call.first.time != NO_TIME:
+    if response != NULL and response.ended and response.last.time != NO_TIME and call.first.time != NO_TIME:
         latency = response.last.time - call.first.time
         if latency < 0:
             write_anomaly(context, dialog.connection, call.id, &response.last, 1, -1, ANOMALY_TIME_BACKWARDS, latency)
@@ -118,9 +118,9 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     put_string(table, CALL_SOFTWARE_NAME, known_text(&dialog.software_name))
     put_string(table, CALL_SOFTWARE_VERSION, known_text(&dialog.software_version))
     put_time(table, CALL_REQUEST_TIME, call.first.time)
-    put_time(table, CALL_REQUEST_END_TIME, call.last.time)
+    put_time(table, CALL_REQUEST_END_TIME, call.last.time if call.ended else NO_TIME)
     put_int64(table, CALL_REQUEST_FRAME, call.first.frame)
-    put_int64(table, CALL_REQUEST_END_FRAME, call.last.frame)
+    put_known(table, CALL_REQUEST_END_FRAME, call.ended, call.last.frame)
     put_int64(table, CALL_REQUEST_BYTES, call.length)
     put_enum(table, CALL_STATUS, status)
     if reason == REASON_NONE:
@@ -145,9 +145,9 @@ cdef void put_response(Table* table, Frame* response) noexcept nogil:
         put_null(table, CALL_RESPONSE_BYTES)
         return
     put_time(table, CALL_RESPONSE_TIME, response.first.time)
-    put_time(table, CALL_RESPONSE_END_TIME, response.last.time)
+    put_time(table, CALL_RESPONSE_END_TIME, response.last.time if response.ended else NO_TIME)
     put_int64(table, CALL_RESPONSE_FRAME, response.first.frame)
-    put_int64(table, CALL_RESPONSE_END_FRAME, response.last.frame)
+    put_known(table, CALL_RESPONSE_END_FRAME, response.ended, response.last.frame)
     put_int64(table, CALL_RESPONSE_BYTES, response.length)
 
 
@@ -300,7 +300,8 @@ cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil:
     text[at + 1] = digits[word & 63]
 
 
-cdef void write_response_only(Context* context, Dialog* dialog, Frame* response, int reason) noexcept nogil:
+cdef void write_response_only(Context* context, Dialog* dialog, Frame* response, int32_t correlation_id,
+                              int reason) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
     cdef int[15] unknown = [
@@ -320,7 +321,7 @@ cdef void write_response_only(Context* context, Dialog* dialog, Frame* response,
     put_string(table, CALL_CAPTURE, capture_name(context, dialog.connection.capture))
     put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
     put_endpoints(table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
-    put_int32(table, CALL_CORRELATION_ID, <int32_t>(be16(response.bytes, 4) << 16 | be16(response.bytes, 6)))
+    put_int32(table, CALL_CORRELATION_ID, correlation_id)
     put_string(table, CALL_SOFTWARE_NAME, known_text(&dialog.software_name))
     put_string(table, CALL_SOFTWARE_VERSION, known_text(&dialog.software_version))
     put_response(table, response)

@@ -9,6 +9,7 @@ cdef struct Arrival:
     int64_t time        # of the packet that brought the bytes
     int64_t frame
     int64_t acked       # how far into the other direction's stream its sender had received by then, or -1
+    int64_t capture     # number of the capture that has it
 
 cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
@@ -21,6 +22,13 @@ cdef enum EndCause:
     END_RESET = 2
     END_REUSED = 3          # a new handshake on the same addresses and ports
     END_EVICTED = 4
+
+# Why captured payload bytes are not delivered.
+cdef enum DropCause:
+    DROP_RETRANSMITTED = 0
+    DROP_OUT_OF_WINDOW = 1
+    DROP_AFTER_END = 2
+    DROP_NO_MEMORY = 3
 
 cdef enum StreamOddity:
     ODD_OVERLAP = 0
@@ -86,6 +94,7 @@ cdef struct StreamSink:
     void* context
     void (*bytes)(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
     void (*gap)(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
+    void (*dropped)(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
     void (*ended)(void* context, Connection* connection) noexcept nogil
     void (*oddity)(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
 

@@ -224,6 +224,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef Direction* other
     cdef Arrival arrival
     if connection == NULL:
+        streams.sink.dropped(streams.sink.context, streams.capture, DROP_NO_MEMORY, <int64_t>segment.payload.num)
         return
     if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
         end_connection(streams, connection, END_REUSED)
@@ -234,8 +235,10 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     arrival.time = segment.time
     arrival.frame = segment.frame
     arrival.acked = -1
+    arrival.capture = streams.capture
     if connection.ended:
         if segment.length:
+            drop_payload(streams, &arrival, DROP_AFTER_END, segment.payload.num)
             streams.sink.oddity(streams.sink.context, connection, sender, &arrival, ODD_AFTER_END, segment.length)
         return
     if segment.flags & TCP_SYN:
@@ -258,6 +261,11 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             end_connection(streams, connection, END_RESET)
             return
     close_if_done(streams, connection)
+
+
+cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
+    if num:
+        streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
 
 
 cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
@@ -339,6 +347,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.strange += 1
         if own.strange >= STRANGE_SEGMENTS:
             rebase(streams, connection, sender, segment, arrival)
+        else:
+            drop_payload(streams, arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
         return
     own.strange = 0
     if ahead > 0:
@@ -348,8 +358,10 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
         own.retransmitted += segment.length
+        drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
         return
     own.retransmitted += repeated
+    drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.held != NULL:
@@ -401,6 +413,7 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
     held = <Held*>malloc(sizeof(Held) + segment.payload.num)
     if held == NULL:
         streams.no_memory = True
+        drop_payload(streams, arrival, DROP_NO_MEMORY, segment.payload.num)
         return
     held.seq = segment.seq
     held.length = segment.length
@@ -433,7 +446,9 @@ cdef void take_payload_after_drain(Streams* streams, Connection* connection, int
         declare_gap(streams, connection, sender, segment.seq, arrival)
         ahead = 0
     if connection.ended or <uint32_t>(-ahead) >= segment.length:
+        drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
         return
+    drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, <uint32_t>(-ahead)).num)
     deliver(streams, connection, sender, drop(segment.payload, <uint32_t>(-ahead)),
             segment.length - <uint32_t>(-ahead), arrival)
 
@@ -468,8 +483,11 @@ cdef void deliver_held(Streams* streams, Connection* connection, int sender) noe
         repeated = <uint32_t>(-ahead)
         if repeated >= held.length:
             own.retransmitted += held.length
+            drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
         else:
             own.retransmitted += repeated
+            drop_payload(streams, &held.arrival, DROP_RETRANSMITTED,
+                         repeated if repeated < held.captured else held.captured)
             deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
                     held.length - repeated, &held.arrival)
         free(held)
@@ -532,8 +550,13 @@ cdef inline void close_if_done(Streams* streams, Connection* connection) noexcep
         own = &connection.direction[i]
         if own.fin and own.known and distance(own.next_seq, own.fin_seq) >= 0:
             own.fin_done = True
-    if connection.direction[0].fin_done and connection.direction[1].fin_done:
+    if closed_by(&connection.direction[0]) and closed_by(&connection.direction[1]):
         end_connection(streams, connection, END_FIN)
+
+
+cdef inline bint closed_by(Direction* own) noexcept nogil:
+    """This direction's FIN was sent and acknowledged."""
+    return own.fin_done and (not own.known or own.acked_known and distance(own.acked, own.fin_seq + 1) >= 0)
 
 
 cdef void end_connection(Streams* streams, Connection* connection, int why) noexcept nogil:
@@ -544,6 +567,8 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     if connection.ended:
         return
     connection.ended = True
+    if connection.direction[0].fin_done and connection.direction[1].fin_done:
+        why = END_FIN           # only its last acknowledgement was not seen
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
     connection.dialog = NULL

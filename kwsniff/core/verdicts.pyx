@@ -6,12 +6,17 @@ ENUMS = {
     "reason": (
         "capture_began_later", "segment_lost", "cut_by_snaplen", "connection_reset", "connection_closed",
         "connection_reused", "connection_evicted", "one_direction", "open_at_end", "undecodable", "unknown_api", "unknown_version",
-        "passed_over", "limit_reached",
+        "passed_over", "limit_reached", "segment_not_captured",
     ),
     "protocol": ("empty", "kafka", "tls", "http", "ssh", "proxy", "other", "undecided"),
     "role": ("handshake", "content", "port", "unknown"),
     "end": ("open", "fin", "reset", "reused", "evicted"),
     "direction": ("client", "broker"),
+    "bin": (
+        "answered", "no_response_expected", "unanswered", "response_not_captured", "response_only", "sasl_tokens",
+        "torn_frames", "unfinished", "continued", "lost_framing", "retransmitted", "out_of_window", "after_end",
+        "not_kafka", "undecided", "memory_refused",
+    ),
     "anomaly": (
         "segment_not_captured", "segment_lost", "packet_cut", "segments_overlap", "segment_out_of_window",
         "data_after_end", "held_limit", "conflicting_retransmission", "framing_lost", "framing_resumed",
@@ -25,7 +30,7 @@ ENUMS = {
 cdef int _num_of(str name):
     return {
         "status": <int>NUM_STATUSES, "reason": <int>NUM_REASONS, "protocol": <int>NUM_PROTOCOLS,
-        "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "end": 5, "direction": 2,
+        "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "bin": <int>NUM_BINS, "end": 5, "direction": 2,
     }[name]
 
 for _name, _names in ENUMS.items():
