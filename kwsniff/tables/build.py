@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.tables.arrays import bits, texts
 from kwsniff.tables.column import Column
 from kwsniff.tables.schema import TABLES, coded_schema
 
@@ -28,7 +29,7 @@ class Builder:
     """Makes record batches of what the core's `take()` returns. Holds the lookups for derived columns."""
 
     def __init__(self, catalog: "Catalog", enums: Mapping[str, Sequence[str]]) -> None:
-        self._enums = {name: pa.array(names, pa.string()) for name, names in enums.items()}
+        self._enums = {name: texts(names) for name, names in enums.items()}
         api_names = {key: api.name for key, api in catalog.apis.items()}
         error_names = {code: error.name for code, error in catalog.errors.items()}
         self._names = {"api_name": _Names(api_names), "error_name": _Names(error_names)}
@@ -91,7 +92,7 @@ class _Names:
     """int16 number -> text, as a dictionary array; null where the number is null or not known."""
 
     def __init__(self, names: Mapping[int, str]) -> None:
-        self._words = pa.array(names.values(), pa.string())
+        self._words = texts(list(names.values()))
         self._codes = np.full(1 << 16, -1, np.int16)
         for code, number in enumerate(names):
             self._codes[number & 0xFFFF] = code
@@ -114,8 +115,7 @@ class _Flags:
     def look_up(self, numbers: pa.Array) -> pa.BooleanArray:
         codes = self._codes[_numbers(numbers)]
         mask, nulls = _without_unknown(numbers, codes)
-        bits = pa.py_buffer(np.packbits(codes == 1, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), len(codes), [mask, bits], nulls)
+        return pa.Array.from_buffers(pa.bool_(), len(codes), [mask, bits(codes == 1)], nulls)
 
 
 def _without_unknown(numbers: pa.Array, codes: "np.ndarray[Any, Any]") -> tuple[pa.Buffer | None, int]:

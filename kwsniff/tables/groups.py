@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.tables.arrays import numbers, valid_rows, whole_numbers
+
 
 class Groups:
     """Rows grouped by the values of some columns, without sorting and without an object per row."""
@@ -16,14 +18,14 @@ class Groups:
         for name in columns:
             column = batch[name]
             coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-            codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            codes = whole_numbers(coded.indices, null=-1)
             combined *= len(coded.dictionary) + 1
             combined += codes
             combined += 1
             self._words.append(coded.dictionary)
-        encoded = pa.array(combined).dictionary_encode()
-        self._group = encoded.indices.to_numpy()
-        self._codes = encoded.dictionary.to_numpy()
+        encoded = numbers(pa.int64(), combined).dictionary_encode()
+        self._group = whole_numbers(encoded.indices, null=0)
+        self._codes = whole_numbers(encoded.dictionary, null=0)
 
     def labels(self) -> Iterator[tuple[Any, ...]]:
         """The values of each group, null as None."""
@@ -31,7 +33,7 @@ class Groups:
         columns = []
         for words in reversed(self._words):
             rest, codes = np.divmod(rest, len(words) + 1)
-            columns.append(words.take(pa.array(codes - 1, mask=codes == 0)).to_pylist())
+            columns.append(words.take(numbers(pa.int64(), codes - 1, codes > 0)).to_pylist())
         return zip(*reversed(columns), strict=True)
 
     def counts(self, rows: "np.ndarray[Any, np.dtype[np.bool_]] | None" = None) -> "np.ndarray[Any, Any]":
@@ -39,10 +41,12 @@ class Groups:
         group = self._group if rows is None else self._group[rows]
         return np.bincount(group, minlength=len(self._codes))
 
-    def split(self, numbers: pa.Array) -> "Iterator[np.ndarray[Any, Any]]":
+    def split(self, column: pa.Array) -> "Iterator[np.ndarray[Any, Any]]":
         """The values of each group that are not null."""
-        values = numbers.drop_null().to_numpy()
-        group = self._group if not numbers.null_count else self._group[numbers.is_valid().to_numpy(False)]
+        values, group = whole_numbers(column, null=0), self._group
+        if column.null_count:
+            valid = valid_rows(column)
+            values, group = values[valid], group[valid]
         if len(self._codes) < 1 << 16:
             group = group.astype(np.uint16)  # a stable sort of these is a radix sort
         order = np.argsort(group, kind="stable")

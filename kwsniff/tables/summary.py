@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.groups import Groups
 from kwsniff.tables.latency import LatencySketch
 
@@ -69,8 +69,9 @@ class Summary:
             _count(self.errors, _tally(batch, ("error_code", "error_name", "api_name", "topic")), keep=3)
         elif table == "connections":
             _count(self.protocols, _tally(batch, ("protocol",)))
+            with_calls = flags(whole_numbers(batch["calls"], null=0) > 0)
             client = ("client_id", "client_software_name", "client_software_version")
-            _count(self.clients, _tally(batch.filter(pc.greater(batch["calls"], 0)), client))
+            _count(self.clients, _tally(batch.filter(with_calls), client))
         elif table == "anomalies":
             _count(self.anomalies, _tally(batch, ("name",)))
 
@@ -81,7 +82,7 @@ class Summary:
             figures.append(self.apis.setdefault((key, version), ApiFigures(name)))
         for figure, count in zip(figures, groups.counts(), strict=True):
             figure.calls += int(count)
-        with_errors = batch["error_count"].fill_null(0).to_numpy(zero_copy_only=False) > 0
+        with_errors = whole_numbers(batch["error_count"], null=0) > 0
         for figure, count in zip(figures, groups.counts(with_errors), strict=True):
             figure.errors += int(count)
         for (key, version, status), count in _tally(batch, ("api_key", "api_version", "status")):

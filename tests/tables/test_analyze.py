@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -197,3 +199,15 @@ def test_a_file_name_that_is_not_utf8_does_not_stop_anything(capture: Path, tmp_
     analysis = kwsniff.analyze(odd, output=tmp_path / "out")
     assert analysis.captures["capture"].to_pylist() == [f"{tmp_path}/caf\ufffd.pcap"]
     assert analysis.api_calls["capture"].unique().to_pylist() == [f"{tmp_path}/caf\ufffd.pcap"]
+
+
+def test_pandas_is_loaded_when_it_is_asked_for_and_not_before(capture: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, kwsniff\n"
+        "analysis = kwsniff.analyze(sys.argv[1], output=sys.argv[2])\n"
+        "analysis.summary, analysis.captures\n"
+        "print('pandas' in sys.modules, len(analysis.api_calls.to_pandas()))"
+    )
+    command = [sys.executable, "-c", code, capture, tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "10"]

@@ -1,0 +1,77 @@
+"""Arrow arrays of Python and numpy values.
+
+What pyarrow has for this (`array`, `scalar`, `to_numpy`) imports pandas, to look whether it was given
+something of it: a third of the time a small capture takes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Numbers = np.ndarray[Any, Any]
+Bits = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def bits(flags: Bits) -> pa.Buffer:
+    """Truth values as Arrow's bitmap."""
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def flags(values: Bits) -> pa.BooleanArray:
+    """A boolean array without nulls."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits(values)])
+
+
+def numbers(type_: pa.DataType, values: Numbers, valid: Bits | None = None) -> pa.Array:
+    """`values` without a copy, as an array of the type with the same memory; null where not `valid`."""
+    mask = None if valid is None else bits(valid)
+    return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(values)])
+
+
+def whole_numbers(array: pa.Array, null: int) -> Numbers:
+    """The values of an integer array, with a number in the place of nulls."""
+    if not len(array):
+        return np.zeros(0, np.int64)
+    memory = np.frombuffer(array.buffers()[1], f"i{array.type.bit_width // 8}")
+    values = memory[array.offset : array.offset + len(array)]
+    if not array.null_count:
+        return values
+    return np.where(valid_rows(array), values, np.int64(null))
+
+
+def valid_rows(array: pa.Array) -> Bits:
+    """Which values are not null."""
+    mask = array.buffers()[0] if len(array) else None
+    if mask is None:
+        return np.ones(len(array), np.bool_)
+    memory = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")
+    return memory[array.offset : array.offset + len(array)].view(np.bool_)
+
+
+def texts(values: Sequence[str | None]) -> pa.StringArray:
+    """A string array."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    mask = bits(np.array([value is not None for value in values], np.bool_))
+    return pa.Array.from_buffers(
+        pa.string(), len(values), [mask, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    )
+
+
+def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
+    """An array of int64, timestamp (as whole numbers of its unit) or bool; None is null."""
+    valid = np.array([value is not None for value in values], np.bool_)
+    filled = [0 if value is None else value for value in values]
+    if pa.types.is_boolean(type_):
+        return pa.Array.from_buffers(type_, len(values), [bits(valid), bits(np.array(filled, np.bool_))])
+    return numbers(type_, np.array(filled, np.int64), valid)
+
+
+def coded_lists(type_: pa.DataType, values: Sequence[Sequence[str] | None]) -> pa.Array:
+    """Lists of texts as lists of dictionary-coded texts; None is null."""
+    ends = np.cumsum([0, *(len(value or ()) for value in values)], dtype=np.int32)
+    words = texts([text for value in values for text in value or ()]).dictionary_encode()
+    mask = bits(np.array([value is not None for value in values], np.bool_))
+    return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(ends)], children=[words])
