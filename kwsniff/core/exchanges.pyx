@@ -32,7 +32,9 @@ from kwsniff.core.rows cimport (
     format_address, write_anomaly, write_call, write_connection, write_errors, write_response_only,
 )
 from kwsniff.core.streams cimport *
-from kwsniff.core.tape cimport ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.tape cimport (
+    ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop,
+)
 from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.verdicts cimport *
 
@@ -294,17 +296,45 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
     cdef int protocol
     if look == LOOK_MORE and not enough:
         return LOOK_MORE
+    if look == LOOK_YES and dialog.client < 0:
+        look = look_twice(context, data)
+        if look == LOOK_MORE and not enough:
+            return LOOK_MORE
     if look == LOOK_YES:
         if dialog.client < 0:
             set_client(dialog, direction, ROLE_CONTENT)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
     protocol = name_protocol(data)
+    if look == LOOK_NO and protocol == PROTOCOL_OTHER and dialog.connection.opener == direction \
+            and data.num >= 14 and be32(data, 0) <= context.limits.frame_kept_bytes and may_be_foreign(data):
+        # An API that Kafka does not have, before anything else: what follows will tell.
+        dialog.framing[direction].state = FRAMING_IN_STEP
+        return LOOK_YES
     if dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
         dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on
     else:
         turn_away(context, dialog, protocol)
     return LOOK_NO
+
+
+cdef int look_twice(Context* context, Octets data) noexcept nogil:
+    """While nobody knows which side asks, a header is not enough: a response with correlation id 11 reads as the
+    header of a Produce v11. The body must be one too, and a request whose end is not here must name its client."""
+    cdef uint32_t size = be32(data, 0)
+    cdef Program* program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
+    cdef EngineStop stop
+    cdef Octets message = drop(keep(data, 4 + <size_t>size), 4)
+    cdef int status
+    if program == NULL:
+        return LOOK_NO
+    status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
+                         <size_t>context.limits.cells, &stop)
+    if message.num == size:
+        return LOOK_YES if status == ENGINE_OK else LOOK_NO
+    if status != ENGINE_UNEXPECTED_END and status != ENGINE_ARRAY_LONGER_THAN_FRAME:
+        return LOOK_NO
+    return LOOK_YES if 0 < <int16_t>be16(data, 12) and message.num >= MIN_TRIAL else LOOK_MORE
 
 
 cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
@@ -349,7 +379,8 @@ cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* 
     """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
     cdef Framing* framing = &dialog.framing[direction]
     cdef bint alone = dialog.connection.direction[1 - direction].packets == 0
-    if look_at_request(&context.apis, data, context.limits.frame_bytes) == LOOK_YES:
+    if (look_at_request(&context.apis, data, context.limits.frame_bytes) == LOOK_YES
+            and look_twice(context, data) == LOOK_YES):
         set_client(dialog, direction, ROLE_CONTENT)
         framing.state = FRAMING_IN_STEP
         framing.found = FOUND_AT_SEGMENT
@@ -597,14 +628,16 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     key = <int16_t>be16(data, 4)
     version = <int16_t>be16(data, 6)
-    if look == LOOK_NO and (dialog.tokens or not dialog.confirmed or frame.found or not may_be_foreign(data)):
+    if look == LOOK_NO and (dialog.tokens or frame.found or not may_be_foreign(data) or not dialog.confirmed
+                            and dialog.connection.opener < 0):
         return take_token(context, dialog, frame)
     program = find_program(context, key, version, REQUEST)
     if program != NULL:
         status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                              <size_t>context.limits.cells, &stop)
         whole = status == ENGINE_OK and not frame.torn
-        if not whole and not frame.torn and (dialog.tokens or not dialog.confirmed or frame.found):
+        if not whole and not frame.torn and (dialog.tokens or frame.found or not dialog.confirmed
+                                             and dialog.connection.opener < 0):
             return take_token(context, dialog, frame)
         gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
     elif dialog.tokens:
@@ -612,7 +645,7 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     else:
         read_foreign_header(context, data)
     dialog.tokens = False
-    dialog.plausible_requests += 1
+    dialog.plausible_requests += look == LOOK_YES
     if whole or dialog.plausible_requests >= 2:
         confirm(dialog)
     return keep_request(context, dialog, frame, key, version, program, status)
