@@ -1,0 +1,131 @@
+"""Pages made of what the code says. `python -m tests.house.pages` writes docs/coverage.md, docs/limits.md."""
+
+import ast
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.model import OPEN
+from kwsniff.limits import Limits
+
+from .tree import DOCS, ROOT
+
+_COVERAGE = """\
+# Protocol coverage
+
+<!-- Made by `python -m tests.house.pages`: edit dissectors/kafka/, not this page. -->
+
+{apis} APIs, {messages} layouts of requests and responses, {schemas} schemas of what travels inside bytes
+fields and records. A version is covered when some Kafka release spoke it, early ones included. "Flexible
+from" is the first version with compact lengths and tagged fields (KIP-482). Where early releases sent other
+bytes under the same version number, the column "also" names them; `kwsniff decode` tries them when the newest
+layout does not fit.
+
+A request with a newer version than these, or of an API that is not here, is counted and paired with its
+response; its fields stay closed (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one,
+see [CONTRIBUTING](../CONTRIBUTING.md).
+
+## APIs
+
+| key | API | versions | flexible from | also |
+|---:|---|---|---|---|
+"""
+
+_SCHEMAS = """
+## Schemas inside bytes fields and records
+
+| module | schema | versions | flexible from |
+|---|---|---|---|
+"""
+
+_LIMITS = """\
+# Limits
+
+<!-- Made by `python -m tests.house.pages`: edit kwsniff/limits.py, not this page. -->
+
+Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly and costs what the anomaly says
+(see [anomalies](anomalies.md)); it never stops a run. Set one by its name:
+
+    kwsniff analyze capture.pcap -o out --limit connections=1000000
+    kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
+
+| limit | default | what it bounds |
+|---|---:|---|
+"""
+
+
+def coverage_page(catalog: Catalog) -> str:
+    """docs/coverage.md."""
+    layouts = sum(api.max_version - api.min_version + 1 for api in catalog.apis.values()) * 2
+    lines = [
+        f"| {api.key} | {api.name} | {_span(api.min_version, api.max_version)} "
+        f"| {_flexible(api.flexible_from)} | {_alternates(catalog, api.key)} |"
+        for api in catalog.apis.values()
+    ]
+    schemas = [
+        f"| {schema.module} | {schema.name} | {_list(schema.versions)} | {_flexible(schema.flexible_from)} |"
+        for schema in sorted(catalog.schemas.values(), key=lambda schema: (schema.module, schema.name))
+    ]
+    head = _COVERAGE.format(apis=len(lines), messages=layouts, schemas=len(schemas))
+    return head + "\n".join(lines) + "\n" + _SCHEMAS + "\n".join(schemas) + "\n"
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _list(versions: tuple[int, ...]) -> str:
+    gapless = versions == tuple(range(versions[0], versions[-1] + 1))
+    return _span(versions[0], versions[-1]) if gapless else ", ".join(map(str, versions))
+
+
+def _flexible(version: int) -> str:
+    return "never" if version == OPEN else str(version)
+
+
+def _alternates(catalog: Catalog, key: int) -> str:
+    layout = catalog.layout(key)
+    messages = layout.messages if layout else ()
+    return "; ".join(
+        dict.fromkeys(f"{_list(m.versions)} of releases {m.releases}" for m in messages if m.releases)
+    )
+
+
+def limits_page() -> str:
+    """docs/limits.md."""
+    values = Limits().as_dict()
+    lines = [
+        f"| `{name}` | {_amount(name, values[name])} | {text} |" for name, text in _limit_texts().items()
+    ]
+    return _LIMITS + "\n".join(lines) + "\n"
+
+
+def _limit_texts() -> dict[str, str]:
+    """Name -> the text under its line in kwsniff/limits.py."""
+    module = ast.parse((ROOT / "kwsniff" / "limits.py").read_text("utf-8"))
+    body = next(node for node in module.body if isinstance(node, ast.ClassDef)).body
+    texts: dict[str, str] = {}
+    for field, text in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)):
+                raise SystemExit(f"kwsniff/limits.py:{field.lineno}: {field.target.id} is not explained")
+            texts[field.target.id] = " ".join(str(text.value.value).split())
+    return texts
+
+
+def _amount(name: str, value: int) -> str:
+    if "bytes" not in name:
+        return f"{value:,}"
+    return f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
+
+
+def pages() -> dict[Path, str]:
+    """Path -> content of every page that is made."""
+    return {DOCS / "coverage.md": coverage_page(load_catalog()), DOCS / "limits.md": limits_page()}
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")

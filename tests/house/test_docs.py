@@ -1,0 +1,43 @@
+"""Pages say what the code says: names, versions, limits."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kwsniff.core import engine
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.tables.docs import tables_page
+
+from .pages import pages
+from .tree import DOCS, relative
+
+WORDS_PAGE = DOCS / "anomalies.md"
+
+
+def named(heading: str) -> list[str]:
+    """Names in the first two columns of the tables under a heading of docs/anomalies.md."""
+    pattern = rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)"
+    section = re.search(pattern, WORDS_PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert section, f"docs/anomalies.md has no section {heading}"
+    return re.findall(r"^\| (?:\d+ \| )?`(\w+)` \| \S", section[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ENUMS)
+def test_every_word_of_a_closed_list_has_its_line(name: str) -> None:
+    assert sorted(named(name)) == sorted(ENUMS[name])
+
+
+def test_every_engine_status_has_its_line() -> None:
+    assert tuple(named("engine status")) == engine.STATUSES
+
+
+@pytest.mark.parametrize("path", pages(), ids=relative)
+def test_a_generated_page_is_up_to_date(path: Path) -> None:
+    assert path.read_text("utf-8") == pages()[path], "run: python -m tests.house.pages"
+
+
+def test_the_tables_page_is_up_to_date() -> None:
+    assert (DOCS / "tables.md").read_text("utf-8") == tables_page(), (
+        "run: python -m kwsniff.tables.docs > docs/tables.md"
+    )

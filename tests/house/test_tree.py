@@ -1,0 +1,112 @@
+"""What any file of the project must hold to: sizes, names, no word of the machine it was written on."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from .tree import CORE, ROOT, relative, tracked_files
+
+PYTHON_LINES = 400
+FUNCTION_LINES = 50
+COMPILED_LINES = 400
+
+# One state machine each; taking them apart would cost calls in the hot path or hide the order of things.
+LONG_COMPILED = {
+    "engine.pyx": 600,
+    "exchanges.pyx": 1200,
+    "packets.pyx": 650,
+    "rows.pyx": 550,
+    "streams.pyx": 700,
+    "columns.pyx": 450,
+}
+
+_NO_ROOMS = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"}
+
+# Put together here so that this file does not name them.
+_MACHINE = re.compile(
+    "|".join(
+        [
+            r"(?<![\w.])/" + "work/",
+            "/t" + "mp/kw",
+            r"\." + "library",
+            r"(?<![\w.])/(home|root|Users)/",
+            r"\bpyenv\b",
+        ]
+    )
+)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _python() -> list[Path]:
+    return [path for path in tracked_files() if path.suffix == ".py"]
+
+
+def test_no_file_names_the_machine_it_was_written_on() -> None:
+    found = []
+    for path in tracked_files():
+        text = _text(path)
+        for match in _MACHINE.finditer(text or ""):
+            line = (text or "")[: match.start()].count("\n") + 1
+            found.append(f"{relative(path)}:{line}: {match[0]}")
+    assert found == []
+
+
+def test_modules_stay_small() -> None:
+    long = [path for path in _python() if len(path.read_text("utf-8").splitlines()) > PYTHON_LINES]
+    long += [
+        path
+        for path in CORE.glob("*.p[yx][xd]")
+        if len(path.read_text("utf-8").splitlines()) > LONG_COMPILED.get(path.name, COMPILED_LINES)
+    ]
+    assert [relative(path) for path in long] == []
+
+
+def test_functions_stay_small() -> None:
+    long = []
+    for path in (ROOT / "kwsniff").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno:
+                size = node.end_lineno - node.lineno + 1
+                if size > FUNCTION_LINES:
+                    long.append(f"{relative(path)}:{node.lineno} {node.name}: {size} lines")
+    assert long == []
+
+
+def test_no_module_is_a_drawer_for_anything() -> None:
+    assert [relative(path) for path in _python() if set(path.with_suffix("").parts) & _NO_ROOMS] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kwsniff").rglob("*.py")), ids=relative)
+def test_a_module_says_what_it_is_for(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted(path for path in (ROOT / "captures").iterdir() if path.is_dir()),
+    ids=lambda path: path.name,
+)
+def test_a_capture_says_what_it_is(folder: Path) -> None:
+    about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
+    assert {"purpose", "shows", "file", "recorded", "command", "client", "broker", "requests"} <= set(about)
+    assert (folder / about["file"]).is_file()
+    assert {path.name for path in folder.iterdir()} == {"about.toml", about["file"]}
+    assert f"| `{folder.name}` |" in (ROOT / "captures" / "README.md").read_text("utf-8")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in (path for path in tracked_files() if path.suffix == ".md"):
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+            there = target.startswith("http") or (page.parent / target).exists()
+            broken += [] if there else [f"{relative(page)}: {target}"]
+    assert broken == []
