@@ -31,6 +31,15 @@ cdef enum Block:
     BLOCK_SIMPLE = 3
     BLOCK_STATISTICS = 5
     BLOCK_ENHANCED = 6
+    BLOCK_JOURNAL = 9           # systemd journal, sysdig events, custom: no packets, but Wireshark numbers them
+    BLOCK_SYSDIG = 0x204
+    BLOCK_SYSDIG_FLAGS = 0x208
+    BLOCK_SYSDIG_2 = 0x216
+    BLOCK_SYSDIG_2_FLAGS = 0x217
+    BLOCK_SYSDIG_LARGE = 0x221
+    BLOCK_SYSDIG_LARGE_FLAGS = 0x222
+    BLOCK_CUSTOM = 0xBAD
+    BLOCK_CUSTOM_NO_COPY = 0x40000BAD
 
 cdef enum LinkType:
     LINK_NULL = 0
@@ -247,6 +256,10 @@ cdef size_t read_block(Reader* reader, Octets data) noexcept nogil:
         return give_up(reader, STOP_DAMAGED)
     padded = (<size_t>total + 3) & ~(<size_t>3)
     if kind not in (BLOCK_SECTION, BLOCK_INTERFACE, BLOCK_PACKET, BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_ENHANCED):
+        if kind in (BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_JOURNAL, BLOCK_SYSDIG, BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_2,
+                    BLOCK_SYSDIG_2_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS):
+            reader.frame += 1
+            reader.verdicts[<int>PACKET_NOT_IP] += 1
         return pass_over(reader, data, padded)
     if total > reader.max_record:
         return give_up(reader, STOP_DAMAGED)

@@ -522,6 +522,7 @@ cdef inline void check_patience(Streams* streams, Connection* connection, int se
     cdef Direction* own = &connection.direction[sender]
     cdef uint32_t to_seq
     if not own.known or not own.acked_known or distance(own.acked, own.next_seq) <= 0:
+        own.evidence_at = 0
         return
     to_seq = own.acked
     if own.fin and to_seq == own.fin_seq + 1:
