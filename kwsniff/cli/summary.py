@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from kwsniff.cli.texts import clean, in_bytes, in_time, plural
+from kwsniff.cli.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.tables.words import WORDS
 
 Facts = Mapping[str, Any]
@@ -64,9 +64,18 @@ def _captures(captures: Sequence[Facts], top: int) -> Iterator[str]:
         yield f"{clean(capture['capture'])}: {size}{span}"
         if skipped:
             yield f"  passed over: {', '.join(skipped)}"
+        if payload := _payload(capture):
+            yield f"  payload: {payload}"
         yield from (f"  note: {note}" for note in _quality(capture))
     if len(captures) > top:
         yield f"and {plural(len(captures) - top, 'more capture')}"
+
+
+def _payload(capture: Facts) -> str:
+    """Where the payload ended up, the larger parts first."""
+    whole = capture["tcp_payload_bytes"]
+    parts = sorted(((capture[f"{name}_bytes"], name) for name in WORDS["bin"]), reverse=True)
+    return ", ".join(f"{in_percent(part, whole)} {name}" for part, name in parts if part)
 
 
 def _quality(capture: Facts) -> Iterator[str]:

@@ -12,6 +12,12 @@ def in_bytes(number: int) -> str:
     return f"{number} bytes"
 
 
+def in_percent(part: int, whole: int) -> str:
+    """A share: 12 %; below 1 % with two digits, so that little is not shown as nothing."""
+    percent = 100 * part / whole
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"
+
+
 def in_time(nanoseconds: int | None) -> str:
     """A duration with three digits or more: 84.0 us; nothing for None."""
     if nanoseconds is None:

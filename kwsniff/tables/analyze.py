@@ -16,7 +16,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, find_captures
 from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.build import Builder, ColumnData
-from kwsniff.tables.captures import capture_row, captures_batch
+from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.summary import Summary
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
@@ -52,6 +52,8 @@ def analyze(
         analyzer.finish()
         rows.take(analyzer, COLUMNS)
         rows.settle()
+        for number, row in enumerate(summary.captures):
+            account(row, analyzer.accounting(number))
         rows.keep("captures", captures_batch(summary.captures))
         return Analysis(summary, writer.commit() if writer else {}, rows.batches)
 

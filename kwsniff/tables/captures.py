@@ -29,6 +29,11 @@ def capture_row(source: "CaptureFile", facts: Mapping[str, Any]) -> CaptureRow:
     return row
 
 
+def account(row: CaptureRow, payload: Mapping[str, int]) -> None:
+    """Puts into the row where its payload ended up, which is known when the analysis is finished."""
+    row.update({f"{name}_bytes": num_bytes for name, num_bytes in payload.items()})
+
+
 def printable(name: str) -> str:
     """A file name as text: bytes of it that are not UTF-8 become U+FFFD, as in the core's columns."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

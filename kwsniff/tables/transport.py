@@ -15,6 +15,7 @@ from kwsniff.tables.calls import (
     SOFTWARE_VERSION,
 )
 from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.words import WORDS
 
 
 def _both_sides(name: str, doc: str, source: str, unit: str | None = None) -> tuple[Column, Column]:
@@ -126,7 +127,8 @@ _PACKETS = "packet headers"
 CAPTURES = TableSchema(
     name="captures",
     row="one capture file",
-    doc="What each file is, how much of it could be used, and why the rest could not.",
+    doc="What each file is, how much of it could be used, and why the rest could not. The columns after "
+    "`tcp_payload_bytes` say where every byte of it ended up: they add up to it.",
     columns=(
         CAPTURE,
         Column(name="format", type="string", doc="pcap or pcapng.", source=_FILE, null="nothing was read"),
@@ -178,6 +180,10 @@ CAPTURES = TableSchema(
             null="the file does not say",
         ),
         _count("tcp_payload_bytes", "Payload of the TCP segments.", _PACKETS, unit="bytes"),
+        *(
+            _count(f"{name}_bytes", f"Of this payload: {meaning}.", "where each byte ended up", unit="bytes")
+            for name, meaning in WORDS["bin"].items()
+        ),
         Column(
             name="notes",
             type="strings",

@@ -17,6 +17,7 @@ from kwsniff.cli.main import run
 from kwsniff.cli.summary import show_summary
 from kwsniff.cli.texts import clean, in_bytes, in_time, plural
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.words import WORDS
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
@@ -43,7 +44,7 @@ def test_the_summary_says_what_the_capture_shows(capture: Path, capsys: pytest.C
     lines = lines_of(capsys)
     packets = two_clients().packets()
     assert lines[0].startswith(f"{capture}: {len(packets)} packets, ")
-    assert lines[1] == "10 calls on 2 connections (2 kafka)"
+    assert lines[2] == "10 calls on 2 connections (2 kafka)"
     header = ["api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max"]
     assert cells(lines, "api") == header
     assert cells(lines, "Produce")[:5] == ["Produce", "9", "3", "1", "0"]
@@ -200,10 +201,15 @@ def test_what_the_capture_lacks_is_said() -> None:
         "damaged": False,
         "truncated": True,
         "notes": [],
+        "tcp_payload_bytes": 3000,
+        **{f"{name}_bytes": 0 for name in WORDS["bin"]},
+        "answered_bytes": 2996,
+        "torn_frames_bytes": 4,
     }
-    assert shown({"captures": [capture]}).splitlines()[:4] == [
+    assert shown({"captures": [capture]}).splitlines()[:5] == [
         "x.pcap: 5 packets, 1.2 kB",
         "  passed over: 1 neither IPv4 nor IPv6, 2 malformed headers",
+        "  payload: 100 % answered, 0.13 % torn_frames",
         "  note: the capturing system lost 3 packets",
         "  note: the file ends inside a packet",
     ]

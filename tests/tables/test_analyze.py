@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.traffic.files import frames, pcap
@@ -142,6 +143,9 @@ def test_the_captures_table_says_what_the_file_is(capture: Path) -> None:
     assert row["first_time"] == EPOCH + timedelta(microseconds=packets[0].time_ns // 1000)
     assert row["last_time"] == EPOCH + timedelta(microseconds=packets[-1].time_ns // 1000)
     assert row["tcp_payload_bytes"] == sum(len(packet.payload) for packet in packets)
+    assert row["tcp_payload_bytes"] == sum(row[f"{name}_bytes"] for name in ENUMS["bin"])
+    (acks_0,) = (c.exchange for c in two_clients().calls if not c.exchange.expects_response)
+    assert row["no_response_expected_bytes"] == len(acks_0.request)
     assert not row["truncated"]
     assert not row["damaged"]
 
