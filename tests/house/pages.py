@@ -1,7 +1,13 @@
-"""Pages made of what the code says. `python -m tests.house.pages` writes docs/coverage.md, docs/limits.md."""
+"""Pages made of what the code says and does. `python -m tests.house.pages` writes them anew.
+
+docs/coverage.md, docs/limits.md, and the example in README.md.
+"""
 
 import ast
+import re
+import subprocess
 import sys
+import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -120,9 +126,29 @@ def _amount(name: str, value: int) -> str:
     return f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
 
 
+def readme() -> str:
+    """README.md with the output that its first command has."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    mark = r"(<!-- example: [^\n]*-->\n```text\n)[\s\S]*?(^```$)"
+    return re.sub(mark, lambda match: match[1] + _example() + match[2], text, count=1, flags=re.MULTILINE)
+
+
+def _example() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "kwsniff.cli.main", "analyze", "captures/first_steps/capture.pcap"]
+        done = subprocess.run([*command, "-o", folder], cwd=ROOT, capture_output=True, text=True, check=True)
+        return "$ kwsniff analyze captures/first_steps/capture.pcap -o out\n" + done.stdout.replace(
+            folder, "out"
+        )
+
+
 def pages() -> dict[Path, str]:
     """Path -> content of every page that is made."""
-    return {DOCS / "coverage.md": coverage_page(load_catalog()), DOCS / "limits.md": limits_page()}
+    return {
+        DOCS / "coverage.md": coverage_page(load_catalog()),
+        DOCS / "limits.md": limits_page(),
+        ROOT / "README.md": readme(),
+    }
 
 
 if __name__ == "__main__":

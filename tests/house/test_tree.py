@@ -30,7 +30,7 @@ _MACHINE = re.compile(
     "|".join(
         [
             r"(?<![\w.])/" + "work/",
-            "/t" + "mp/kw",
+            "/t" + r"mp/kw\b",
             r"\." + "library",
             r"(?<![\w.])/(home|root|Users)/",
             r"\bpyenv\b",
