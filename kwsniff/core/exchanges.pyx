@@ -166,14 +166,15 @@ cdef void take_bytes(void* opaque, Connection* connection, int direction, Arriva
     context.frame_sink.dialog = dialog
     if dialog.framing[direction].state == FRAMING_START:
         take_first_bytes(context, dialog, direction, arrival, offset, data)
-    elif dialog.client < 0 and dialog.framing[direction].state == FRAMING_LOST:
-        look_midway(context, dialog, direction, arrival, offset, data)
     else:
         feed(context, dialog, direction, arrival, offset, data)
 
 
 cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil:
+    if dialog.client < 0 and dialog.framing[direction].state == FRAMING_LOST:
+        look_midway(context, dialog, direction, arrival, offset, data)
+        return
     feed_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
                  offset, data)
 
@@ -460,14 +461,15 @@ cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint fi
         return LOOK_YES if first and data.num >= 14 else LOOK_NO
     if look == LOOK_NO:
         return LOOK_NO
-    if <int64_t>data.num >= 4 + <int64_t>size:
-        program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
-        if program != NULL:
-            data = drop(keep(data, 4 + <size_t>size), 4)
-            look = run_program(program.ops, program.num_ops, data.at, data.num, &context.tape,
-                               <size_t>context.limits.cells, &stop)
-            return LOOK_YES if look == ENGINE_OK else LOOK_NO
-    return LOOK_YES if first or matches_client_id(dialog, data) else LOOK_NO
+    if not first and not matches_client_id(dialog, data):
+        return LOOK_NO          # zeroes and small numbers make many a short request
+    program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
+    if program != NULL and <int64_t>data.num >= 4 + <int64_t>size:
+        data = drop(keep(data, 4 + <size_t>size), 4)
+        look = run_program(program.ops, program.num_ops, data.at, data.num, &context.tape,
+                           <size_t>context.limits.cells, &stop)
+        return LOOK_YES if look == ENGINE_OK else LOOK_NO
+    return LOOK_YES
 
 
 cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:
