@@ -3,7 +3,8 @@
 librdkafka's mock knows ApiVersions 0 to 2 and refuses newer ones with a body that is neither version 0 nor
 the version asked for. librdkafka reads no further than the error code; other clients give up. Real brokers
 either know the version or answer error 35 with a body of version 0 (KIP-511). The relay does the one or the
-other and passes everything else on as it is.
+other. It also keeps back the answers that the mock gives to Produce requests with acks 0, as no real broker
+answers these, and passes everything else on as it is.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 
 from tests.traffic.wire import Encoder
 
-API_VERSIONS, FLEXIBLE_SINCE = 18, 3
+PRODUCE, API_VERSIONS, FLEXIBLE_SINCE = 0, 18, 3
 UNSUPPORTED_VERSION = 35
 
 
@@ -54,6 +57,16 @@ def modernised(answer: bytes) -> bytes:
     return bytes(out.i32(0).tags().data)
 
 
+def wants_no_answer(frame: bytes) -> bool:
+    """Whether this is a Produce request (3 to 8) with acks 0."""
+    key, version, _, name = struct.unpack_from(">hhih", frame)
+    if key != PRODUCE or not 3 <= version <= 8:
+        return False
+    at = 10 + max(name, 0)
+    at += 2 + max(struct.unpack_from(">h", frame, at)[0], 0)
+    return bool(struct.unpack_from(">h", frame, at)[0] == 0)
+
+
 class Relay:
     """Listens on a loopback port and forwards whole frames to `port`."""
 
@@ -63,10 +76,24 @@ class Relay:
         self.refused = 0  # requests the broker never saw
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._sockets = [self._listener]
+        self._threads: list[threading.Thread] = []
+        self._run(self._accept)
+
+    def _run(self, work: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def close(self) -> None:
-        self._listener.close()
+        """Ends every connection and waits for the threads."""
+        for end in self._sockets:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for end in self._sockets:
+            end.close()
 
     def _accept(self) -> None:
         while True:
@@ -75,17 +102,23 @@ class Relay:
             except OSError:
                 return
             broker = socket.create_connection(("127.0.0.1", self._target))
+            self._sockets += [client, broker]
             for end in (client, broker):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             asked: set[int] = set()  # correlation ids whose answers are to be changed
-            threading.Thread(target=self._requests, args=(client, broker, asked), daemon=True).start()
-            threading.Thread(target=self._responses, args=(client, broker, asked), daemon=True).start()
+            unasked: set[int] = set()  # and those whose answers are to be kept back
+            self._run(self._requests, client, broker, asked, unasked)
+            self._run(self._responses, client, broker, asked, unasked)
 
-    def _requests(self, client: socket.socket, broker: socket.socket, asked: set[int]) -> None:
+    def _requests(
+        self, client: socket.socket, broker: socket.socket, asked: set[int], unasked: set[int]
+    ) -> None:
         try:
             while True:
                 frame = _read_frame(client)
                 key, version, correlation_id = struct.unpack_from(">hhi", frame)
+                if wants_no_answer(frame):
+                    unasked.add(correlation_id)
                 if key == API_VERSIONS and version >= FLEXIBLE_SINCE:
                     if not self._modern:
                         self.refused += 1
@@ -99,11 +132,16 @@ class Relay:
         except OSError:
             _shut(broker)
 
-    def _responses(self, client: socket.socket, broker: socket.socket, asked: set[int]) -> None:
+    def _responses(
+        self, client: socket.socket, broker: socket.socket, asked: set[int], unasked: set[int]
+    ) -> None:
         try:
             while True:
                 frame = _read_frame(broker)
                 correlation_id = struct.unpack_from(">i", frame)[0]
+                if correlation_id in unasked:
+                    unasked.remove(correlation_id)
+                    continue
                 if correlation_id in asked:
                     asked.remove(correlation_id)
                     frame = modernised(frame)
@@ -113,7 +151,5 @@ class Relay:
 
 
 def _shut(end: socket.socket) -> None:
-    try:
+    with suppress(OSError):
         end.shutdown(socket.SHUT_WR)
-    except OSError:
-        end.close()

@@ -53,7 +53,12 @@ def _quiet(cluster: MockCluster, client_id: str, **more: Any) -> dict[str, Any]:
 
 
 def _send(
-    cluster: MockCluster, report: Report, values: Sequence[bytes], topic: str = "orders", **more: Any
+    cluster: MockCluster,
+    report: Report,
+    values: Sequence[bytes],
+    topic: str = "orders",
+    partitions: int = 1,
+    **more: Any,
 ) -> None:
     from confluent_kafka import Producer
 
@@ -65,8 +70,8 @@ def _send(
             report.notes.append(f"delivery to {topic} failed: {error.name()}")
 
     producer = Producer(_quiet(cluster, "shop-producer", **more))
-    for value in values:
-        producer.produce(topic, value, callback=delivered)
+    for number, value in enumerate(values):
+        producer.produce(topic, value, partition=number % partitions, callback=delivered)
     producer.flush(PATIENCE_S)
 
 
@@ -133,7 +138,7 @@ def transaction(cluster: MockCluster, report: Report) -> None:
 def three_brokers(cluster: MockCluster, report: Report) -> None:
     for broker in (1, 2, 3):
         cluster.round_trip(broker, 10 * broker)
-    _send(cluster, report, [f"row {number}".encode() for number in range(30)], linger_ms=5)
+    _send(cluster, report, [f"row {number}".encode() for number in range(30)], partitions=3, linger_ms=5)
     _read(cluster, report, 30)
 
 
@@ -230,6 +235,7 @@ TALKS: Mapping[str, Talk] = {
         "A producer that wants no answer.",
         ["Produce requests with acks 0, which have no response", "one with acks 1, which has"],
         versions=KAFKA_2_1,
+        relay="refusing",
     ),
     "transaction": Talk(
         transaction,

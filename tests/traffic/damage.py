@@ -40,14 +40,14 @@ def duplicate(packets: Packets, chosen: Callable[[Packet], bool], later: int = 3
 
 
 def reorder(packets: Packets, distance: int, seed: int) -> list[Packet]:
-    """Shuffles data packets by up to ``distance`` places; packets without payload stay in front or behind."""
+    """Shuffles data packets by up to ``distance`` of their own places; packets without payload stay."""
     dice = random.Random(seed)
-    keyed = [
-        (index + (dice.random() * distance if packet.payload else 0.0), packet)
-        for index, packet in enumerate(packets)
-    ]
-    keyed.sort(key=lambda row: row[0])
-    return retimed([packet for _, packet in keyed])
+    places = [index for index, packet in enumerate(packets) if packet.payload]
+    keyed = sorted((number + dice.random() * distance, index) for number, index in enumerate(places))
+    out = list(packets)
+    for place, (_, index) in zip(places, keyed, strict=True):
+        out[place] = packets[index]
+    return retimed(out)
 
 
 def overlap(packets: Packets, extra: int) -> list[Packet]:

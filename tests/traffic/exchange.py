@@ -26,6 +26,8 @@ class Facts:
     acks: int | None = None
     partition_count: int | None = None
     throttle_time_ms: int | None = None
+    record_bytes: int | None = None
+    record_count: int | None = None
     software: tuple[str, str] | None = None
     errors: tuple[ErrorAt, ...] = ()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tests.traffic.exchange import ErrorAt, Exchange, Facts, exchange
+from tests.traffic.records import count_records
 from tests.traffic.wire import Encoder, is_flexible, request_bytes, response_bytes, sized
 
 Errors = Mapping[tuple[str, int], int]
@@ -182,7 +183,9 @@ def produce(
 
     response.array(batches, answered).i32(throttle_ms).tags()
     facts = Facts(
-        topics=tuple(batches) if version < 13 else None,
+        topics=tuple(batches),
+        record_bytes=sum(len(data or b"") for rows in batches.values() for data in rows.values()),
+        record_count=sum(count_records(data) for rows in batches.values() for data in rows.values()),
         transactional_id=transactional_id,
         acks=acks,
         partition_count=sum(map(len, batches.values())),
@@ -265,7 +268,9 @@ def fetch(
 
     response.array(batches, answered).tags()
     facts = Facts(
-        topics=tuple(batches) if version < 13 else None,
+        topics=tuple(batches),
+        record_bytes=sum(len(data or b"") for rows in batches.values() for data in rows.values()),
+        record_count=sum(count_records(data) for rows in batches.values() for data in rows.values()),
         partition_count=sum(map(len, batches.values())),
         throttle_time_ms=throttle_ms,
         errors=((ErrorAt(error),) if error else ()) + listed(codes),

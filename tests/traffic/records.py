@@ -54,3 +54,14 @@ def batch(
     )
     after_size = struct.pack(">ibI", 0, 2, crc32c(tail)) + tail
     return struct.pack(">qi", base_offset, len(after_size)) + after_size
+
+
+def count_records(data: bytes | None) -> int:
+    """Records in a set of whole batches, as the batch headers say."""
+    total = 0
+    at = 0
+    while data and at < len(data):
+        size = struct.unpack_from(">i", data, at + 8)[0]
+        total += struct.unpack_from(">i", data, at + 57)[0]
+        at += 12 + size
+    return total

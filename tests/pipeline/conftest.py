@@ -1,0 +1,5 @@
+"""Lets the shared comparisons explain what differed."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.pipeline.compare")

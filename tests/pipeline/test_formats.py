@@ -1,0 +1,172 @@
+"""The same traffic in every file format and on every link type gives the same tables."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.compare import analyzed, analyzed_packets, assert_calls, content, in_order, written
+from tests.traffic import files, scenes
+from tests.traffic.links import LINKS, IpStyle
+from tests.traffic.tcp import Endpoint
+
+ALL_TIMES = (
+    "request_time", "request_end_time", "response_time", "response_end_time", "latency_ns", "total_ns",
+    "first_time", "last_time", "round_trip_ns", "time",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", files.FORMATS)
+def test_every_format(form: str, tmp_path: Path) -> None:
+    chosen = files.FORMATS[form]
+    scene = scenes.two_clients()
+    packets = scene.packets()
+    path = tmp_path / form
+    path.write_bytes(chosen.write(files.frames(packets), 1))
+    tables = analyzed(path)
+    assert_calls(tables, scene.calls, packets, clock=chosen.clock, timed=chosen.timed)
+    assert tables["captures"][0]["packets"] == len(packets)
+    assert tables["captures"][0]["format"] == form.split("_", maxsplit=1)[0]
+    if chosen.timed:
+        plain = analyzed_packets(tmp_path, packets)
+        assert content(tables, without=ALL_TIMES) == content(plain, without=ALL_TIMES)
+    else:
+        assert tables["latencies"] == []
+        assert {row[key] for row in tables["api_calls"] for key in ("request_time", "latency_ns")} == {None}
+
+
+@pytest.mark.parametrize("form", ["pcap_us_little", "pcap_ns_big", "pcapng_little", "pcapng_big"])
+@pytest.mark.parametrize("link", LINKS)
+def test_every_link_type(link: str, form: str, tmp_path: Path) -> None:
+    chosen = files.FORMATS[form]
+    for version in LINKS[link].versions:
+        scene = scenes.two_clients("10.1.0." if version == 4 else "fd00::")
+        packets = scene.packets()
+        path = tmp_path / f"{link}-{version}"
+        path.write_bytes(chosen.write(files.frames(packets, LINKS[link]), LINKS[link].number))
+        tables = analyzed(path)
+        assert_calls(tables, scene.calls, packets, clock=chosen.clock)
+        assert tables["captures"][0]["tcp_packets"] == len(packets)
+
+
+@pytest.mark.parametrize("address", ["10.1.0.", "fd00::"], ids=["ipv4", "ipv6"])
+@pytest.mark.parametrize(
+    "style",
+    [
+        IpStyle(extension_headers=True, options=True),
+        IpStyle(zero_length=True),
+        IpStyle(tcp_timestamps=False),
+        IpStyle(extension_headers=True, zero_length=True),
+    ],
+    ids=["extended", "offloaded", "padded", "extended_offloaded"],
+)
+def test_every_ip_header(address: str, style: IpStyle, tmp_path: Path) -> None:
+    scene = scenes.two_clients(address)
+    packets = scene.packets()
+    path = written(tmp_path / "capture.pcap", files.frames(packets, LINKS["ethernet"], style))
+    assert_calls(analyzed(path), scene.calls, packets)
+
+
+def test_ipv6_addresses_are_written_the_usual_way(tmp_path: Path) -> None:
+    scene = scenes.one_by_one(
+        scenes.vocabulary()[:4], client=Endpoint("2001:db8::7", 40_000), broker=Endpoint("::1", 9092)
+    )
+    tables = analyzed_packets(tmp_path, scene.packets())
+    assert {(row["client_address"], row["broker_address"]) for row in tables["api_calls"]} == {
+        ("2001:db8::7", "::1")
+    }
+
+
+def test_compressed_captures_are_read_as_they_are(tmp_path: Path) -> None:
+    packets = scenes.two_clients().packets()
+    plain = analyzed_packets(tmp_path, packets)
+    data = files.pcapng(files.frames(packets))
+    zipped = tmp_path / "capture.pcapng.gz"
+    zipped.write_bytes(gzip.compress(data))
+    members = tmp_path / "members.gz"
+    members.write_bytes(gzip.compress(data[:999]) + gzip.compress(data[999:]))
+    for path in (zipped, members):
+        assert content(analyzed(path)) == content(plain)
+
+
+def test_zstd_captures_are_read_as_they_are(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    packets = scenes.two_clients().packets()
+    path = tmp_path / "capture.pcap.zst"
+    path.write_bytes(pyarrow.compress(files.pcap(files.frames(packets)), codec="zstd", asbytes=True))
+    assert content(analyzed(path)) == content(analyzed_packets(tmp_path, packets))
+
+
+def test_a_connection_goes_on_in_the_next_file(tmp_path: Path) -> None:
+    packets = scenes.pipelined(mss=60).packets()
+    whole = analyzed_packets(tmp_path, packets)
+    rows = files.frames(packets)
+    parts = [
+        written(tmp_path / f"part{number}", rows[start : start + 17])
+        for number, start in enumerate(range(0, len(rows), 17))
+    ]
+    assert len(parts) > 3
+    by_frame = [key for key in whole["api_calls"][0] if key.endswith("frame")] + [
+        "frame",
+        "first_frame",
+        "last_frame",
+    ]
+    assert content(analyzed(*parts), without=by_frame) == content(whole, without=by_frame)
+
+
+def test_frames_are_counted_as_wireshark_counts_them(tmp_path: Path) -> None:
+    """Wireshark shows custom blocks as frames of their own, so they take a number."""
+    scene = scenes.two_clients()
+    path = tmp_path / "custom.pcapng"
+    path.write_bytes(files.pcapng(files.frames(scene.packets()), custom=True))
+    plain = analyzed_packets(tmp_path, scene.packets())
+    with_custom = analyzed(path)
+    assert [row["request_frame"] for row in in_order(with_custom["api_calls"])] == [
+        2 * row["request_frame"] for row in in_order(plain["api_calls"])
+    ]
+
+
+@pytest.mark.parametrize("cut", [1, 7, 15, 16, 17, 40, 400])
+def test_truncated_file_gives_what_is_there(cut: int, tmp_path: Path) -> None:
+    scene = scenes.two_clients()
+    packets = scene.packets()
+    rows = files.frames(packets)
+    data = files.pcap(rows)
+    last = 16 + len(rows[-1].data)
+    whole = packets[:-1] if cut <= last else None
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(data[:-cut])
+    tables = analyzed(path)
+    assert tables["captures"][0]["truncated"] is True
+    if whole is not None:
+        assert_calls(tables, scene.calls, whole)
+
+
+def test_what_is_not_a_capture_is_refused_in_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("kwsniff.core.analyzer", reason="the analyzer is not built")
+    from kwsniff.errors import CaptureError
+
+    for name, data in (("empty", b""), ("text", b"hello, this is a text\n" * 20), ("zeros", bytes(4096))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(CaptureError) as raised:
+            analyzed(path)
+        assert str(path) in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_editcap_agrees_that_the_formats_are_the_same(tmp_path: Path) -> None:
+    """A second writer: Wireshark's own conversion of our pcap to pcapng."""
+    packets = scenes.two_clients().packets()
+    source = written(tmp_path / "ours.pcap", files.frames(packets))
+    converted = tmp_path / "theirs.pcapng"
+    try:
+        subprocess.run(
+            ["editcap", "-F", "pcapng", str(source), str(converted)], check=True, capture_output=True
+        )
+    except FileNotFoundError:
+        pytest.skip("editcap is not installed")
+    assert content(analyzed(converted)) == content(analyzed(source))
