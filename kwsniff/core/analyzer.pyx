@@ -26,8 +26,9 @@ from kwsniff.core.packets cimport (
     count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.recognition cimport NUM_API_KEYS
-from kwsniff.core.rows cimport write_anomaly
+from kwsniff.core.rows cimport write_anomaly, write_uuid
 from kwsniff.core.streams cimport StreamSink, Streams, end_streams, free_streams, start_streams, take_segment
+from kwsniff.core.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
 
 import secrets
@@ -236,6 +237,20 @@ cdef class Analyzer:
             raise UsageError(f"there is no capture number {capture}")
         bins = <int64_t*>self.context.bins.data
         return {name: bins[<int64_t>capture * NUM_BINS + number] for number, name in enumerate(ENUMS["bin"])}
+
+    def late_topics(self):
+        """Topic ids (22 characters) that rows show because no message had named them yet, and the names that later
+        messages gave them."""
+        cdef TopicEntry* entries = <TopicEntry*>self.context.topic_ids.entries.data
+        cdef uint8_t[22] text
+        cdef uint32_t i
+        names = {}
+        for i in range(self.context.topic_ids.num):
+            if entries[i].awaited and entries[i].name_len:
+                write_uuid(make_octets(<const uint8_t*>entries[i].id, 16), text)
+                name = find_topic(&self.context.topic_ids, make_octets(<const uint8_t*>entries[i].id, 16))
+                names[text[:22].decode()] = (<const char*>name.at)[:name.num].decode("utf-8", "replace")
+        return names
 
     def finish(self):
         """Every connection still open ends as such; every waiting call becomes a row. Nothing can follow."""

@@ -23,7 +23,7 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.buffer cimport Buffer, append, append_raw, contents, release, shrink
 from kwsniff.core.columns cimport free_tables
 from kwsniff.core.engine cimport free_tape, run_program
-from kwsniff.core.facts cimport Facts, free_facts, gather_facts
+from kwsniff.core.facts cimport TOPIC_BY_ID, Facts, free_facts, gather_facts
 from kwsniff.core.frames cimport *
 from kwsniff.core.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
@@ -743,14 +743,14 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
     call.group_len = keep_text(context, call, facts.group)
     call.transactional_id_len = keep_text(context, call, facts.transactional_id)
     for i in range(num):
-        if <int64_t>(call.text.len + topics[i].num + 4) > context.limits.call_facts_bytes:
+        length = <uint32_t>topics[i].num
+        if <int64_t>(call.text.len + (length & ~TOPIC_BY_ID) + 4) > context.limits.call_facts_bytes:
             write_anomaly(context, dialog.connection, call.id, &call.first, 0, -1, ANOMALY_CALL_FACTS_LIMIT,
                           <int64_t>num)
             break
-        length = <uint32_t>topics[i].num
         if not append_raw(&call.text, &length, 4):
             break
-        if not append(&call.text, topics[i]):
+        if not append_raw(&call.text, topics[i].at, length & ~TOPIC_BY_ID):
             call.text.len -= 4
             break
         call.num_topics += 1

@@ -9,6 +9,13 @@ from kwsniff.core.topic_ids cimport TopicIds
 cdef enum:
     NO_PARTITION = -0x80000000
 
+cdef extern from *:
+    """
+    #define TOPIC_BY_ID 0x80000000u
+    """
+    # In the length of a topic: its 16 bytes are a topic id, and no name is known for it.
+    const uint32_t TOPIC_BY_ID
+
 # Spans point into the message; they are good until its bytes go.
 cdef struct ErrorHit:
     uint32_t node
@@ -26,7 +33,7 @@ cdef struct Facts:
     Octets software_name
     Octets software_version
     Octets sasl_mechanism
-    Buffer topics           # Octets, one per distinct topic that was named
+    Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
     Buffer errors           # ErrorHit
     int32_t num_errors
     int16_t first_error

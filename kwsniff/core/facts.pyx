@@ -114,11 +114,11 @@ cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nog
         if fold.topic.span.at != NULL:
             note_topic(facts, fold.topic.span)
         elif fold.topic_id.span.at != NULL and fold.topic_id.depth >= depth:
-            note_topic(facts, find_topic(topic_ids, fold.topic_id.span))
+            note_topic_id(facts, fold.topic_id.span, topic_ids)
         fold.topic.span.at = NULL
         fold.topic.depth = 0
     elif fold.topic_id.depth >= depth and fold.topic_id.span.at != NULL:
-        note_topic(facts, find_topic(topic_ids, fold.topic_id.span))
+        note_topic_id(facts, fold.topic_id.span, topic_ids)
     if fold.topic_id.depth >= depth:
         fold.topic_id.span.at = NULL
         fold.topic_id.depth = 0
@@ -248,6 +248,18 @@ cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
     fold.num_pending += 1
 
 
+cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noexcept nogil:
+    cdef Octets name = find_topic(topic_ids, topic_id)
+    cdef int i
+    if name.at == NULL:
+        for i in range(16):
+            if topic_id.num == 16 and topic_id.at[i]:       # the zero id stands for none
+                topic_id.num |= TOPIC_BY_ID
+                note_topic(facts, topic_id)
+                return
+    note_topic(facts, name)
+
+
 cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t num = facts.topics.len // sizeof(Octets), i
@@ -255,7 +267,7 @@ cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
         return
     i = num - RECENT_TOPICS if num > RECENT_TOPICS else 0
     while i < num:
-        if topics[i].num == name.num and memcmp(topics[i].at, name.at, name.num) == 0:
+        if topics[i].num == name.num and memcmp(topics[i].at, name.at, name.num & ~<size_t>TOPIC_BY_ID) == 0:
             return
         i += 1
     append_raw(&facts.topics, &name, sizeof(Octets))

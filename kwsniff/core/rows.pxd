@@ -17,4 +17,5 @@ cdef void write_response_only(Context* context, Dialog* dialog, Frame* response,
 cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil
 cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
                         int64_t offset, int name, int64_t value) noexcept nogil
+cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil
 cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil

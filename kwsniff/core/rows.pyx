@@ -14,11 +14,12 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.buffer cimport contents
 from kwsniff.core.columns cimport *
 from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
-from kwsniff.core.facts cimport NO_PARTITION, ErrorHit, Facts
+from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.streams cimport Arrival, Connection, Direction
+from kwsniff.core.topic_ids cimport await_topic, find_topic
 from kwsniff.core.verdicts cimport *
 
 cdef extern from "<arpa/inet.h>" nogil:
@@ -129,7 +130,7 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
         put_enum(table, CALL_REASON, reason)
     put_known(table, CALL_LATENCY, latency >= 0, latency)
     put_response(table, response)
-    put_call_facts(table, call, facts)
+    put_call_facts(context, table, call, facts)
     put_response_facts(table, facts)
     end_row(table)
     if latency >= 0:
@@ -151,7 +152,7 @@ cdef void put_response(Table* table, Frame* response) noexcept nogil:
     put_int64(table, CALL_RESPONSE_BYTES, response.length)
 
 
-cdef void put_call_facts(Table* table, Call* call, Facts* facts) noexcept nogil:
+cdef void put_call_facts(Context* context, Table* table, Call* call, Facts* facts) noexcept nogil:
     """What the request says; where it says nothing of topics, partitions or records, what the response says."""
     cdef size_t at = 0
     put_null_or_acks(table, call)
@@ -163,7 +164,7 @@ cdef void put_call_facts(Table* table, Call* call, Facts* facts) noexcept nogil:
     put_string(table, CALL_TRANSACTIONAL_ID, text_at(call, at, call.transactional_id_len))
     if call.transactional_id_len > 0:
         at += <size_t>call.transactional_id_len
-    put_topics(table, call, at, facts)
+    put_topics(context, table, call, at, facts)
     if call.has_partitions and (call.partitions or facts == NULL or not facts.has_partitions):
         put_int32(table, CALL_PARTITION_COUNT, clamp(call.partitions))
     elif facts != NULL and facts.has_partitions:
@@ -192,7 +193,7 @@ cdef inline void put_null_or_acks(Table* table, Call* call) noexcept nogil:
         put_null(table, CALL_ACKS)
 
 
-cdef void put_topics(Table* table, Call* call, size_t at, Facts* facts) noexcept nogil:
+cdef void put_topics(Context* context, Table* table, Call* call, size_t at, Facts* facts) noexcept nogil:
     cdef Octets* topics
     cdef Octets text = contents(&call.text)
     cdef size_t i
@@ -200,13 +201,28 @@ cdef void put_topics(Table* table, Call* call, size_t at, Facts* facts) noexcept
     cdef bint any_topic = False
     for i in range(<size_t>call.num_topics):
         num = file32(text, at, False)
-        any_topic = add_to_list(table, CALL_TOPICS, keep(drop(text, at + 4), num)) or any_topic
-        at += 4 + num
+        any_topic = add_topic(context, table, drop(text, at + 4), num) or any_topic
+        at += 4 + (num & ~TOPIC_BY_ID)
     if call.num_topics == 0 and facts != NULL:
         topics = <Octets*>facts.topics.data
         for i in range(facts.topics.len // sizeof(Octets)):
-            any_topic = add_to_list(table, CALL_TOPICS, topics[i]) or any_topic
+            any_topic = add_topic(context, table, make_octets(topics[i].at, topics[i].num & ~<size_t>TOPIC_BY_ID),
+                                  <uint32_t>topics[i].num) or any_topic
     end_list(table, CALL_TOPICS, any_topic)
+
+
+cdef bint add_topic(Context* context, Table* table, Octets text, uint32_t num) noexcept nogil:
+    """Adds the name; of a topic that only its id is known of, the name by now, or else the id."""
+    cdef uint8_t[22] id_text
+    cdef Octets name = keep(text, num & ~TOPIC_BY_ID)
+    if num & TOPIC_BY_ID:
+        text = name
+        name = find_topic(&context.topic_ids, text)
+        if name.at == NULL:
+            await_topic(&context.topic_ids, text)
+            write_uuid(text, id_text)
+            name = make_octets(id_text, 22)
+    return add_to_list(table, CALL_TOPICS, name)
 
 
 cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
@@ -269,6 +285,8 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
         put_string(table, ERROR_PATH, path_of(program, hit.node))
         put_string(table, ERROR_TOPIC, hit.topic)
         if hit.topic_id.num == 16 and hit.topic_id.at != NULL:
+            if hit.topic.at == NULL:
+                await_topic(&context.topic_ids, hit.topic_id)
             write_uuid(hit.topic_id, topic_id)
             put_string(table, ERROR_TOPIC_ID, make_octets(topic_id, 22))
         else:

@@ -4,9 +4,15 @@ from libc.stdint cimport uint32_t, uint64_t
 from kwsniff.core.buffer cimport Buffer
 from kwsniff.core.octets cimport Octets
 
+cdef struct TopicEntry:
+    uint64_t id[2]
+    uint32_t name_at
+    uint32_t name_len       # 0: the name is not known yet
+    bint awaited            # some row shows the id because the name was not known then
+
 cdef struct TopicIds:
     Buffer names            # every name, one behind the other
-    Buffer entries          # Entry
+    Buffer entries          # TopicEntry
     uint32_t* slots         # entry number + 1, or 0
     uint32_t num_slots
     uint32_t num
@@ -15,4 +21,5 @@ cdef struct TopicIds:
 cdef void start_topic_ids(TopicIds* ids, uint32_t limit) noexcept nogil
 cdef void free_topic_ids(TopicIds* ids) noexcept nogil
 cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil
+cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil
 cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil

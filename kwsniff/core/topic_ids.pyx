@@ -5,20 +5,15 @@ Rules
   1. The zero id stands for "none" and is never learned or found.
   2. The newest name of an id wins; an id never changes its topic in Kafka, so a change means another cluster.
   3. The number of ids is bounded; beyond it nothing new is learned.
+  4. An id that a row had to show for want of a name is marked: should the name come later, that row can be mended.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.buffer cimport Buffer, append, append_raw, release
-from kwsniff.core.octets cimport Octets, make_octets
-
-cdef struct Entry:
-    uint64_t id[2]
-    uint32_t name_at
-    uint32_t name_len
-
+from kwsniff.core.buffer cimport append, append_raw, contents, release
+from kwsniff.core.octets cimport Octets, drop, keep, make_octets
 
 cdef void start_topic_ids(TopicIds* ids, uint32_t limit) noexcept nogil:
     memset(ids, 0, sizeof(TopicIds))
@@ -41,7 +36,7 @@ cdef inline uint32_t slot_of(TopicIds* ids, uint64_t* id) noexcept nogil:
 cdef bint grow(TopicIds* ids) noexcept nogil:
     cdef uint32_t num_slots = ids.num_slots * 2 if ids.num_slots else 64
     cdef uint32_t* slots = <uint32_t*>calloc(num_slots, sizeof(uint32_t))
-    cdef Entry* entries = <Entry*>ids.entries.data
+    cdef TopicEntry* entries = <TopicEntry*>ids.entries.data
     cdef uint32_t i, slot
     if slots == NULL:
         return False
@@ -56,52 +51,85 @@ cdef bint grow(TopicIds* ids) noexcept nogil:
     return True
 
 
-cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil:
-    cdef Entry entry
-    cdef Entry* known
+cdef TopicEntry* find_entry(TopicIds* ids, uint64_t* id) noexcept nogil:
+    cdef TopicEntry* entry
     cdef uint32_t slot
-    if topic_id.num != 16 or name.num == 0 or name.num > 249:    # Topic.MAX_NAME_LENGTH
-        return
-    memcpy(entry.id, topic_id.at, 16)
-    if entry.id[0] == 0 and entry.id[1] == 0:
-        return
-    if ids.num * 2 >= ids.num_slots and not grow(ids):
-        return
-    slot = slot_of(ids, entry.id)
+    if ids.num == 0:
+        return NULL
+    slot = slot_of(ids, id)
     while ids.slots[slot]:
-        known = &(<Entry*>ids.entries.data)[ids.slots[slot] - 1]
-        if known.id[0] == entry.id[0] and known.id[1] == entry.id[1]:
-            if known.name_len == name.num and memcmp(ids.names.data + known.name_at, name.at, name.num) == 0:
-                return
-            if known.name_len >= name.num:
-                memcpy(ids.names.data + known.name_at, name.at, name.num)
-                known.name_len = <uint32_t>name.num
-            return
+        entry = &(<TopicEntry*>ids.entries.data)[ids.slots[slot] - 1]
+        if entry.id[0] == id[0] and entry.id[1] == id[1]:
+            return entry
         slot = (slot + 1) & (ids.num_slots - 1)
-    if ids.num >= ids.limit:
-        return
-    entry.name_at = <uint32_t>ids.names.len
-    entry.name_len = <uint32_t>name.num
-    if not append(&ids.names, name):
-        return
-    if not append_raw(&ids.entries, &entry, sizeof(Entry)):
-        return
+    return NULL
+
+
+cdef TopicEntry* add_entry(TopicIds* ids, uint64_t* id) noexcept nogil:
+    cdef TopicEntry entry
+    cdef uint32_t slot
+    if ids.num >= ids.limit or (ids.num * 2 >= ids.num_slots and not grow(ids)):
+        return NULL
+    memset(&entry, 0, sizeof(TopicEntry))
+    entry.id[0] = id[0]
+    entry.id[1] = id[1]
+    if not append_raw(&ids.entries, &entry, sizeof(TopicEntry)):
+        return NULL
+    slot = slot_of(ids, id)
+    while ids.slots[slot]:
+        slot = (slot + 1) & (ids.num_slots - 1)
     ids.num += 1
     ids.slots[slot] = ids.num
+    return &(<TopicEntry*>ids.entries.data)[ids.num - 1]
+
+
+cdef bint read_id(Octets topic_id, uint64_t* id) noexcept nogil:
+    if topic_id.num != 16:
+        return False
+    memcpy(id, topic_id.at, 16)
+    return id[0] != 0 or id[1] != 0
+
+
+cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil:
+    cdef uint64_t[2] id
+    cdef TopicEntry* entry
+    if name.num == 0 or name.num > 249 or not read_id(topic_id, id):    # Topic.MAX_NAME_LENGTH
+        return
+    entry = find_entry(ids, id)
+    if entry == NULL:
+        entry = add_entry(ids, id)
+    if entry == NULL:
+        return
+    if entry.name_len == name.num and memcmp(ids.names.data + entry.name_at, name.at, name.num) == 0:
+        return
+    if entry.name_len >= name.num:
+        memcpy(ids.names.data + entry.name_at, name.at, name.num)
+    elif (ids.names.len + name.num) >> 32 == 0 and append(&ids.names, name):
+        entry.name_at = <uint32_t>(ids.names.len - name.num)
+    else:
+        return
+    entry.name_len = <uint32_t>name.num
+
+
+cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
+    """Remembers that a row had to show this id."""
+    cdef uint64_t[2] id
+    cdef TopicEntry* entry
+    if not read_id(topic_id, id):
+        return
+    entry = find_entry(ids, id)
+    if entry == NULL:
+        entry = add_entry(ids, id)
+    if entry != NULL:
+        entry.awaited = True
 
 
 cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
     """The name of the topic, or a span without an address."""
-    cdef uint64_t id[2]
-    cdef Entry* known
-    cdef uint32_t slot
-    if topic_id.num != 16 or ids.num == 0:
+    cdef uint64_t[2] id
+    cdef TopicEntry* entry = NULL
+    if read_id(topic_id, id):
+        entry = find_entry(ids, id)
+    if entry == NULL or entry.name_len == 0:
         return make_octets(NULL, 0)
-    memcpy(id, topic_id.at, 16)
-    slot = slot_of(ids, id)
-    while ids.slots[slot]:
-        known = &(<Entry*>ids.entries.data)[ids.slots[slot] - 1]
-        if known.id[0] == id[0] and known.id[1] == id[1]:
-            return make_octets(ids.names.data + known.name_at, known.name_len)
-        slot = (slot + 1) & (ids.num_slots - 1)
-    return make_octets(NULL, 0)
+    return keep(drop(contents(&ids.names), entry.name_at), entry.name_len)
