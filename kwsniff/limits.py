@@ -12,7 +12,7 @@ class Limits:
     """Defaults suit one analysis on one machine; every field can be set by name."""
 
     packet_bytes: int = 16 * _MIB
-    """Captured bytes of one packet, or of one pcapng block that is read; a larger one means a damaged file."""
+    """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
     connections: int = 262_144
     """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
     held_bytes: int = 16 * _MIB
@@ -22,7 +22,7 @@ class Limits:
     held_bytes_total: int = 64 * _MIB
     """Out-of-order payload held by all connections together."""
     gap_patience: int = 16
-    """Packets of a connection that may pass before bytes that the receiver acknowledged count as not captured."""
+    """Packets of a connection that may pass before bytes the receiver acknowledged count as not captured."""
     frame_bytes: int = 512 * _MIB
     """Length of a Kafka frame that is believed; brokers accept 100 MiB unless told otherwise."""
     frame_kept_bytes: int = 64 * _MIB
