@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.perf import fields, loads, repeat
@@ -58,23 +58,28 @@ def prepared(folder: Path, name: str, megabytes: float) -> Load:
         else:
             calls = repeat.write(path, loads.small(), megabytes=megabytes, period_ns=loads.SMALL_PERIOD)
         count.write_text(str(calls))
-    path.read_bytes()  # into the page cache
+    with path.open("rb") as capture:  # into the page cache
+        while capture.read(1 << 20):
+            pass
     return Load(name, path, int(count.read_text()))
 
 
-def kwsniff_command() -> str:
+def kwsniff_command() -> list[str]:
+    """The installed command; without it (a bare checkout) the function it calls."""
     beside = Path(sys.executable).with_name("kwsniff")
-    return str(beside) if beside.exists() else "kwsniff"
+    if beside.exists():
+        return [str(beside)]
+    return [sys.executable, "-c", "import sys; from kwsniff.cli.main import run; sys.exit(run())"]
 
 
 def run_kwsniff(load: Load, folder: Path) -> Measured:
     target = folder / "tables"
     shutil.rmtree(target, ignore_errors=True)
-    done = process([kwsniff_command(), "analyze", str(load.path), "-o", str(target)], folder / "kwsniff.out")
+    done = process([*kwsniff_command(), "analyze", str(load.path), "-o", str(target)], folder / "kwsniff.out")
     if done.problem is None:
         found = rows_of(target)
         if found != load.calls:
-            return Measured(done.seconds, done.peak_bytes, f"{found} calls instead of {load.calls}")
+            return replace(done, problem=f"{found} calls instead of {load.calls}")
     return done
 
 
@@ -95,7 +100,7 @@ def run_tshark(load: Load, folder: Path) -> Measured:
         with output.open("rb") as lines:
             found = sum(1 for line in lines if line.split(b"\t")[3])
         if found != load.calls:
-            return Measured(done.seconds, done.peak_bytes, f"{found} requests instead of {load.calls}")
+            return replace(done, problem=f"{found} requests instead of {load.calls}")
     return done
 
 
@@ -112,15 +117,15 @@ def in_process(load: Load) -> float:
     return fastest(run, 3)
 
 
-def speed(name: str, load: Load, seconds: float, anchor: float | None) -> None:
-    ratio = f"{anchor / seconds:.1f}x" if anchor and seconds else "-"
-    say(
-        name,
-        f"{seconds:.2f} s",
-        f"{load.megabytes / seconds:,.0f} MB/s",
-        f"{load.calls / seconds:,.0f}/s",
-        ratio,
-    )
+def speed(name: str, load: Load, row: Measured, anchor: Measured | None) -> None:
+    """Ratios of wall and of processor time: the second holds when something else runs on the machine."""
+    seconds = row.seconds
+    columns = [f"{seconds:.2f} s", f"{load.megabytes / seconds:,.0f} MB/s", f"{load.calls / seconds:,.0f}/s"]
+    columns.append(f"{row.processor_seconds:.2f} s" if row.processor_seconds else "-")
+    columns.append(f"{anchor.seconds / seconds:.1f}x" if anchor else "-")
+    both = anchor is not None and row.processor_seconds
+    columns.append(f"{anchor.processor_seconds / row.processor_seconds:.1f}x" if anchor and both else "-")
+    say(name, *columns)
 
 
 def attempt(name: str, run: Callable[[], None]) -> None:
@@ -132,22 +137,24 @@ def attempt(name: str, run: Callable[[], None]) -> None:
 
 
 def compare(load: Load, folder: Path, with_tshark: bool) -> None:
-    say(f"{load.name}: {load.megabytes:,.0f} MB, {load.calls:,} calls", "time", "bytes", "calls", "to tshark")
-    anchor: float | None = None
+    title = f"{load.name}: {load.megabytes:,.0f} MB, {load.calls:,} calls"
+    say(title, "time", "bytes", "calls", "processor", "time ratio", "processor ratio")
+    anchor: Measured | None = None
     if with_tshark:
         best = min((run_tshark(load, folder) for _ in range(2)), key=lambda row: row.seconds)
         if best.problem:
             say("  tshark, fields", f"not measured: {best.problem}")
         else:
-            anchor = best.seconds
-            speed("  tshark, fields", load, anchor, anchor)
+            anchor = best
+            speed("  tshark, fields", load, best, anchor)
     ours = min((run_kwsniff(load, folder) for _ in range(3)), key=lambda row: row.seconds)
     if ours.problem:
         say("  kwsniff analyze -o", f"not measured: {ours.problem}")
     else:
-        speed("  kwsniff analyze -o", load, ours.seconds, anchor)
+        speed("  kwsniff analyze -o", load, ours, anchor)
     attempt(
-        "  kwsniff.analyze, warm", lambda: speed("  kwsniff.analyze, warm", load, in_process(load), anchor)
+        "  kwsniff.analyze, warm",
+        lambda: speed("  kwsniff.analyze, warm", load, Measured(in_process(load), 0.0, 0), anchor),
     )
 
 
@@ -176,7 +183,7 @@ def per_field() -> None:
 
 def start_up(folder: Path) -> None:
     tiny = prepared(folder, "small", 0.2)
-    runs = [process([kwsniff_command(), "--help"], folder / "help.out") for _ in range(3)]
+    runs = [process([*kwsniff_command(), "--help"], folder / "help.out") for _ in range(3)]
     say(
         "  kwsniff --help",
         min(runs, key=lambda row: row.seconds).problem or f"{min(r.seconds for r in runs):.3f} s",

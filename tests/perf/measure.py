@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+LAUNCH = Path(__file__).with_name("launch.py")
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Wall seconds and peak resident bytes of a process; `problem` when it did not end well."""
+    """Wall and processor seconds and peak resident bytes of a process; `problem` when it did not end well."""
 
     seconds: float
+    processor_seconds: float
     peak_bytes: int
     problem: str | None = None
 
 
-def process(command: Sequence[str], output: Path, environment: dict[str, str] | None = None) -> Measured:
-    """A whole process, its standard output going to a file; peak memory as the kernel counted it (wait4)."""
+def process(command: Sequence[str], output: Path) -> Measured:
+    """A whole process, its standard output going to a file; processor time and peak memory as from wait4."""
     errors = output.with_suffix(".err")
-    with output.open("wb") as out, errors.open("wb") as err:
-        started = time.perf_counter()
-        try:
-            child = subprocess.Popen(
-                command, stdout=out, stderr=err, env={**os.environ, **(environment or {})}
-            )
-        except OSError as error:
-            return Measured(0.0, 0, str(error))
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - started
-    child.returncode = os.waitstatus_to_exitcode(status)
+    launcher = [sys.executable, "-S", "-E", str(LAUNCH), str(output), str(errors), *command]
+    done = subprocess.run(launcher, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        return Measured(0.0, 0.0, 0, lines[-1] if lines else "the launcher failed")
+    told = json.loads(done.stdout)
     problem = None
-    if child.returncode:
+    if told["exit_code"]:
         lines = errors.read_text(errors="replace").strip().splitlines()
-        problem = f"exit {child.returncode}: {lines[-1] if lines else 'no message'}"
-    return Measured(seconds, usage.ru_maxrss * 1024, problem)
+        problem = f"exit {told['exit_code']}: {lines[-1] if lines else 'no message'}"
+    return Measured(told["seconds"], told["processor_seconds"], told["peak_bytes"], problem)
 
 
 def fastest(run: Callable[[], object], times: int) -> float:
