@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from kwsniff.errors import UsageError
 from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
 from kwsniff.tables.summary import Summary
+from kwsniff.tables.topics import Change
 
 
 class Analysis:
@@ -21,12 +22,17 @@ class Analysis:
     """
 
     def __init__(
-        self, summary: Summary, paths: Mapping[str, Path], batches: Mapping[str, list[pa.RecordBatch]]
+        self,
+        summary: Summary,
+        paths: Mapping[str, Path],
+        batches: Mapping[str, list[pa.RecordBatch]],
+        changes: Mapping[str, Change],
     ):
         self.paths = dict(paths)
         """Table name -> parquet file; empty when no output was asked for."""
         self._summary = summary
         self._batches = dict(batches)
+        self._changes = dict(changes)
         self._tables: dict[str, pa.Table] = {}
 
     @property
@@ -77,4 +83,5 @@ class Analysis:
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
         coded = pa.Table.from_batches(self._batches.pop(name, []), coded_schema(TABLES[name]))
-        return coded.cast(arrow_schema(TABLES[name]))
+        plain = coded.cast(arrow_schema(TABLES[name]))
+        return self._changes[name](plain) if name in self._changes else plain

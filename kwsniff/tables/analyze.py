@@ -19,6 +19,7 @@ from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.summary import Summary
+from kwsniff.tables.topics import late_names
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -55,7 +56,13 @@ def analyze(
         for number, row in enumerate(summary.captures):
             account(row, analyzer.accounting(number))
         rows.keep("captures", captures_batch(summary.captures))
-        return Analysis(summary, writer.commit() if writer else {}, rows.batches)
+        summary.late_topics = analyzer.late_topics()
+        changes = late_names(summary.late_topics)
+        if writer is None:
+            return Analysis(summary, {}, rows.batches, changes)
+        for table, change in changes.items():
+            writer.rewrite(table, change)
+        return Analysis(summary, writer.commit(), {}, {})
 
 
 def _compiler(catalog: Catalog) -> Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]:

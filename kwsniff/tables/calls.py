@@ -221,7 +221,7 @@ API_CALLS = TableSchema(
         Column(
             name="topics",
             type="strings",
-            doc="Topics of the call; ids are replaced by names where the capture shows them.",
+            doc="Topics of the call: their names, or the topic id where no message of the run names it.",
             source="topic names and topic ids of request and response",
             null="the messages name no topics, or none were decoded",
         ),

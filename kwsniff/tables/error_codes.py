@@ -54,7 +54,7 @@ ERROR_CODES = TableSchema(
             type="string",
             doc="The topic the error is about.",
             source="the topic name, or topic id, nearest to the code",
-            null="the error is not about a topic, or only its id is known",
+            null="the error is not about a topic, or no message of the run names its id",
         ),
         Column(
             name="topic_id",

@@ -56,6 +56,8 @@ class Summary:
         self.protocols: Tally = Counter()
         self.anomalies: Tally = Counter()
         self.captures: list[dict[str, Any]] = []
+        self.late_topics: dict[str, str] = {}
+        """Topic id -> name, for ids that were counted before any message named them."""
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch."""
@@ -66,7 +68,12 @@ class Summary:
             self._add_calls(batch)
             _count(self.reasons, _tally(batch, ("status", "reason")))
         elif table == "error_codes":
-            _count(self.errors, _tally(batch, ("error_code", "error_name", "api_name", "topic")), keep=3)
+            named = ("error_code", "error_name", "api_name", "topic", "topic_id")
+            tally = (
+                ((*error, topic_id if topic is None else topic), number)
+                for (*error, topic, topic_id), number in _tally(batch, named)
+            )
+            _count(self.errors, tally, keep=3)
         elif table == "connections":
             _count(self.protocols, _tally(batch, ("protocol",)))
             with_calls = flags(whole_numbers(batch["calls"], null=0) > 0)
@@ -90,6 +97,12 @@ class Summary:
         for figure, values in zip(figures, groups.split(batch["latency_ns"]), strict=True):
             figure.latency.add(values)
 
+    def _named_errors(self) -> Tally:
+        named: Tally = Counter()
+        for (*error, topic), number in self.errors.items():
+            named[*error, self.late_topics.get(topic, topic)] += number
+        return named
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON: numbers, texts, nulls; nanoseconds where the name says so."""
         calls = [
@@ -101,7 +114,7 @@ class Summary:
             "rows": {**self.rows, "captures": len(self.captures)},
             "calls": calls,
             "statuses": _ranked(self.reasons, ("status", "reason")),
-            "errors": _ranked(self.errors, ("error_code", "error_name", "api_name", "topic")),
+            "errors": _ranked(self._named_errors(), ("error_code", "error_name", "api_name", "topic")),
             "clients": _ranked(
                 self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"
             ),

@@ -12,7 +12,7 @@ of snappy: 0.34 and 30.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -22,13 +22,13 @@ import pyarrow.parquet as pq
 
 from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
-from kwsniff.tables.schema import TABLES, coded_schema
+from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
 
 ROW_GROUP_ROWS = 1 << 17
 """Rows of a row group at most: a few MB, so that a reader may skip or share out parts of a file."""
 
 _COMPRESSION = "snappy"
-_PARTIAL = re.compile(r"\.(\w+)\.parquet\.partial-(\d+)")
+_PARTIAL = re.compile(r"\.(\w+)\.parquet\.partial-(\d+)(?:-draft)?")
 
 
 class TableWriter:
@@ -66,13 +66,36 @@ class TableWriter:
         with self._guard():
             self._writers[table].write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP_ROWS)
 
+    def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Puts every row group written so far through `change`, in plain types.
+
+        Nothing can be written to this table afterwards.
+        """
+        with self._guard():
+            self._writers[table].close()
+            self._sinks[table].close()
+            written = self._partial(table)
+            draft = written.with_name(f"{written.name}-draft")
+            schema = arrow_schema(TABLES[table])
+            try:
+                with (
+                    pq.ParquetFile(written) as file,
+                    pq.ParquetWriter(str(draft), schema, **_encoding(TABLES[table])) as writer,
+                ):
+                    for group in range(file.num_row_groups):
+                        writer.write_table(change(file.read_row_group(group)).cast(schema))
+                draft.replace(written)
+            finally:
+                draft.unlink(missing_ok=True)
+
     def commit(self) -> dict[str, Path]:
         """Completes every file and gives it its name; returns table name -> path."""
         try:
             with self._guard():
                 for name in TABLES:
-                    self._writers[name].close()
-                    self._sinks[name].close()
+                    if self._writers[name].is_open:
+                        self._writers[name].close()
+                        self._sinks[name].close()
                 for name, path in self.paths.items():
                     self._partial(name).replace(path)
         except BaseException:

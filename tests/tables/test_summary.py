@@ -74,6 +74,7 @@ def test_errors_are_ranked_by_code_api_and_topic() -> None:
         "error_code": [3, 3, 6, 3],
         "api_key": [1, 1, 0, 1],
         "topic": [b"a", b"a", None, b"b"],
+        "topic_id": [None, None, None, None],
     }
     got = summarise("error_codes", (4, given))["errors"]
     assert got[0] == {
@@ -84,6 +85,17 @@ def test_errors_are_ranked_by_code_api_and_topic() -> None:
         "count": 2,
     }
     assert {(e["error_code"], e["topic"], e["count"]) for e in got[1:]} == {(6, None, 1), (3, "b", 1)}
+
+
+def test_errors_of_a_topic_named_later_are_counted_under_its_name() -> None:
+    given = {"error_code": [3, 3], "api_key": [1, 1], "topic": [None, b"a"], "topic_id": [b"id", None]}
+    summary = Summary()
+    summary.add(
+        "error_codes", Builder(load_catalog(), ENUMS).build("error_codes", table("error_codes", 2, **given))
+    )
+    assert {e["topic"] for e in summary.as_dict()["errors"]} == {"id", "a"}
+    summary.late_topics = {"id": "a"}
+    assert [(e["topic"], e["count"]) for e in summary.as_dict()["errors"]] == [("a", 2)]
 
 
 def test_endless_topics_are_counted_together_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
