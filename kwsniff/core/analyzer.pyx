@@ -8,7 +8,7 @@ Rules
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from kwsniff.core.buffer cimport append_raw, contents
 from kwsniff.core.columns cimport (
@@ -17,7 +17,7 @@ from kwsniff.core.columns cimport (
 )
 from kwsniff.core.engine cimport program_ops
 from kwsniff.core.exchanges cimport (
-    PROGRAM_ABSENT, PROGRAM_READY, Context, Program, free_context, start_context, take_bytes, take_dropped,
+    MESSAGE_TOKEN, PROGRAM_ABSENT, PROGRAM_READY, Context, Message, Program, free_context, start_context, take_bytes, take_dropped,
     take_end, take_gap, take_oddity,
 )
 from kwsniff.core.octets cimport make_octets
@@ -39,6 +39,7 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
 LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2")
+MESSAGE_KINDS = ("request", "response", "unexpected_response", "sasl_token")
 PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
 
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
@@ -71,7 +72,7 @@ cdef class Analyzer:
         memset(&self.reader, 0, sizeof(Reader))
         self.programs = []
 
-    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None):
+    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False):
         cdef StreamSink sink
         if not start_tables(self.context.tables):
             raise MemoryError
@@ -82,6 +83,7 @@ cdef class Analyzer:
             if not 0 < port < 65536:
                 raise UsageError(f"port {port} is outside 1 to 65535")
             self.context.ports[<int>port >> 3] |= <uint8_t>(1 << (<int>port & 7))
+        self.context.keeps_messages = messages
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
         start_context(&self.context)
@@ -229,6 +231,43 @@ cdef class Analyzer:
             facts[f"packets_{name}"] = reader.verdicts[<int>number]
         free_reader(reader)
         return facts
+
+    def take_messages(self):
+        """The messages that came since the last call, in the order they were completed, as dicts: their bytes (header
+        and body, without the size) and where they stood. Only with messages=True; they wait in memory."""
+        cdef Message message
+        cdef size_t at = 0
+        taken = []
+        data = self.context.messages.data
+        while at < self.context.messages.len:
+            memcpy(&message, &data[at], sizeof(Message))
+            at += sizeof(Message)
+            taken.append({
+                "kind": MESSAGE_KINDS[message.kind],
+                "direction": message.side,
+                "call_id": message.call_id if message.call_id >= 0 else None,
+                "connection_id": message.connection_id,
+                "capture": message.capture,
+                "client_address": message.client_address.decode(),
+                "client_port": message.client_port,
+                "broker_address": message.broker_address.decode(),
+                "broker_port": message.broker_port,
+                "api_key": message.key if message.key >= 0 else None,
+                "api_version": message.version if message.version >= 0 else None,
+                "correlation_id": message.correlation_id if message.kind != MESSAGE_TOKEN else None,
+                "first_time": None if message.first_time == NO_TIME else message.first_time,
+                "last_time": None if message.last_time == NO_TIME else message.last_time,
+                "first_frame": message.first_frame,
+                "last_frame": message.last_frame if message.last_frame >= 0 else None,
+                "stream_offset": message.offset,
+                "length": message.length,
+                "latency_ns": message.latency if message.latency >= 0 else None,
+                "torn": bool(message.torn),
+                "data": (<const char*>&data[at])[:message.num_bytes],
+            })
+            at += <size_t>message.num_bytes
+        self.context.messages.len = 0
+        return taken
 
     def accounting(self, capture):
         """Payload bytes of capture number `capture` (in the order they were opened) per bin of ENUMS["bin"]. After

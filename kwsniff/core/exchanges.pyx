@@ -71,6 +71,7 @@ cdef void free_context(Context* context) noexcept nogil:
     free_tape(&context.tape)
     free_facts(&context.facts)
     free_topic_ids(&context.topic_ids)
+    release(&context.messages)
     release(&context.bins)
     release(&context.capture_names)
     release(&context.capture_name_ends)
@@ -517,6 +518,44 @@ cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arriva
         dialog.framing[direction].gap_cause = GAP_LOST
 
 
+# -- messages for readers ---------------------------------------------------------------------------------------
+
+cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind, int side, Call* call, int version,
+                       int32_t correlation_id) noexcept nogil:
+    """`call`: the call it belongs to, or NULL. What memory does not hold is left out whole."""
+    cdef Message message
+    cdef Octets data = drop(frame.bytes, 4)
+    cdef size_t before = context.messages.len
+    if not dialog.confirmed:
+        return
+    memset(&message, 0, sizeof(Message))
+    message.num_bytes = <int64_t>data.num
+    message.call_id = call.id if call != NULL else -1
+    message.connection_id = dialog.connection.id
+    message.capture = frame.first.capture
+    message.first_time = frame.first.time
+    message.last_time = frame.last.time if frame.ended else NO_TIME
+    message.first_frame = frame.first.frame
+    message.last_frame = frame.last.frame if frame.ended else -1
+    message.offset = frame.offset
+    message.length = frame.length
+    message.latency = -1
+    if kind == MESSAGE_RESPONSE and frame.ended and frame.last.time != NO_TIME and call.first.time != NO_TIME:
+        message.latency = frame.last.time - call.first.time
+    message.correlation_id = correlation_id
+    message.key = call.key if call != NULL else -1
+    message.version = version
+    message.kind = kind
+    message.side = side
+    message.torn = frame.torn
+    message.client_port = dialog.connection.port[dialog.client]
+    message.broker_port = dialog.connection.port[1 - dialog.client]
+    memcpy(message.client_address, dialog.address[dialog.client], sizeof(message.client_address))
+    memcpy(message.broker_address, dialog.address[1 - dialog.client], sizeof(message.broker_address))
+    if not (append_raw(&context.messages, &message, sizeof(Message)) and append(&context.messages, data)):
+        context.messages.len = before
+
+
 # -- frames -----------------------------------------------------------------------------------------------------
 
 cdef bint take_frame(void* opaque, void* opaque_dialog, int side, Frame* frame) noexcept nogil:
@@ -657,6 +696,8 @@ cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept no
     """After SaslHandshake v0 what is no request is a token; at any other time it is no frame."""
     if not dialog.tokens:
         return False
+    if context.keeps_messages:
+        keep_message(context, dialog, frame, MESSAGE_TOKEN, REQUEST, NULL, -1, -1)
     count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
     return True
 
@@ -684,6 +725,8 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
     keep_facts(context, dialog, call)
+    if context.keeps_messages:
+        keep_message(context, dialog, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
     if call.has_acks and call.acks == 0:
         dialog.num -= 1         # it stands at the ring's end and waits for nothing
         finish_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
@@ -790,6 +833,8 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
         if frame.found:
             return False
         if dialog.tokens:
+            if context.keeps_messages:
+                keep_message(context, dialog, frame, MESSAGE_TOKEN, RESPONSE, NULL, -1, -1)
             count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
             return True
         return park(context, dialog, frame, correlation_id)
@@ -851,6 +896,8 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
     program = find_program(context, call.key, version, RESPONSE)
+    if context.keeps_messages:
+        keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
         finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
         return
@@ -955,6 +1002,9 @@ cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept 
             write_anomaly(context, dialog.connection, -1, &parked.frame.first, 1, parked.frame.offset,
                           ANOMALY_UNEXPECTED_RESPONSE, parked.correlation_id)
         write_response_only(context, dialog, &parked.frame, parked.correlation_id, reason)
+        if context.keeps_messages:
+            keep_message(context, dialog, &parked.frame, MESSAGE_UNEXPECTED, RESPONSE, NULL, -1,
+                         parked.correlation_id)
     release(&parked.bytes)
 
 
