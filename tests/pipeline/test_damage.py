@@ -73,7 +73,7 @@ def assert_nothing_invented(tables: Tables, scene: Scene, packets: Sequence[Pack
         elif row["status"] == "unanswered":
             # "The broker did not answer" may only be said where its answer is not in the packets.
             assert want.response is None or want.request is None
-        if row["status"] != "answered":
+        if row["status"] not in ("answered", "no_response_expected"):
             assert row["reason"] is not None
         if row["latency_ns"] is not None:
             assert row["latency_ns"] == shown_latency(want, packets)
@@ -108,6 +108,26 @@ def test_lost_packets(share: float, seed: int, tmp_path: Path) -> None:
     missing = sum(row["client_missing_bytes"] + row["broker_missing_bytes"] for row in tables["connections"])
     lost = sum(len(p.payload) for p in scene.packets()) - sum(len(p.payload) for p in packets)
     assert (missing > 0) == (lost > 0)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="responses that pass their requests at a hole of both directions are not paired any more: their "
+    "calls are called unanswered",
+)
+@pytest.mark.parametrize("seed", [108, 117, 137, 138])
+def test_holes_in_both_directions_are_not_blamed_on_the_broker(seed: int, tmp_path: Path) -> None:
+    scene = long_scene(mss=60)
+    packets = damage.drop_share(scene.packets(), 0.03, seed)
+    assert_nothing_invented(analyzed_packets(tmp_path, packets), scene, packets)
+
+
+@pytest.mark.xfail(strict=True, reason="the first response is searched past, and its call called unanswered")
+def test_capture_that_began_between_a_request_and_its_short_answer(tmp_path: Path) -> None:
+    """The first frame of the broker is an ApiVersions refusal of 20 bytes."""
+    scene = scenes.one_by_one(scenes.vocabulary(), mss=50)
+    packets = damage.start_late(scene.packets(), 5)
+    assert_nothing_invented(analyzed_packets(tmp_path, packets), scene, packets)
 
 
 def test_one_lost_response_is_not_blamed_on_the_broker(tmp_path: Path) -> None:
