@@ -17,17 +17,19 @@ from kwsniff.core.columns cimport (
 )
 from kwsniff.core.engine cimport program_ops
 from kwsniff.core.exchanges cimport (
-    MESSAGE_TOKEN, PROGRAM_ABSENT, PROGRAM_READY, Context, Message, Program, free_context, start_context, take_bytes, take_dropped,
-    take_end, take_gap, take_oddity,
+    MESSAGE_TOKEN, PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Message, Program, close_dialog, free_context,
+    start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
 )
-from kwsniff.core.octets cimport make_octets
+from kwsniff.core.octets cimport Octets, make_octets
 from kwsniff.core.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment,
     count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows cimport write_anomaly, write_uuid
-from kwsniff.core.streams cimport StreamSink, Streams, end_streams, free_streams, start_streams, take_segment
+from kwsniff.core.streams cimport (
+    Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
+)
 from kwsniff.core.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
 
@@ -52,6 +54,21 @@ cdef void pass_segment(void* streams, Segment* segment) noexcept nogil:
 cdef void compile_program(void* owner, int key, int version, int direction, Program* program) noexcept nogil:
     with gil:
         (<Analyzer>owner).compile(key, version, direction, program)
+
+
+cdef void forget_bytes(void* context, Connection* connection, int direction, Arrival* arrival,
+                       Octets data) noexcept nogil:
+    pass
+
+
+cdef void forget_gap(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num,
+                     int cause) noexcept nogil:
+    pass
+
+
+cdef void forget_dialog(void* context, Connection* connection) noexcept nogil:
+    if connection.dialog != NULL:
+        close_dialog(<Context*>context, <Dialog*>connection.dialog)
 
 
 cdef class Analyzer:
@@ -98,8 +115,12 @@ cdef class Analyzer:
             raise MemoryError
 
     def __dealloc__(self):
-        # Dialogs of connections that were never finished go with their rows unwritten.
+        # Dialogs of connections that were never finished go with their rows unwritten. Nothing may be decoded here:
+        # the collector of cycles has taken the programs already.
         if self.streams.buckets != NULL:
+            self.streams.sink.bytes = forget_bytes
+            self.streams.sink.gap = forget_gap
+            self.streams.sink.ended = forget_dialog
             end_streams(&self.streams)
             free_streams(&self.streams)
         free_reader(&self.reader)
@@ -144,7 +165,7 @@ cdef class Analyzer:
             program.path_ends = <const uint32_t*><const char*>ends
             self.programs.append((code, joined, ends))
             program.state = PROGRAM_READY
-        except Exception as error:      # feed() raises it: this frame of the stack belongs to compiled code
+        except BaseException as error:  # feed() raises it, Ctrl-C too: this frame of the stack is compiled code's
             self.failure = error
 
     def open_capture(self, name):

@@ -245,7 +245,7 @@ cdef int32_t intern_text(Dictionary* dictionary, Octets text) noexcept nogil:
     while dictionary.slots[slot]:
         entry = dictionary.slots[slot] - 1
         if (hashes[entry] == hash and <size_t>(ends[entry + 1] - ends[entry]) == text.num
-                and memcmp(dictionary.bytes.data + ends[entry], text.at, text.num) == 0):
+                and (text.num == 0 or memcmp(dictionary.bytes.data + ends[entry], text.at, text.num) == 0)):
             return <int32_t>entry
         slot = (slot + 1) & (dictionary.num_slots - 1)
     if dictionary.bytes.len + text.num > 0x7FFFFFFF:

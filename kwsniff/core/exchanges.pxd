@@ -143,6 +143,7 @@ cdef struct Context:
 
 cdef void start_context(Context* context) noexcept nogil
 cdef void free_context(Context* context) noexcept nogil
+cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil
 cdef void take_bytes(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
 cdef void take_gap(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
 cdef void take_end(void* context, Connection* connection) noexcept nogil

@@ -311,6 +311,8 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
     if look == LOOK_NO and protocol == PROTOCOL_OTHER and dialog.connection.opener == direction \
             and data.num >= 14 and be32(data, 0) <= context.limits.frame_kept_bytes and may_be_foreign(data):
         # An API that Kafka does not have, before anything else: what follows will tell.
+        if dialog.client < 0:               # the SYN was recorded late: the dialog began without an opener
+            set_client(dialog, direction, ROLE_HANDSHAKE)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
     if dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):

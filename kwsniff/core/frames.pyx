@@ -170,7 +170,7 @@ cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, O
             return take
         size = be32(contents(&framing.kept), 0)
     framing.need = PREFIX + <int64_t>size
-    if framing.need > limits.frame_bytes:
+    if <int64_t>size > limits.frame_bytes:      # as `look` judges it, or a frame is found and refused for ever
         framing.need = -<int64_t>size
     return take
 

@@ -369,7 +369,8 @@ cdef int64_t to_nanoseconds(Interface* interface, uint64_t ticks) noexcept nogil
     # Beyond the year 2262 nanoseconds do not fit; no capture is from then.
     if seconds > LAST_SECOND or interface.offset > LAST_SECOND or interface.offset < -LAST_SECOND:
         return NO_TIME
-    if <int64_t>seconds + interface.offset > LAST_SECOND:
+    # Nor from before 1970: times lie between 0 and 9e18, so that any two can be subtracted.
+    if <int64_t>seconds + interface.offset > LAST_SECOND or <int64_t>seconds + interface.offset < 0:
         return NO_TIME
     return (<int64_t>seconds + interface.offset) * SECOND + <int64_t>rest
 

@@ -1,17 +1,23 @@
 # cython: language_level=3
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.buffer cimport Buffer
 from kwsniff.core.octets cimport Octets
 
 cdef struct TopicEntry:
     uint64_t id[2]
-    uint32_t name_at
+    uint8_t* name           # in some NameBlock
     uint32_t name_len       # 0: the name is not known yet
+    uint32_t name_cap
     bint awaited            # some row shows the id because the name was not known then
 
+cdef struct NameBlock:
+    NameBlock* older
+    size_t used
+    uint8_t bytes[16384]
+
 cdef struct TopicIds:
-    Buffer names            # every name, one behind the other
+    NameBlock* names        # the newest block
     Buffer entries          # TopicEntry
     uint32_t* slots         # entry number + 1, or 0
     uint32_t num_slots

@@ -6,14 +6,15 @@ Rules
   2. The newest name of an id wins; an id never changes its topic in Kafka, so a change means another cluster.
   3. The number of ids is bounded; beyond it nothing new is learned.
   4. An id that a row had to show for want of a name is marked: should the name come later, that row can be mended.
+  4. A name never moves: the facts of the message under way point at it while more ids are learned.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.buffer cimport append, append_raw, contents, release
-from kwsniff.core.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.buffer cimport append_raw, release
+from kwsniff.core.octets cimport Octets, make_octets
 
 cdef void start_topic_ids(TopicIds* ids, uint32_t limit) noexcept nogil:
     memset(ids, 0, sizeof(TopicIds))
@@ -21,7 +22,12 @@ cdef void start_topic_ids(TopicIds* ids, uint32_t limit) noexcept nogil:
 
 
 cdef void free_topic_ids(TopicIds* ids) noexcept nogil:
-    release(&ids.names)
+    cdef NameBlock* block = ids.names
+    cdef NameBlock* older
+    while block != NULL:
+        older = block.older
+        free(block)
+        block = older
     release(&ids.entries)
     free(ids.slots)
     memset(ids, 0, sizeof(TopicIds))
@@ -90,6 +96,25 @@ cdef bint read_id(Octets topic_id, uint64_t* id) noexcept nogil:
     return id[0] != 0 or id[1] != 0
 
 
+cdef bint keep_name(TopicIds* ids, TopicEntry* entry, Octets name) noexcept nogil:
+    """A place of its own for the entry's name; powers of two, so that changing names cannot grow it for ever."""
+    cdef NameBlock* block = ids.names
+    cdef uint32_t cap = 16
+    while cap < name.num:
+        cap *= 2
+    if block == NULL or sizeof(block.bytes) - block.used < cap:
+        block = <NameBlock*>malloc(sizeof(NameBlock))
+        if block == NULL:
+            return False
+        block.older = ids.names
+        block.used = 0
+        ids.names = block
+    entry.name = &block.bytes[block.used]
+    entry.name_cap = cap
+    block.used += cap
+    return True
+
+
 cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil:
     cdef uint64_t[2] id
     cdef TopicEntry* entry
@@ -100,14 +125,11 @@ cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogi
         entry = add_entry(ids, id)
     if entry == NULL:
         return
-    if entry.name_len == name.num and memcmp(ids.names.data + entry.name_at, name.at, name.num) == 0:
+    if entry.name_len == name.num and memcmp(entry.name, name.at, name.num) == 0:
         return
-    if entry.name_len >= name.num:
-        memcpy(ids.names.data + entry.name_at, name.at, name.num)
-    elif (ids.names.len + name.num) >> 32 == 0 and append(&ids.names, name):
-        entry.name_at = <uint32_t>(ids.names.len - name.num)
-    else:
+    if entry.name_cap < name.num and not keep_name(ids, entry, name):
         return
+    memcpy(entry.name, name.at, name.num)
     entry.name_len = <uint32_t>name.num
 
 
@@ -132,4 +154,4 @@ cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
         entry = find_entry(ids, id)
     if entry == NULL or entry.name_len == 0:
         return make_octets(NULL, 0)
-    return keep(drop(contents(&ids.names), entry.name_at), entry.name_len)
+    return make_octets(entry.name, entry.name_len)

@@ -1,0 +1,52 @@
+"""Work in a process of its own, with bounds on time and memory: what hangs or grows is a failure, not the end of pytest."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+GIB = 1 << 30
+
+_FEED = """
+import sys
+from tests.hostile import seeds
+from tests.hostile.targets import LIMITS
+data = open(sys.argv[1], "rb").read()
+for limits in LIMITS:
+    for step in (len(data), 7):
+        analyzer = seeds.analyzer(limits=limits)
+        analyzer.open_capture("crash")
+        for at in range(0, len(data), step):
+            analyzer.feed(data[at : at + step])
+        analyzer.close_capture()
+        analyzer.finish()
+        for table in ("api_calls", "latencies", "error_codes", "connections", "anomalies"):
+            analyzer.take(table)
+"""
+
+
+def run_alone(script: str, *arguments: str, seconds: float = 120, memory: int = 4 * GIB) -> str:
+    """What `script` writes. Fails with its last words, or because it took more than it may."""
+
+    def bound() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        preexec_fn=bound,  # noqa: PLW1509 no threads run here
+    )
+    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+def feed_alone(path: Path) -> None:
+    """The capture under every set of limits, in one piece and in pieces of seven bytes."""
+    run_alone(_FEED, str(path), seconds=60, memory=2 * GIB)

@@ -1,0 +1,116 @@
+"""What is mutated: recorded and made captures, scenes packet by packet, golden messages, record sets."""
+
+import json
+import lzma
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.layout.catalog import load_catalog
+from tests.hostile.build import ROOT
+from tests.traffic import damage, scenes
+from tests.traffic.files import FORMATS, frames, pcap, pcapng
+from tests.traffic.links import LINKS, IpStyle
+from tests.traffic.messages import produce
+from tests.traffic.records import batch
+from tests.traffic.tcp import Packet
+
+LARGEST = 200_000
+"""Bytes of a seed: a larger one makes executions slow and finds nothing that a small one does not."""
+
+
+def folder(name: str) -> Path:
+    """A folder of the checkout, also from a copy of the tests that was built elsewhere."""
+    return Path(os.environ.get("KWSNIFF_CHECKOUT", ROOT)) / name
+
+
+@cache
+def files() -> dict[str, bytes]:
+    """Whole capture files: recorded ones, foreign ones when they are at hand, and every format we can write."""
+    found: dict[str, bytes] = {}
+    for place in (folder("captures"), folder("../shared/captures")):
+        for path in sorted(place.rglob("*.pcap*")) if place.is_dir() else ():
+            data = path.read_bytes()
+            if path.is_file() and path.suffix in (".pcap", ".pcapng") and len(data) <= LARGEST:
+                found[f"{path.parent.name}/{path.name}"] = data
+    rows = frames(scenes.two_clients().packets())
+    for name, format_ in FORMATS.items():
+        found[name] = format_.write(rows, 1)
+    for name, link in LINKS.items():
+        found[f"link_{name}"] = pcap(frames(scenes.two_clients().packets(), link), link.number)
+    found["simple_cut"] = pcapng(
+        frames(scenes.pipelined(3, 6).packets(), snaplen=120), simple=True, snaplen=120
+    )
+    return found
+
+
+@cache
+def talks() -> dict[str, list[Packet]]:
+    """Packets of scenes, whole and hurt: the seeds of packet-level mutation."""
+    whole = scenes.one_by_one(scenes.vocabulary()).packets()
+    small = scenes.two_clients().packets()
+    large = scenes.one_by_one([produce(7, n, {"t": {0: batch([b"z" * 9000])}}) for n in range(4)]).packets()
+    rows = {
+        "vocabulary": whole,
+        "small_segments": scenes.one_by_one(scenes.vocabulary()[:12], mss=37).packets(),
+        "two_clients": small,
+        "pipelined": scenes.pipelined(5, 20, 300).packets(),
+        "large": large,
+        "wrap": scenes.one_by_one(
+            scenes.vocabulary()[:8], client_isn=(1 << 32) - 60, broker_isn=(1 << 32) - 9
+        ).packets(),
+        "late": damage.start_late(whole, 9),
+        "no_handshake": scenes.one_by_one(scenes.vocabulary()[:9], handshake=False).packets(),
+        "answers_only": damage.one_direction(whole, from_client=False),
+        "requests_only": damage.one_direction(whole, from_client=True),
+        "reordered": damage.reorder(large, 6, 1),
+    }
+    rows["lossy"] = damage.drop_share(whole, 0.1, 4)
+    return rows
+
+
+@cache
+def messages() -> list[tuple[bytes, bytes]]:
+    """(program, message with header) pairs: the golden vectors of the newest release."""
+    catalog = load_catalog()
+    pairs: list[tuple[bytes, bytes]] = []
+    for vector in _vectors("messages-4.5.0-SNAPSHOT"):
+        direction = 0 if vector["direction"] == "request" else 1
+        program = catalog.program(vector["api_key"], vector["version"], direction)
+        if program is None:
+            continue
+        message = bytes.fromhex(str(vector["hex"]))
+        if len(message) < 20_000:
+            pairs.append((program.code, message))
+    return pairs
+
+
+@cache
+def record_sets() -> list[bytes]:
+    found = [bytes.fromhex(str(v["hex"])) for v in _vectors("records") if "hex" in v]
+    found += [batch([b"a", b"bc"]) + batch([b"d" * 300], gzipped=True), batch([]) * 3]
+    return [records for records in found if len(records) < 20_000]
+
+
+def _vectors(name: str) -> Iterator[dict[str, object]]:
+    with lzma.open(folder(f"tests/data/vectors/{name}.jsonl.xz"), "rt", encoding="utf-8") as text:
+        for line in text:
+            yield json.loads(line)
+
+
+def analyzer(**options: object) -> Analyzer:
+    """A fresh analyzer over the real layouts."""
+    catalog = load_catalog()
+
+    def compiled(key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+        program = catalog.program(key, version, direction)
+        return (program.code, program.paths) if program else None
+
+    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
+    return Analyzer(compiled, ranges, **options)  # type: ignore[arg-type]
+
+
+RAW = LINKS["ethernet"]
+STYLE = IpStyle(tcp_timestamps=False)

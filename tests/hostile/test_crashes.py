@@ -1,0 +1,89 @@
+"""What once broke the core stays mended."""
+
+import gc
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwsniff.core.analyzer import Analyzer
+from tests.hostile import crash_inputs, seeds
+from tests.hostile.alone import feed_alone
+from tests.pipeline.running import rows_of, rows_of_bytes, run
+from tests.traffic import scenes
+from tests.traffic.damage import drop
+from tests.traffic.files import frames, pcap
+
+CRASHES = sorted((Path(__file__).parent / "crashes").iterdir())
+
+
+@pytest.mark.parametrize("path", CRASHES, ids=lambda path: path.stem)
+def test_a_capture_that_once_crashed_is_read_to_its_end(path: Path):
+    feed_alone(path)
+
+
+@pytest.mark.parametrize("name", crash_inputs.INPUTS)
+def test_the_crash_inputs_are_what_their_makers_make(name: str):
+    assert (crash_inputs.FOLDER / f"{name}.pcap").read_bytes() == crash_inputs.INPUTS[name]()
+
+
+def test_topic_names_do_not_move_while_a_message_is_read():
+    rows = rows_of_bytes(crash_inputs.names_that_moved())
+    names = ["orders", *("x" * 200 + f"{number:03}" for number in range(200))]
+    assert [row["topics"] for row in rows["api_calls"]] == [["orders"], names]
+
+
+def test_a_foreign_request_before_its_syn_makes_its_sender_the_client():
+    rows = rows_of_bytes(crash_inputs.foreign_before_its_syn())
+    (connection,) = rows["connections"]
+    assert (connection["client_port"], connection["broker_port"]) == (50_000, 9092)
+    assert [row["api_key"] for row in rows["api_calls"]] == [600, 3]
+
+
+def test_times_before_1970_are_none():
+    columns, facts = run([crash_inputs.centuries_apart()])
+    rows = rows_of(columns)
+    assert facts["first_time"] == facts["last_time"] == 8_999_999_999 * 10**9
+    assert all(row["latency_ns"] is None or row["latency_ns"] >= 0 for row in rows["api_calls"])
+
+
+def _unfinished(compiled: Any, lost: Sequence[int] = ()) -> Analyzer:
+    """An analyzer in the middle of a capture, of which the packets `lost` are missing and waited for."""
+    data = pcap(frames(drop(scenes.one_by_one(scenes.vocabulary()).packets(), lost)))
+    ranges = [
+        (a.key, a.min_version, a.max_version, a.flexible_from) for a in seeds.load_catalog().apis.values()
+    ]
+    analyzer = Analyzer(compiled, ranges, limits={"gap_patience": 10_000})
+    analyzer.open_capture("unfinished")
+    analyzer.feed(data)
+    return analyzer
+
+
+def test_an_analyzer_that_goes_unfinished_decodes_nothing_any_more():
+    asked: list[tuple[int, int, int]] = []
+
+    class Owner:
+        """Holds its analyzer, which holds it: only the collector of cycles ends them, and it takes programs first."""
+
+        analyzer: Analyzer | None = None
+
+        def compiled(self, *message: int) -> None:
+            asked.append(message)  # type: ignore[arg-type]
+
+    owner = Owner()
+    owner.analyzer = _unfinished(owner.compiled, lost=(3, 4))
+    before = len(asked)
+    assert before == 0, "everything is held back"
+    del owner
+    gc.collect()
+    assert len(asked) == before
+
+
+def test_control_c_while_a_layout_is_compiled_reaches_the_caller():
+    def interrupted(*_: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        _unfinished(interrupted)
