@@ -14,14 +14,20 @@ _GENERATED = re.compile(
 
 
 def tracked_files() -> list[Path]:
-    """Every file that belongs to the project; without git, every one that nothing generated."""
-    if (ROOT / ".git").exists():
-        names = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
-        ).stdout.split("\0")
-        return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+    """Every file that belongs to the project; where git cannot tell, every one that nothing generated."""
+    names = _names_by_git() if (ROOT / ".git").exists() else []
+    if names:
+        return [ROOT / name for name in names if (ROOT / name).is_file()]
     paths = [path for path in ROOT.rglob("*") if path.is_file()]
-    return [path for path in paths if not _GENERATED.search(path.relative_to(ROOT).as_posix())]
+    return [path for path in paths if not _GENERATED.search(relative(path))]
+
+
+def _names_by_git() -> list[str]:
+    try:
+        done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
+    except (OSError, subprocess.CalledProcessError):  # no git, or a clone that belongs to somebody else
+        return []
+    return [name for name in done.stdout.split("\0") if name]
 
 
 def relative(path: Path) -> str:
