@@ -6,10 +6,11 @@ import pytest
 
 from kwsniff.core import engine
 from kwsniff.core.verdicts import ENUMS
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.docs import tables_page
 
 from .pages import pages
-from .tree import DOCS, relative
+from .tree import DOCS, ROOT, relative
 
 WORDS_PAGE = DOCS / "anomalies.md"
 
@@ -40,3 +41,8 @@ def test_the_tables_page_is_up_to_date() -> None:
     assert (DOCS / "tables.md").read_text("utf-8") == tables_page(), (
         "run: python -m kwsniff.tables.docs > docs/tables.md"
     )
+
+
+def test_the_readme_counts_the_apis_that_there_are() -> None:
+    counted = re.findall(r"\b(\d+) APIs", (ROOT / "README.md").read_text("utf-8"))
+    assert counted == [str(len(load_catalog().apis))]
