@@ -13,7 +13,9 @@ class Limits:
 
     packet_bytes: int = 16 * _MIB
     """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
-    connections: int = 262_144
+    datagrams: int = 64
+    """IP datagrams whose fragments are put together at a time."""
+    connections: int = 100_000
     """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
     held_bytes: int = 16 * _MIB
     """Out-of-order payload held per direction."""

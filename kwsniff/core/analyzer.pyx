@@ -185,7 +185,8 @@ cdef class Analyzer:
         if not append_raw(&self.context.bins, no_bytes, sizeof(no_bytes)):
             raise MemoryError
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
-        start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes)
+        start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
+                     <uint32_t>self.context.limits.datagrams)
         self.reading = True
 
     def feed(self, data):

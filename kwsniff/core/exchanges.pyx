@@ -455,43 +455,55 @@ cdef inline void confirm(Dialog* dialog) noexcept nogil:
 
 
 cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint first) noexcept nogil:
+    """Zeroes and small numbers make many a short request: the client must be the one known, or a segment begin here,
+    and what is there of the body must be one."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     cdef uint32_t size = be32(data, 0)
     cdef Program* program
     cdef EngineStop stop
-    if look == LOOK_MORE:
-        # All that a short snaplen left of a request fits; inside a segment that is not enough.
-        return LOOK_YES if first and data.num >= 14 else LOOK_NO
-    if look == LOOK_NO:
+    if look == LOOK_NO or data.num < 14:
         return LOOK_NO
-    if not first and not matches_client_id(dialog, data):
-        return LOOK_NO          # zeroes and small numbers make many a short request
+    if dialog.client_id.len:
+        if not matches_client_id(dialog, data):
+            return LOOK_NO
+    elif not first:
+        return LOOK_NO
     program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
-    if program != NULL and <int64_t>data.num >= 4 + <int64_t>size:
-        data = drop(keep(data, 4 + <size_t>size), 4)
-        look = run_program(program.ops, program.num_ops, data.at, data.num, &context.tape,
-                           <size_t>context.limits.cells, &stop)
+    if program == NULL:
+        return LOOK_YES
+    data = drop(keep(data, 4 + <size_t>size), 4)
+    look = run_program(program.ops, program.num_ops, data.at, data.num, &context.tape,
+                       <size_t>context.limits.cells, &stop)
+    if data.num == size:
         return LOOK_YES if look == ENGINE_OK else LOOK_NO
-    return LOOK_YES
+    return LOOK_YES if look == ENGINE_UNEXPECTED_END or look == ENGINE_ARRAY_LONGER_THAN_FRAME else LOOK_NO
 
 
 cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:
-    cdef size_t i
+    """Whether the header names the client that is known, as far as the capture kept its name."""
     cdef Octets known = contents(&dialog.client_id)
-    if known.num == 0 or be16(data, 12) != known.num or not has(data, 14, known.num):
+    cdef size_t i
+    if be16(data, 12) != known.num:
         return False
     for i in range(known.num):
-        if known.at[i] != data.at[14 + i]:
+        if has(data, 14 + i, 1) and known.at[i] != data.at[14 + i]:
             return False
     return True
+
+
+cdef inline int answered_version(Call* call, Octets message) noexcept nogil:
+    """The version that a response is written in: the one that was asked for, but for refused ApiVersions (KIP-511)."""
+    if call.key == API_VERSIONS and call.version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
+        return 0
+    return call.version
 
 
 cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexcept nogil:
     """Whether these bytes are, to the last one, a response to `call`, or could be the beginning of one."""
     cdef int status
-    cdef Program* program = find_program(context, call.key, call.version, RESPONSE)
     cdef EngineStop stop
     cdef Octets message = drop(frame, 4)
+    cdef Program* program = find_program(context, call.key, answered_version(call, message), RESPONSE)
     if program == NULL:
         return False
     status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
@@ -889,12 +901,11 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     cdef Program* program
     cdef Octets message = drop(frame.bytes, 4)
     cdef EngineStop stop
-    cdef int status = ENGINE_OK, version = call.version, reason = call.reason
+    cdef int status = ENGINE_OK, version = answered_version(call, message), reason = call.reason
     dialog.head += 1
     dialog.num -= 1
     confirm(dialog)
-    if call.key == API_VERSIONS and version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
-        version = 0
+    if version != call.version:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
     program = find_program(context, call.key, version, RESPONSE)
@@ -906,6 +917,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                          <size_t>context.limits.cells, &stop)
     gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
+    context.facts.broken = status != ENGINE_OK
     if frame.torn:
         if reason == REASON_NONE:
             reason = why_torn(frame)
@@ -1011,14 +1023,15 @@ cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept 
 
 
 cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexcept nogil:
-    """The newest call may have been answered already, by packets that the capture recorded before its own."""
+    """The newest call may have been answered already, by packets that the capture recorded before its own or that did
+    not wait for a hole. Calls before it that still wait were passed over then."""
     cdef Parked parked
     cdef int i
-    if dialog.num_parked == 0 or dialog.num != 1:
-        return
     for i in range(dialog.num_parked):
         if dialog.parked[i].correlation_id == call.correlation_id and had_arrived(&dialog.parked[i].frame, call):
             unpark(dialog, i, &parked)
+            while dialog.num > 1:
+                pass_over(context, dialog, &parked.frame)
             answer(context, dialog, &parked.frame)
             release(&parked.bytes)
             return

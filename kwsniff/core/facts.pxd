@@ -37,6 +37,7 @@ cdef struct Facts:
     Buffer errors           # ErrorHit
     int32_t num_errors
     int16_t first_error
+    bint broken             # the message broke off: what is not here may be in the rest
     bint has_error          # the message has an error field, whatever its value
     bint has_acks
     int16_t acks

@@ -2,6 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.buffer cimport Buffer
+from kwsniff.core.fragments cimport Fragments
 from kwsniff.core.octets cimport Octets
 
 cdef extern from *:
@@ -31,6 +32,7 @@ cdef struct Segment:
     uint32_t window
     Octets payload          # what was captured
     uint32_t length         # what was on the wire; never less than payload.num
+    Octets datagram         # the fragments put together that the payload lies in, if it does
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 
@@ -85,10 +87,12 @@ cdef struct Reader:
     uint32_t snaplen
     uint64_t link_types     # bit set of positions in LINK_TYPES
     size_t max_record
+    Fragments fragments
     SegmentSink sink
     void* context
 
-cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record) noexcept nogil
+cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
+                       uint32_t max_datagrams) noexcept nogil
 cdef void feed_reader(Reader* reader, Octets data) noexcept nogil
 cdef void free_reader(Reader* reader) noexcept nogil
 cdef int64_t count_drops(Reader* reader) noexcept nogil

@@ -5,7 +5,8 @@ Rules
   1. Any chunking of the file gives the same segments: a record that a chunk breaks off is carried over.
   2. Every packet gets exactly one verdict; the verdicts add up to the packets.
   3. Checksums are not checked: captures of offloading machines have none, and a capture is not a receiver.
-  4. Lengths come from IP where IP has them. What the link layer padded is cut off, what the capture cut off is
+  4. Fragments of IP datagrams are put together; all but the one that completes a datagram count as fragments.
+  5. Lengths come from IP where IP has them. What the link layer padded is cut off, what the capture cut off is
      in `length` but not in `payload`. IP total length 0 means that the network card cut the packet up later:
      then the captured frame's own length counts.
 
@@ -22,6 +23,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.buffer cimport append, contents, release
+from kwsniff.core.fragments cimport free_fragments, join_fragment, release_datagram
 from kwsniff.core.octets cimport Octets, be16, be32, copy_out, drop, file16, file32, file64, has, keep, u8
 
 cdef enum Block:
@@ -75,11 +77,13 @@ cdef extern from *:
     const int64_t LAST_SECOND
 
 
-cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record) noexcept nogil:
+cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
+                       uint32_t max_datagrams) noexcept nogil:
     memset(reader, 0, sizeof(Reader))
     reader.sink = sink
     reader.context = context
     reader.max_record = max_record
+    reader.fragments.limit = max_datagrams
     reader.need = 4
     reader.first_time = NO_TIME
     reader.last_time = NO_TIME
@@ -87,6 +91,7 @@ cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t m
 
 cdef void free_reader(Reader* reader) noexcept nogil:
     release(&reader.carry)
+    free_fragments(&reader.fragments)
     free(reader.interfaces)
     reader.interfaces = NULL
     reader.num_interfaces = 0
@@ -428,14 +433,17 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
     # Some writers leave the original length smaller than what they captured.
     if original < packet.num:
         original = <uint32_t>packet.num
-    verdict = read_link(interface.link_type, packet, original, &segment)
+    segment.datagram.at = NULL
+    verdict = read_link(reader, interface.link_type, packet, original, &segment)
     reader.verdicts[verdict] += 1
     if verdict == PACKET_TCP:
         reader.payload_bytes += <int64_t>segment.payload.num
         reader.sink(reader.context, &segment)
+    if segment.datagram.at != NULL:
+        release_datagram(&reader.fragments, segment.datagram)
 
 
-cdef int read_link(int32_t link_type, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
+cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
     cdef size_t header
     cdef uint32_t ether_type
     cdef int tags = 0
@@ -451,9 +459,9 @@ cdef int read_link(int32_t link_type, Octets packet, uint32_t original, Segment*
     elif link_type in (LINK_NULL, LINK_LOOP):
         # The family word is in the byte order of an unknown machine and its values differ per system;
         # the IP version nibble behind it says the same without guessing.
-        return read_ip(drop(packet, 4), original - 4 if original > 4 else 0, segment)
+        return read_ip(reader, drop(packet, 4), original - 4 if original > 4 else 0, segment)
     elif link_type in (LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_IPV4, LINK_IPV6):
-        return read_ip(packet, original, segment)
+        return read_ip(reader, packet, original, segment)
     else:
         return PACKET_UNKNOWN_LINK_TYPE
     if packet.num < header:
@@ -466,10 +474,10 @@ cdef int read_link(int32_t link_type, Octets packet, uint32_t original, Segment*
         return PACKET_NOT_IP
     if packet.num < header:
         return PACKET_MALFORMED
-    return read_ip(drop(packet, header), original - <uint32_t>header, segment)
+    return read_ip(reader, drop(packet, header), original - <uint32_t>header, segment)
 
 
-cdef int read_ip(Octets packet, uint32_t original, Segment* segment) noexcept nogil:
+cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
     cdef uint32_t version = u8(packet, 0) >> 4
     cdef uint32_t header, total, fragment
     if version == 4:
@@ -482,15 +490,16 @@ cdef int read_ip(Octets packet, uint32_t original, Segment* segment) noexcept no
         elif total < header:
             return PACKET_MALFORMED
         fragment = be16(packet, 6)
-        if fragment & 0x3FFF:
-            return PACKET_FRAGMENT if u8(packet, 9) == 6 else PACKET_NOT_TCP
         if u8(packet, 9) != 6:
             return PACKET_NOT_TCP
         map_ipv4(packet, 12, segment.source)
         map_ipv4(packet, 16, segment.target)
+        if fragment & 0x3FFF:
+            return join(reader, be16(packet, 4), (fragment & 0x1FFF) * 8, (fragment & 0x2000) != 0,
+                        drop(keep(packet, total), header), total - header, segment)
         return read_tcp(drop(keep(packet, total), header), total - header, segment)
     if version == 6:
-        return read_ipv6(packet, original, segment)
+        return read_ipv6(reader, packet, original, segment)
     return PACKET_NOT_IP if packet.num else PACKET_MALFORMED
 
 
@@ -501,8 +510,8 @@ cdef inline void map_ipv4(Octets packet, size_t at, uint8_t* address) noexcept n
     copy_out(packet, at, &address[12], 4)
 
 
-cdef int read_ipv6(Octets packet, uint32_t original, Segment* segment) noexcept nogil:
-    cdef uint32_t total, following, header = 40, step
+cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
+    cdef uint32_t total, following, fragment, header = 40, step
     cdef int i
     if packet.num < 40:
         return PACKET_MALFORMED
@@ -524,8 +533,12 @@ cdef int read_ipv6(Octets packet, uint32_t original, Segment* segment) noexcept 
         elif following == 51:                           # authentication header counts in words, less two
             step = (u8(packet, header + 1) + 2) * 4
         elif following == 44:
-            if be16(packet, header + 2) & 0xFFF9:
-                return PACKET_FRAGMENT if u8(packet, header) == 6 else PACKET_NOT_TCP
+            fragment = be16(packet, header + 2)
+            if fragment & 0xFFF9:
+                if u8(packet, header) != 6 or total < header + 8:
+                    return PACKET_NOT_TCP if total >= header + 8 else PACKET_MALFORMED
+                return join(reader, be32(packet, header + 4), fragment & 0xFFF8, fragment & 1,
+                            drop(packet, header + 8), total - header - 8, segment)
             step = 8                                    # an atomic fragment is whole (RFC 6946)
         else:
             return PACKET_NOT_TCP
@@ -534,6 +547,16 @@ cdef int read_ipv6(Octets packet, uint32_t original, Segment* segment) noexcept 
         following = u8(packet, header)
         header += step
     return PACKET_MALFORMED
+
+
+cdef int join(Reader* reader, uint32_t id, uint32_t offset, bint more, Octets payload, uint32_t length,
+              Segment* segment) noexcept nogil:
+    """The packet that completes a datagram stands for all of it."""
+    segment.datagram = join_fragment(&reader.fragments, segment.source, segment.target, id, offset, more, payload,
+                                     length)
+    if segment.datagram.at == NULL:
+        return PACKET_FRAGMENT
+    return read_tcp(segment.datagram, <uint32_t>segment.datagram.num, segment)
 
 
 cdef int read_tcp(Octets packet, uint32_t length, Segment* segment) noexcept nogil:

@@ -231,8 +231,15 @@ cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
         put_null(table, CALL_ERROR_COUNT)
         put_null(table, CALL_THROTTLE_TIME)
         return
-    put_int16(table, CALL_ERROR_CODE, facts.first_error)
-    put_int32(table, CALL_ERROR_COUNT, facts.num_errors)
+    # The part of a broken message that could not be read may hold errors, too.
+    if facts.broken:
+        put_null(table, CALL_ERROR_COUNT)
+    else:
+        put_int32(table, CALL_ERROR_COUNT, facts.num_errors)
+    if facts.broken and facts.num_errors == 0:
+        put_null(table, CALL_ERROR_CODE)
+    else:
+        put_int16(table, CALL_ERROR_CODE, facts.first_error)
     if facts.has_throttle:
         put_int32(table, CALL_THROTTLE_TIME, <int32_t>facts.throttle)
     else:

@@ -45,11 +45,17 @@ cdef struct Held:
     Arrival arrival
     uint8_t* data
 
+cdef struct Recent:
+    uint32_t seq
+    uint32_t length
+    uint64_t hash
+
 cdef struct Direction:
     bint known              # next_seq means something
     bint syn
     bint fin
     bint fin_done
+    bint catching_up        # waits, in the middle of handing on, for what the other direction had sent before
     uint32_t isn
     uint32_t next_seq
     uint32_t fin_seq
@@ -67,6 +73,8 @@ cdef struct Direction:
     int64_t out_of_order
     int64_t missing
     int64_t strange         # consecutive segments far outside the window
+    Recent recent[8]        # the latest segments delivered
+    uint32_t num_recent
 
 cdef struct Connection:
     Connection* chain       # same hash bucket

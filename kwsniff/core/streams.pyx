@@ -9,7 +9,9 @@ Rules
      Then it is delivered as a gap, and the stream goes on behind it.
   4. Memory held for out-of-order segments is bounded per direction and in all; connections are bounded, and the one
      that was silent longest makes room.
-  5. Nothing here knows what the bytes mean.
+  5. Bytes that were held are handed on after those of the other direction that their sender had received by then: when
+     both directions have holes, the answer does not pass the question.
+  6. Nothing here knows what the bytes mean.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
@@ -27,6 +29,7 @@ from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, S
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323
+    REMEMBERED_BYTES = 2048     # payload of an ordinary segment, and some
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
 
 
@@ -338,9 +341,10 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     ahead = distance(segment.seq, own.next_seq)
     if ahead == 0:
         own.strange = 0
+        remember(own, segment)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
         if own.held != NULL:
-            deliver_held(streams, connection, sender)
+            deliver_held(streams, connection, sender, False)
         return
     if ahead < -WINDOW or ahead > WINDOW:
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OUT_OF_WINDOW, ahead)
@@ -358,6 +362,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
         own.retransmitted += segment.length
+        if differs(own, segment):
+            streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
         return
     own.retransmitted += repeated
@@ -365,7 +371,48 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.held != NULL:
-        deliver_held(streams, connection, sender)
+        deliver_held(streams, connection, sender, False)
+
+
+cdef inline uint64_t hash_payload(Octets payload) noexcept nogil:
+    """Four lanes of eight bytes, so that the multiplications overlap."""
+    cdef uint64_t[4] lanes = [1, 2, 3, payload.num]
+    cdef uint64_t[4] words
+    cdef int i
+    while payload.num >= 32:
+        memcpy(words, payload.at, 32)
+        for i in range(4):
+            lanes[i] = (lanes[i] ^ words[i]) * <uint64_t>0x9E3779B97F4A7C15
+            lanes[i] ^= lanes[i] >> 32
+        payload = drop(payload, 32)
+    memset(words, 0, 32)
+    memcpy(words, payload.at, payload.num)
+    for i in range(4):
+        lanes[i] = (lanes[i] ^ words[i]) * <uint64_t>0xD6E8FEB86659FD93
+    return lanes[0] ^ (lanes[1] << 1) ^ (lanes[2] << 2) ^ (lanes[3] << 3)
+
+
+cdef inline void remember(Direction* own, Segment* segment) noexcept nogil:
+    cdef Recent* recent
+    # Long segments come from offloading cards, which retransmit in other pieces: there is nothing to compare.
+    if segment.payload.num < segment.length or segment.length > REMEMBERED_BYTES:
+        return
+    recent = &own.recent[own.num_recent & 7]
+    own.num_recent += 1
+    recent.seq = segment.seq
+    recent.length = segment.length
+    recent.hash = hash_payload(segment.payload)
+
+
+cdef bint differs(Direction* own, Segment* segment) noexcept nogil:
+    """Whether this repeats one of the latest segments with other bytes."""
+    cdef uint32_t i
+    if segment.payload.num < segment.length or segment.length > REMEMBERED_BYTES:
+        return False
+    for i in range(8 if own.num_recent > 8 else own.num_recent):
+        if own.recent[i].seq == segment.seq and own.recent[i].length == segment.length:
+            return own.recent[i].hash != hash_payload(segment.payload)
+    return False
 
 
 cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -469,29 +516,49 @@ cdef void drop_held(Streams* streams, Direction* own) noexcept nogil:
         free(unhold_first(streams, own))
 
 
-cdef void deliver_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    """Hands on every held segment that the stream has reached."""
+cdef void deliver_held(Streams* streams, Connection* connection, int sender, bint given_up) noexcept nogil:
+    """Hands on every held segment that the stream has reached, by itself or because a hole was given up."""
     cdef Direction* own = &connection.direction[sender]
-    cdef Held* held
-    cdef int32_t ahead
-    cdef uint32_t repeated
-    while own.held != NULL and not connection.ended:
+    cdef Direction* other = &connection.direction[1 - sender]
+    while own.held != NULL and not connection.ended and distance(own.held.seq, own.next_seq) <= 0:
+        if given_up and own.held.arrival.acked > other.offset and not other.catching_up:
+            own.catching_up = True
+            catch_up(streams, connection, 1 - sender, own.held.arrival.acked)
+            own.catching_up = False
+        deliver_first(streams, connection, sender)
+    own.evidence_at = 0
+    if given_up and not other.catching_up and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
+        deliver_held(streams, connection, 1 - sender, False)
+
+
+cdef void deliver_first(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Hands on the first held segment, which the stream has reached."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Held* held = unhold_first(streams, own)
+    cdef uint32_t repeated = own.next_seq - held.seq
+    if repeated >= held.length:
+        own.retransmitted += held.length
+        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
+    else:
+        own.retransmitted += repeated
+        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
+        deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
+                held.length - repeated, &held.arrival)
+    free(held)
+
+
+cdef void catch_up(Streams* streams, Connection* connection, int sender, int64_t acked) noexcept nogil:
+    """Gives up the holes of the stream before position `acked`, which its receiver had, and hands on what is there."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef int64_t ahead
+    while own.held != NULL and own.offset < acked and not connection.ended:
         ahead = distance(own.held.seq, own.next_seq)
         if ahead > 0:
-            break
-        held = unhold_first(streams, own)
-        repeated = <uint32_t>(-ahead)
-        if repeated >= held.length:
-            own.retransmitted += held.length
-            drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
+            if ahead > acked - own.offset:
+                ahead = acked - own.offset
+            declare_gap(streams, connection, sender, own.next_seq + <uint32_t>ahead, &own.held.arrival)
         else:
-            own.retransmitted += repeated
-            drop_payload(streams, &held.arrival, DROP_RETRANSMITTED,
-                         repeated if repeated < held.captured else held.captured)
-            deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
-                    held.length - repeated, &held.arrival)
-        free(held)
-    own.evidence_at = 0
+            deliver_first(streams, connection, sender)
 
 
 cdef void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
@@ -514,7 +581,7 @@ cdef void drain_held(Streams* streams, Connection* connection, int sender) noexc
     while own.held != NULL and not connection.ended:
         if distance(own.held.seq, own.next_seq) > 0:
             declare_gap(streams, connection, sender, own.held.seq, &own.held.arrival)
-        deliver_held(streams, connection, sender)
+        deliver_held(streams, connection, sender, True)
 
 
 cdef inline void check_patience(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
@@ -537,7 +604,7 @@ cdef inline void check_patience(Streams* streams, Connection* connection, int se
     if own.held != NULL and distance(to_seq, own.held.seq) > 0:
         to_seq = own.held.seq
     declare_gap(streams, connection, sender, to_seq, arrival)
-    deliver_held(streams, connection, sender)
+    deliver_held(streams, connection, sender, True)
 
 
 # -- ending connections -----------------------------------------------------------------------------------------

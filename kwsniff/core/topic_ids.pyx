@@ -6,7 +6,7 @@ Rules
   2. The newest name of an id wins; an id never changes its topic in Kafka, so a change means another cluster.
   3. The number of ids is bounded; beyond it nothing new is learned.
   4. An id that a row had to show for want of a name is marked: should the name come later, that row can be mended.
-  4. A name never moves: the facts of the message under way point at it while more ids are learned.
+  5. A name never moves: the facts of the message under way point at it while more ids are learned.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t

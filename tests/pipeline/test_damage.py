@@ -110,11 +110,6 @@ def test_lost_packets(share: float, seed: int, tmp_path: Path) -> None:
     assert (missing > 0) == (lost > 0)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="responses that pass their requests at a hole of both directions are not paired any more: their "
-    "calls are called unanswered",
-)
 @pytest.mark.parametrize("seed", [108, 117, 137, 138])
 def test_holes_in_both_directions_are_not_blamed_on_the_broker(seed: int, tmp_path: Path) -> None:
     scene = long_scene(mss=60)
@@ -122,7 +117,6 @@ def test_holes_in_both_directions_are_not_blamed_on_the_broker(seed: int, tmp_pa
     assert_nothing_invented(analyzed_packets(tmp_path, packets), scene, packets)
 
 
-@pytest.mark.xfail(strict=True, reason="the first response is searched past, and its call called unanswered")
 def test_capture_that_began_between_a_request_and_its_short_answer(tmp_path: Path) -> None:
     """The first frame of the broker is an ApiVersions refusal of 20 bytes."""
     scene = scenes.one_by_one(scenes.vocabulary(), mss=50)
