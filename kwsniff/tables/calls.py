@@ -191,7 +191,7 @@ API_CALLS = TableSchema(
             unit="nanoseconds",
             doc="From the first byte of the request to the last byte of the response.",
             source="packet times",
-            null="not both messages were seen whole",
+            null="the first packet of the request or the last one of the response was not captured, or has no time",
             statistics=True,
         ),
         Column(
@@ -199,7 +199,7 @@ API_CALLS = TableSchema(
             type="int16",
             doc="The first error code of the response that is not 0; 0 if there is none.",
             source="every error code field of the response",
-            null="no response was decoded",
+            null="no response was decoded, or it broke off before any error was read",
             statistics=True,
         ),
         ERROR_NAME,
@@ -208,7 +208,7 @@ API_CALLS = TableSchema(
             type="int32",
             doc="How many error codes of the response are not 0: the call's rows in error_codes.",
             source="every error code field of the response",
-            null="no response was decoded",
+            null="no response was decoded, or it broke off before any error was read",
         ),
         Column(
             name="throttle_time_ms",
