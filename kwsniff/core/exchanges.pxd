@@ -72,6 +72,7 @@ cdef struct Dialog:
     bint forced                 # by port
     bint confirmed              # something decoded or paired: this is Kafka
     int plausible_requests
+    bint proxied                # a PROXY protocol header came first
     bint tokens                 # between an answered SaslHandshake v0 and the first request after it
     Framing framing[2]          # by endpoint
     Call* calls                 # ring

@@ -27,7 +27,9 @@ from kwsniff.core.facts cimport TOPIC_BY_ID, Facts, free_facts, gather_facts
 from kwsniff.core.frames cimport *
 from kwsniff.core.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
-from kwsniff.core.recognition cimport NUM_API_KEYS, look_at_request, name_protocol
+from kwsniff.core.recognition cimport (
+    NUM_API_KEYS, is_gssapi_token, look_at_request, measure_proxy_header, name_protocol,
+)
 from kwsniff.core.rows cimport (
     format_address, write_anomaly, write_call, write_connection, write_errors, write_response_only,
 )
@@ -258,6 +260,9 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
         feed(context, dialog, direction, arrival, offset, data)
         return
     if framing.kept.len == 0:
+        data = drop_proxy_header(context, dialog, arrival, &offset, data)
+        if data.num == 0:
+            return
         framing.first = arrival[0]
         framing.offset = offset
         # The usual case: the whole first request is here, nothing needs to be copied.
@@ -274,6 +279,21 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
     if judge_start(context, dialog, direction, contents(&framing.kept),
                    framing.kept.len >= START_BYTES) != LOOK_MORE:
         feed_early(context, dialog, direction)
+
+
+cdef Octets drop_proxy_header(Context* context, Dialog* dialog, Arrival* arrival, int64_t* offset,
+                              Octets data) noexcept nogil:
+    """What follows a PROXY protocol header is what the client sent. A header in pieces is not looked for: proxies send
+    it in one, before anything else."""
+    cdef int64_t num = 0
+    if not dialog.proxied and dialog.connection.opener >= 0 and offset[0] == 0:
+        num = measure_proxy_header(data)
+    if num <= 0:
+        return data
+    dialog.proxied = True
+    count_bytes(context, arrival.capture, BIN_NOT_KAFKA, num)
+    offset[0] += num
+    return drop(data, <size_t>num)
 
 
 cdef void feed_early(Context* context, Dialog* dialog, int direction) noexcept nogil:
@@ -308,6 +328,13 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
     protocol = name_protocol(data)
+    if dialog.connection.opener >= 0 and is_gssapi_token(data):
+        # Old brokers take GSS-API tokens without a handshake; the first request after them tells what this is.
+        if dialog.client < 0:
+            set_client(dialog, direction, ROLE_HANDSHAKE)
+        dialog.tokens = True
+        dialog.framing[direction].state = FRAMING_IN_STEP
+        return LOOK_YES
     if look == LOOK_NO and protocol == PROTOCOL_OTHER and dialog.connection.opener == direction \
             and data.num >= 14 and be32(data, 0) <= context.limits.frame_kept_bytes and may_be_foreign(data):
         # An API that Kafka does not have, before anything else: what follows will tell.

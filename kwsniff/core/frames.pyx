@@ -27,6 +27,7 @@ from kwsniff.core.streams cimport GAP_CUT, Arrival
 cdef enum:
     PREFIX = 4
     SPARE_BYTES = 65536         # a frame buffer up to this size is kept for the next frame
+    SPARE_TOTAL = 1 << 22       # while all together are this few: spare buffers count as frames under way
     CHAIN_STEP = 16             # how far correlation ids of neighbours may be apart: some requests get no response
 
 
@@ -38,7 +39,7 @@ cdef void free_framing(Framing* framing, int64_t* kept_total) noexcept nogil:
 cdef inline void begin_frame(Framing* framing, int64_t* kept_total) noexcept nogil:
     if framing.kept.len:
         kept_total[0] -= <int64_t>framing.kept.cap
-        shrink(&framing.kept, SPARE_BYTES)
+        shrink(&framing.kept, SPARE_BYTES if kept_total[0] < SPARE_TOTAL else 0)
         kept_total[0] += <int64_t>framing.kept.cap
     framing.have = 0
     framing.need = 0

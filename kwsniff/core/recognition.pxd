@@ -17,4 +17,6 @@ cdef struct Apis:
     ApiRange ranges[128]
 
 cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil
+cdef int64_t measure_proxy_header(Octets data) noexcept nogil
+cdef bint is_gssapi_token(Octets data) noexcept nogil
 cdef int name_protocol(Octets data) noexcept nogil

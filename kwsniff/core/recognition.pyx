@@ -22,6 +22,7 @@ from kwsniff.core.verdicts cimport (
 cdef enum:
     HEADER_BYTES = 14           # prefix, key, version, correlation id, length of the client id
     CLIENT_ID_LOOKED_AT = 64
+    MAX_TOKEN = 524288          # brokers take no more before a client is known (sasl.server.max.receive.size)
     NEWER_VERSIONS = 4          # a client newer than kwsniff may speak so many versions above the known ones
 
 
@@ -86,3 +87,32 @@ cdef int name_protocol(Octets data) noexcept nogil:
             or begins(data, b"CONNECT ", 8) or begins(data, b"PATCH ", 6) or begins(data, b"PRI * HTTP/2", 12)):
         return PROTOCOL_HTTP
     return PROTOCOL_OTHER
+
+
+cdef int64_t measure_proxy_header(Octets data) noexcept nogil:
+    """Bytes of the PROXY protocol header that `data` begins with: 0 when there is none, -1 when it is not whole yet
+    (The PROXY protocol, versions 1 and 2, HAProxy)."""
+    cdef size_t i
+    if begins(data, b"\r\n\r\n\x00\r\nQUIT\n", 12):
+        if data.num < 16:
+            return -1
+        return 16 + <int64_t>be16(data, 14) if data.num >= 16 + be16(data, 14) else -1
+    if not begins(data, b"PROXY ", 6):
+        return 0
+    for i in range(107 if data.num > 107 else data.num):
+        if i and data.at[i] == 10 and data.at[i - 1] == 13:
+            return <int64_t>i + 1
+    return -1 if data.num < 107 else 0
+
+
+cdef bint is_gssapi_token(Octets data) noexcept nogil:
+    """A frame that holds a GSS-API initial token and nothing else: clients of 0.9 send it without a handshake. The DER
+    length behind the tag 0x60 must agree with the frame's (RFC 2743 3.1)."""
+    cdef uint32_t size = be32(data, 0)
+    if size < 16 or size > MAX_TOKEN or u8(data, 4) != 0x60:
+        return False
+    if u8(data, 5) < 0x80:
+        return u8(data, 5) == size - 2
+    if u8(data, 5) == 0x81:
+        return u8(data, 6) == size - 3
+    return u8(data, 5) == 0x82 and be16(data, 6) == size - 4

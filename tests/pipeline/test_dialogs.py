@@ -159,16 +159,71 @@ def test_random_bytes_are_never_calls(seed: int, tmp_path: Path) -> None:
     assert tables["connections"][0]["protocol"] in {"other", "undecided"}
 
 
-def test_proxy_header_in_front_is_not_a_request(tmp_path: Path) -> None:
+PROXY_1 = b"PROXY TCP4 192.0.2.1 10.1.0.92 5555 9092\r\n"
+PROXY_2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c" + bytes([192, 0, 2, 1, 10, 1, 0, 92, 21, 179, 35, 132])
+
+
+@pytest.mark.parametrize("header", [PROXY_1, PROXY_2])
+@pytest.mark.parametrize("together", [False, True])
+def test_what_follows_a_proxy_header_is_what_the_client_sent(
+    header: bytes, together: bool, tmp_path: Path
+) -> None:
     scene = Scene()
     script = scene.connection()
     script.open()
-    script.write(b"PROXY TCP4 192.0.2.1 10.1.0.92 5555 9092\r\n", MILLISECOND, from_client=True)
-    script.call(groups.heartbeat(3, 1, "g"), at=2 * MILLISECOND, answer_at=3 * MILLISECOND)
+    script.write(header, MILLISECOND, from_client=True)
+    at = MILLISECOND if together else 2 * MILLISECOND
+    script.call(groups.heartbeat(3, 1, "g"), at=at, answer_at=3 * MILLISECOND)
+    tables = assert_scene(tmp_path, scene)
+    (row,) = tables["connections"]
+    assert row["protocol"] == "kafka"
+    (capture,) = tables["captures"]
+    assert capture["not_kafka_bytes"] == len(header)
+
+
+def test_tls_behind_a_proxy_header_is_tls(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.write(PROXY_1 + b"\x16\x03\x01\x00\x05hello", MILLISECOND, from_client=True)
     tables = analyzed_packets(tmp_path, scene.packets())
-    found = [(row["api_name"], row["correlation_id"]) for row in tables["api_calls"]]
-    assert found in ([], [("Heartbeat", 1)])
-    assert tables["connections"][0]["protocol"] in {"proxy", "kafka"}
+    assert [(row["protocol"], row["calls"]) for row in tables["connections"]] == [("tls", 0)]
+
+
+def gssapi_token(body: bytes) -> bytes:
+    """An initial token of RFC 2743 3.1: tag 0x60 and a DER length, then the rest."""
+    return token_frame(b"\x60\x82" + struct.pack(">H", len(body)) + body)
+
+
+def test_gssapi_tokens_without_a_handshake_come_before_requests(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.write(gssapi_token(b"k" * 700), MILLISECOND, from_client=True)
+    script.write(token_frame(b"a" * 90), 2 * MILLISECOND, from_client=False)
+    script.write(token_frame(b""), 3 * MILLISECOND, from_client=True)
+    script.write(token_frame(b"s" * 32), 4 * MILLISECOND, from_client=False)
+    script.write(token_frame(b"c" * 32), 5 * MILLISECOND, from_client=True)
+    for number in range(3):
+        script.call(
+            groups.heartbeat(3, number, "g"),
+            at=(10 + 2 * number) * MILLISECOND,
+            answer_at=(11 + 2 * number) * MILLISECOND,
+        )
+    tables = assert_scene(tmp_path, scene)
+    (capture,) = tables["captures"]
+    assert capture["sasl_tokens_bytes"] == 4 + 704 + 4 + 90 + 4 + 36 + 36
+
+
+def test_gssapi_tokens_alone_are_no_calls(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.write(gssapi_token(b"k" * 700), MILLISECOND, from_client=True)
+    script.write(token_frame(b"a" * 90), 2 * MILLISECOND, from_client=False)
+    tables = analyzed_packets(tmp_path, scene.packets())
+    assert tables["api_calls"] == []
+    assert tables["connections"][0]["protocol"] != "kafka"
 
 
 def test_connection_without_data_is_empty(tmp_path: Path) -> None:
