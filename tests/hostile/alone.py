@@ -9,21 +9,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 GIB = 1 << 30
 
-_FEED = """
+FEED = """
 import sys
 from tests.hostile import seeds
 from tests.hostile.targets import LIMITS
-data = open(sys.argv[1], "rb").read()
-for limits in LIMITS:
-    for step in (len(data), 7):
-        analyzer = seeds.analyzer(limits=limits)
-        analyzer.open_capture("crash")
-        for at in range(0, len(data), step):
-            analyzer.feed(data[at : at + step])
-        analyzer.close_capture()
-        analyzer.finish()
-        for table in ("api_calls", "latencies", "error_codes", "connections", "anomalies"):
-            analyzer.take(table)
+from tests.hostile.fuzz import has_swarm
+hold = bytes
+if has_swarm():
+    from tests.hostile.swarm import Exact as hold
+for path, limits, step in ((p, l, s) for p in sys.argv[1:] for l in LIMITS for s in (1 << 30, 7)):
+    data = open(path, "rb").read()
+    analyzer = seeds.analyzer(limits=limits)
+    analyzer.open_capture("crash")
+    for at in range(0, len(data), step):
+        analyzer.feed(hold(data[at : at + step]))
+    analyzer.close_capture()
+    analyzer.finish()
+    for table in ("api_calls", "latencies", "error_codes", "connections", "anomalies"):
+        analyzer.take(table)
 """
 
 
@@ -49,4 +52,4 @@ def run_alone(script: str, *arguments: str, seconds: float = 120, memory: int = 
 
 def feed_alone(path: Path) -> None:
     """The capture under every set of limits, in one piece and in pieces of seven bytes."""
-    run_alone(_FEED, str(path), seconds=60, memory=2 * GIB)
+    run_alone(FEED, str(path), seconds=60, memory=2 * GIB)

@@ -4,7 +4,7 @@
 
 Builds into a temporary directory (or DIR, which is used as it is when something is built there already), runs the
 targets in a process of its own, prints executions per target. Ends with 1 and the sanitizer's report when the
-core broke. What is leaked is looked for without the sanitizer: see test_leaks.
+core broke. Leaks are looked for without the sanitizer, by the memory of analyzers that come and go (test_stress.py).
 """
 
 import argparse
@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.hostile.alone import FEED
 from tests.hostile.build import ROOT, SANITIZERS, build
 
 _ASAN = "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1:detect_stack_use_after_return=0"
@@ -58,6 +59,14 @@ def environment(folder: Path) -> dict[str, str]:
 def run(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """tests.hostile.fuzz over the core built in `folder`."""
     command = ["nice", "-n", "19", sys.executable, "-m", "tests.hostile.fuzz", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
+    )
+
+
+def feed(folder: Path, captures: Sequence[Path]) -> subprocess.CompletedProcess[str]:
+    """Reads these captures with the core built in `folder`, under every set of limits."""
+    command = [sys.executable, "-c", FEED, *map(str, captures)]
     return subprocess.run(
         command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
     )

@@ -1,0 +1,24 @@
+"""A small budget of the sanitized targets, so that every run of the tests has seen the core under sanitizers."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.hostile import sanitize
+from tests.hostile.build import SANITIZERS, build
+from tests.hostile.targets import TARGETS
+
+
+@pytest.mark.slow
+def test_every_target_under_sanitizers(tmp_path: Path):
+    lacking = sanitize.missing()
+    if lacking:
+        pytest.skip(f"no sanitized core: {lacking}")
+    build(tmp_path, SANITIZERS)
+    for name in TARGETS:
+        done = sanitize.run(tmp_path, ["--target", name, "--seconds", "0", "--seed", "77"])
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert f"{name}: {TARGETS[name][1]} executions" in done.stdout
+    crashes = sorted((Path(__file__).parent / "crashes").iterdir())
+    done = sanitize.feed(tmp_path, crashes)
+    assert done.returncode == 0, done.stderr[-4000:]

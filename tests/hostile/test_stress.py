@@ -1,0 +1,223 @@
+"""Inputs that ask for too much: memory stays bounded and every promise holds. Each runs in a process of its own."""
+
+import pytest
+
+from tests.hostile.alone import GIB, run_alone
+
+_START = """
+import gc, struct
+from tests.hostile import seeds
+from tests.hostile.flood import *
+from tests.traffic.messages import api_versions, metadata
+from tests.traffic.wire import request_bytes, response_bytes, sized
+MIB = 1 << 20
+
+def begun(**limits):
+    analyzer = seeds.analyzer(limits=limits)
+    analyzer.open_capture("stress")
+    analyzer.feed(HEADER)
+    return analyzer
+
+def ended(analyzer):
+    facts = analyzer.close_capture()
+    analyzer.finish()
+    bins = analyzer.accounting(0)
+    assert sum(bins.values()) == facts["tcp_payload_bytes"], bins
+    return facts
+
+def anomalies(analyzer):
+    from kwsniff.core.verdicts import ENUMS
+    codes = bytes(analyzer.take("anomalies")[7][4])
+    return [ENUMS["anomaly"][code] for code in codes]
+"""
+
+
+@pytest.mark.slow
+def test_a_million_half_open_connections():
+    run_alone(
+        _START
+        + """
+analyzer = begun()
+sizes, ended_early = [], 0
+for chunk in half_open(1_000_000):
+    analyzer.feed(chunk)
+    ended_early += analyzer.rows("connections")
+    analyzer.take("connections")
+    sizes.append(rss())
+half = sizes[len(sizes) // 2]
+assert sizes[-1] - half < 16 * MIB, (half, sizes[-1])
+assert sizes[-1] - sizes[0] < 300 * MIB, (sizes[0], sizes[-1])
+facts = ended(analyzer)
+assert facts["packets_tcp"] == 1_000_000
+assert ended_early + analyzer.rows("connections") == 1_000_000
+""",
+        seconds=300,
+        memory=GIB,
+    )
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, 0xFFFFFFFF, 1 << 29, (1 << 29) - 4, 100 << 20])
+@pytest.mark.parametrize("back", [False, True])
+def test_a_length_prefix_of_gigabytes(size: int, back: bool):
+    """The claim costs nothing; what is kept of a frame that goes on and on is bounded."""
+    run_alone(
+        _START
+        + f"""
+size, back = {size}, {back}
+analyzer = begun(frame_kept_bytes=4 * MIB, frame_kept_bytes_total=8 * MIB)
+call = api_versions(3, 1)
+large = struct.pack(">I", size) + metadata(9, 2, ["orders"]).request[4:]
+analyzer.feed(handshake() + b"".join(stream(call.request)))
+before = rss()
+at = 0
+if back:
+    large = struct.pack(">Ii", size, 1) + bytes(100)
+else:
+    analyzer.feed(b"".join(stream(call.response, back=True)))
+    at = len(call.request)
+analyzer.feed(b"".join(stream(large, at, back=back)))
+assert rss() - before < 4 * MIB
+at += len(large)
+for _ in range(40):
+    analyzer.feed(b"".join(stream(bytes(MIB), at, back=back)))
+    at += MIB
+    assert rss() - before < 24 * MIB, rss() - before
+facts = ended(analyzer)
+assert facts["tcp_payload_bytes"] > 40 * MIB
+""",
+        memory=GIB,
+    )
+
+
+@pytest.mark.slow
+def test_ten_million_empty_elements():
+    """The engine's cells and an analyzer's frame of ten million empty strings end at their limits."""
+    run_alone(
+        _START
+        + """
+from kwsniff.core.engine import STATUSES, run
+from tests.core.programs import ARRAY, END, INT8, STRING, op, program
+num = 10_000_000
+code = program(op(ARRAY, a=4, b=1), op(INT8), op(END), op(END), op(END))
+cells, status, _, _ = run(code, struct.pack(">i", num) + bytes(num), max_cells=4_000_000)
+assert STATUSES[status] == "cells_limit" and len(cells) == 16 * 4_000_000
+del cells
+analyzer = begun()
+analyzer.feed(handshake())
+names = sized(request_bytes(3, 1, 1, "c", struct.pack(">i", num) + bytes(2 * num)))
+for version, body in ((1, names), (1, names)):
+    before = rss()
+    for piece in stream(body):
+        analyzer.feed(piece)
+    assert rss() - before < 200 * MIB, rss() - before
+facts = ended(analyzer)
+assert analyzer.rows("api_calls") <= 2
+""",
+        seconds=300,
+        memory=GIB,
+    )
+
+
+@pytest.mark.slow
+def test_millions_of_error_codes_in_one_response():
+    """Hits and rows of a response are bounded by its cells: 4 million cells are a bounded multiple of memory."""
+    run_alone(
+        _START
+        + """
+num = 1_500_000
+analyzer = begun()
+request = sized(request_bytes(8, 2, 1, "c", b"\\0\\1g" + struct.pack(">i", 1) + b"\\0\\1m" + struct.pack(">qi", -1, 0)))
+body = struct.pack(">i", 1) + b"\\0\\1t" + struct.pack(">i", num) + struct.pack(">ih", 7, 3) * num
+analyzer.feed(handshake() + b"".join(stream(request)))
+before = rss()
+for piece in stream(sized(response_bytes(8, 2, 1, body)), back=True):
+    analyzer.feed(piece)
+grown = rss() - before
+ended(analyzer)
+rows = analyzer.rows("error_codes")
+assert 1_000_000 < rows <= num, rows
+assert grown < 700 * MIB, grown // MIB
+""",
+        seconds=300,
+        memory=2 * GIB,
+    )
+
+
+def test_a_hundred_thousand_anomalies():
+    """One per packet after the end: rows, in order, and the memory of rows."""
+    run_alone(
+        _START
+        + """
+analyzer = begun()
+analyzer.feed(handshake() + packet(1, 50_000, flags=4, seq=1))
+before = rss()
+for _ in range(100):
+    analyzer.feed(packet(1, 50_000, b"late", seq=1) * 1000)
+assert rss() - before < 64 * MIB
+ended(analyzer)
+names = anomalies(analyzer)
+assert names.count("data_after_end") == 100_000
+""",
+        memory=GIB,
+    )
+
+
+def test_frames_that_each_leave_a_spare_buffer_do_not_use_up_the_memory_for_frames():
+    """Three thousand connections that once had a frame in two segments leave room for one more."""
+    run_alone(
+        _START
+        + """
+limits = dict(frame_kept_bytes_total=32 * MIB)
+analyzer = begun(**limits)
+body = sized(request_bytes(3, 1, 1, "c", struct.pack(">i", 1) + struct.pack(">h", 32_000) + b"t" * 32_000))
+for client in range(1, 3001):
+    analyzer.feed(handshake(client) + b"".join(stream(body, client=client, mss=30_000)))
+ended(analyzer)
+assert analyzer.rows("api_calls") == 3000, analyzer.rows("api_calls")
+""",
+        memory=GIB,
+    )
+
+
+@pytest.mark.slow
+def test_analyzers_that_come_and_go_leave_no_memory():
+    """Made, fed, finished or not, ended: two hundred times costs no more than a hundred."""
+    run_alone(
+        _START
+        + """
+import random
+from kwsniff.errors import CaptureError
+from tests.hostile import mutate
+from tests.hostile.targets import LIMITS
+found = [mutate.rows_of(packets) for packets in seeds.talks().values()]
+files = [data for data in seeds.files().values() if len(data) < 20_000]
+
+def round_(seed):
+    dice = random.Random(seed)
+    for number in range(40):
+        analyzer = seeds.analyzer(limits=dice.choice(LIMITS))
+        analyzer.open_capture("x")
+        try:
+            analyzer.feed(mutate.capture_of(mutate.damaged_rows(dice, dice.choice(found))))
+            if number % 2:
+                analyzer.close_capture()
+                analyzer.open_capture("y")
+                analyzer.feed(bytes(mutate.damaged_bytes(dice, dice.choice(files))))
+                analyzer.close_capture()
+                analyzer.finish()
+                for table in ("api_calls", "anomalies"):
+                    analyzer.take(table)
+        except CaptureError:
+            pass
+
+for seed in range(40):
+    round_(seed % 20)
+gc.collect()
+before = rss()
+for seed in range(160):
+    round_(seed % 20)
+gc.collect()
+assert rss() - before < 3 * MIB, rss() - before
+""",
+        seconds=300,
+    )
