@@ -73,6 +73,7 @@ cdef struct Dialog:
     bint confirmed              # something decoded or paired: this is Kafka
     int plausible_requests
     bint proxied                # a PROXY protocol header came first
+    int trials                  # decodings in search of a response within this segment
     bint tokens                 # between an answered SaslHandshake v0 and the first request after it
     Framing framing[2]          # by endpoint
     Call* calls                 # ring

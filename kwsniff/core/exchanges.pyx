@@ -50,6 +50,7 @@ cdef enum:
     SPARE_TEXT = 4096
     MIN_TRIAL = 24              # bytes of a response that must make sense before its rest is waited for
     MIN_UNEXPECTED = 3          # responses in a row that confirm each other
+    MAX_TRIALS = 32             # decodings per segment in search of a frame: more would be quadratic work
 
 
 cdef void start_context(Context* context) noexcept nogil:
@@ -439,12 +440,15 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
     cdef int64_t i
     if side == REQUEST:
         return look_for_request(context, dialog, data, first)
+    if first:
+        dialog.trials = 0
     size = be32(data, 0)
-    if data.num < 8 or size < 4 or size > context.limits.frame_bytes:
+    if data.num < 8 or size < 4 or size > context.limits.frame_bytes or dialog.trials >= MAX_TRIALS:
         return LOOK_NO
     for i in range(dialog.num):
         call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
         if call.correlation_id == <int32_t>be32(data, 4):
+            dialog.trials += 1
             if <int64_t>data.num >= 4 + <int64_t>size:
                 return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size), False) else LOOK_NO
             return LOOK_YES if first or decodes(context, call, data, True) else LOOK_NO

@@ -9,7 +9,14 @@ _IP_TCP = struct.Struct(">BBHHHBBH4s4sHHIIBBHHH")
 
 
 def packet(
-    client: int, port: int, payload: bytes = b"", *, flags: int = 24, seq: int = 0, ack: int = 0, back: bool = False
+    client: int,
+    port: int,
+    payload: bytes = b"",
+    *,
+    flags: int = 24,
+    seq: int = 0,
+    ack: int = 0,
+    back: bool = False,
 ) -> bytes:
     """A record with IPv4 and TCP: from 10.0.0.0 + `client` to 11.0.0.1:9092, or `back`."""
     here, there = struct.pack(">I", 0x0A000000 + client), b"\x0b\0\0\1"
@@ -35,7 +42,14 @@ def handshake(client: int = 1, port: int = 50_000) -> bytes:
 
 
 def stream(
-    data: bytes, at: int = 0, *, client: int = 1, port: int = 50_000, back: bool = False, ack: int = 1, mss: int = 60_000
+    data: bytes,
+    at: int = 0,
+    *,
+    client: int = 1,
+    port: int = 50_000,
+    back: bool = False,
+    ack: int = 1,
+    mss: int = 60_000,
 ) -> Iterator[bytes]:
     """Packets that carry `data` from stream offset `at` on."""
     for start in range(0, len(data), mss):

@@ -59,7 +59,9 @@ def _check_column(name: str, kind: str, nullable: bool, column: tuple[Any, ...])
         assert len(buffers[0]) == rows * _WIDTHS[kind], name
     elif kind.startswith("enum:"):
         codes = struct.unpack(f"{rows}b", buffers[0])
-        assert all(0 <= code < len(ENUMS[kind[5:]]) for code, ok in zip(codes, valid, strict=True) if ok), name
+        assert all(0 <= code < len(ENUMS[kind[5:]]) for code, ok in zip(codes, valid, strict=True) if ok), (
+            name
+        )
     elif kind in ("string", "strings"):
         _check_texts(name, kind, rows, valid, buffers)
 
@@ -89,7 +91,9 @@ def calls(result: Result | str) -> set[tuple[Any, ...]]:
     rows = rows_of({"api_calls": result[0]["api_calls"]})["api_calls"]
     return {
         (
-            frozenset({(row["client_address"], row["client_port"]), (row["broker_address"], row["broker_port"])}),
+            frozenset(
+                {(row["client_address"], row["client_port"]), (row["broker_address"], row["broker_port"])}
+            ),
             row["correlation_id"],
             row["api_key"],
             row["api_version"],

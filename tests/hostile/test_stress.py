@@ -221,3 +221,25 @@ assert rss() - before < 3 * MIB, rss() - before
 """,
         seconds=300,
     )
+
+
+def test_a_search_that_finds_an_almost_response_at_every_twelfth_byte():
+    """Every place of a two-megabyte segment reads as a response that breaks off in its last bytes only: trying them
+    all is quadratic (minutes)."""
+    run_alone(
+        _START
+        + """
+import struct
+cid, size = 0x00777777, 786_518     # the count that these words make is the largest that fits
+analyzer = begun()
+ask = struct.pack(">Ihhih", 10, 18, 0, cid, -1)
+lost = struct.pack(">I", 0xFFFFFFF0) + bytes(60)
+almost = struct.pack(">III", size, cid, 2) * (2 * MIB // 12)
+analyzer.feed(handshake() + b"".join([*stream(ask), *stream(lost, back=True)]))
+for piece in stream(almost, len(lost), back=True, mss=2 * MIB):
+    analyzer.feed(piece)
+ended(analyzer)
+assert "framing_lost" in anomalies(analyzer)
+""",
+        seconds=30,
+    )
