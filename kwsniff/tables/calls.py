@@ -191,7 +191,8 @@ API_CALLS = TableSchema(
             unit="nanoseconds",
             doc="From the first byte of the request to the last byte of the response.",
             source="packet times",
-            null="the first packet of the request or the last one of the response was not captured, or has no time",
+            null="the first packet of the request or the last one of the response was not captured, "
+            "or has no time",
             statistics=True,
         ),
         Column(

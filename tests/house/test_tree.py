@@ -19,6 +19,7 @@ LONG_COMPILED = {
     "exchanges.pyx": 1200,
     "packets.pyx": 650,
     "rows.pyx": 550,
+    "state.pyx": 700,
     "streams.pyx": 700,
     "columns.pyx": 450,
 }
