@@ -10,7 +10,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.buffer cimport append_raw, contents
+from kwsniff.core.buffer cimport Buffer, append_raw, contents, release
 from kwsniff.core.columns cimport (
     NUM_TABLES, TABLE_API_CALLS, TABLE_ANOMALIES, TABLE_CONNECTIONS, TABLE_ERROR_CODES, TABLE_LATENCIES, free_tables,
     start_tables, take_table,
@@ -20,13 +20,14 @@ from kwsniff.core.exchanges cimport (
     MESSAGE_TOKEN, PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Message, Program, close_dialog, free_context,
     start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
 )
-from kwsniff.core.octets cimport Octets, make_octets
+from kwsniff.core.octets cimport Octets, drop, make_octets
 from kwsniff.core.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment,
     count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows cimport write_anomaly, write_uuid
+from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.streams cimport (
     Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
 )
@@ -321,6 +322,35 @@ cdef class Analyzer:
             self.finished = True
             with nogil:
                 end_streams(&self.streams)
+
+    def save(self):
+        """The state of the analysis as bytes, at any point between two feeds. The tables must have been taken, and
+        messages too: a state holds what is unfinished, not results."""
+        cdef Buffer out
+        if self.context.messages.len or any(self.context.tables[<int>i].rows for i in range(<int>NUM_TABLES)):
+            raise UsageError("take the tables and messages before saving the state")
+        memset(&out, 0, sizeof(Buffer))
+        try:
+            if not save_state(&out, &self.context, &self.streams, &self.reader):
+                raise MemoryError
+            marks = bytes((self.reading, self.finished))
+            return marks + (<const char*>out.data)[:out.len]
+        finally:
+            release(&out)
+
+    @classmethod
+    def resume(cls, compile_program, api_ranges, state):
+        """An Analyzer that goes on where the one that was saved stood: with its limits, ports and open capture. Raises
+        UsageError for what is no state of this build."""
+        cdef Analyzer analyzer = cls(compile_program, api_ranges)
+        cdef bytes data = bytes(state)
+        start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0)
+        if len(data) < 2 or not load_state(drop(make_octets(<const uint8_t*><const char*>data, len(data)), 2),
+                                           &analyzer.context, &analyzer.streams, &analyzer.reader):
+            raise UsageError("not a state of this build of kwsniff; analyze the captures again from the start")
+        analyzer.reading = data[0]
+        analyzer.finished = data[1]
+        return analyzer
 
     def rows(self, table):
         """Rows that wait in `table`."""

@@ -122,6 +122,7 @@ cdef struct Streams:
     bint no_memory
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
+cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil
 cdef void end_streams(Streams* streams) noexcept nogil
 cdef void free_streams(Streams* streams) noexcept nogil

@@ -123,6 +123,20 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     return connection
 
 
+cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil:
+    """Takes up a connection that was known before, as the newest one."""
+    cdef Connection** bucket
+    connection.hash = hash_endpoints(streams.seed, connection.address[0], connection.address[1],
+                                     <uint32_t>connection.port[0] << 16 | connection.port[1])
+    if <uint64_t>streams.num >= streams.num_buckets:
+        grow_buckets(streams)
+    bucket = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
+    connection.chain = bucket[0]
+    bucket[0] = connection
+    streams.num += 1
+    link_newest(streams, connection)
+
+
 cdef Connection* add_connection(Streams* streams, uint64_t hash) noexcept nogil:
     cdef Connection* connection
     cdef Connection** bucket

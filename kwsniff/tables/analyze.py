@@ -44,7 +44,7 @@ def analyze(
     """
     names = find_captures([paths] if isinstance(paths, str | os.PathLike) else paths)
     catalog = load_catalog()
-    analyzer = Analyzer(_compiler(catalog), _ranges(catalog), ports=ports, limits=limits or {})
+    analyzer = Analyzer(*analyzer_arguments(catalog), ports=ports, limits=limits or {})
     summary = Summary()
     with ExitStack() as stack:
         writer = stack.enter_context(TableWriter(output)) if output is not None else None
@@ -65,16 +65,19 @@ def analyze(
         return Analysis(summary, writer.commit(), {}, {})
 
 
-def _compiler(catalog: Catalog) -> Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]:
+Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
+ApiRange = tuple[int, int, int, int]
+
+
+def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
+    """What the core needs to know of the protocol: how to get a program, and which versions there are."""
+
     def compile_program(api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
         program = catalog.program(api_key, version, direction)
         return (program.code, program.paths) if program else None
 
-    return compile_program
-
-
-def _ranges(catalog: Catalog) -> list[tuple[int, int, int, int]]:
-    return [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
+    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
+    return compile_program, ranges
 
 
 def _read(names: Sequence[str], analyzer: Analyzer, rows: "_Rows", progress: Progress | None) -> None:

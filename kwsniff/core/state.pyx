@@ -1,0 +1,414 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Everything that an analysis needs to go on, as bytes: connections, unfinished frames, held segments, waiting calls,
+names, limits, the capture under way.
+
+Rules
+  1. A state is for the same build on the same kind of machine: structs are written as they lie in memory, their sizes
+     stand in front, and another size refuses the state. It is a checkpoint, not an exchange format.
+  2. Pointers are never read back: what they pointed to follows behind the struct and is allocated anew, in one order
+     for both ways (`save_X` and `load_X` stand side by side).
+  3. Every length is checked against the bytes left before anything is allocated; a state that ends early is refused.
+
+    head | context | topic ids | streams | connection* (held* held* dialog?) | reader
+    dialog: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | 4 texts
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from kwsniff.core.buffer cimport Buffer, append, append_raw, contents
+from kwsniff.core.exchanges cimport Call, Context, Dialog, Parked
+from kwsniff.core.fragments cimport DATAGRAM_BYTES, Datagram
+from kwsniff.core.limits cimport Limits
+from kwsniff.core.octets cimport Octets, copy_out, drop, has, keep, make_octets
+from kwsniff.core.packets cimport Interface, Reader, SegmentSink
+from kwsniff.core.streams cimport Connection, Direction, Held, Streams, adopt_connection
+from kwsniff.core.topic_ids cimport TopicEntry, learn_topic, await_topic
+
+cdef enum:
+    STATE_VERSION = 1
+
+cdef struct Head:
+    uint8_t magic[4]
+    uint32_t version
+    uint32_t sizes[8]
+
+# What is left to read; failed: it ended early, or memory was refused.
+cdef struct Source:
+    Octets left
+    bint failed
+
+
+cdef Head make_head() noexcept nogil:
+    cdef Head head
+    memset(&head, 0, sizeof(Head))
+    memcpy(head.magic, b"KWST", 4)
+    head.version = STATE_VERSION
+    head.sizes[0] = sizeof(Connection)
+    head.sizes[1] = sizeof(Dialog)
+    head.sizes[2] = sizeof(Call)
+    head.sizes[3] = sizeof(Parked)
+    head.sizes[4] = sizeof(Held)
+    head.sizes[5] = sizeof(Reader)
+    head.sizes[6] = sizeof(Limits)
+    head.sizes[7] = sizeof(void*)
+    return head
+
+
+cdef inline bint put(Buffer* out, const void* at, size_t num) noexcept nogil:
+    return append_raw(out, at, num)
+
+
+cdef inline bint put_bytes(Buffer* out, Octets data) noexcept nogil:
+    cdef uint64_t num = data.num
+    return put(out, &num, 8) and append(out, data)
+
+
+cdef inline bint get(Source* source, void* to, size_t num) noexcept nogil:
+    if source.failed or not has(source.left, 0, num):
+        source.failed = True
+        memset(to, 0, num)
+        return False
+    copy_out(source.left, 0, to, num)
+    source.left = drop(source.left, num)
+    return True
+
+
+cdef inline Octets get_span(Source* source) noexcept nogil:
+    cdef uint64_t num = 0
+    cdef Octets span
+    if not get(source, &num, 8) or not has(source.left, 0, <size_t>num):
+        source.failed = True
+        return make_octets(NULL, 0)
+    span = keep(source.left, <size_t>num)
+    source.left = drop(source.left, <size_t>num)
+    return span
+
+
+cdef inline void get_bytes(Source* source, Buffer* to) noexcept nogil:
+    memset(to, 0, sizeof(Buffer))
+    if not append(to, get_span(source)):
+        source.failed = True
+
+
+# -- both ways, part by part ------------------------------------------------------------------------------------
+
+cdef bint save_state(Buffer* out, Context* context, Streams* streams, Reader* reader) noexcept nogil:
+    """False when memory is refused."""
+    cdef Head head = make_head()
+    return (put(out, &head, sizeof(Head)) and save_context(out, context) and save_streams(out, streams)
+            and save_reader(out, reader))
+
+
+cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* reader) noexcept nogil:
+    """Into rooms that are started and empty. False when the state is none, of another build, or broken off."""
+    cdef Source source
+    cdef Head head
+    cdef Head ours = make_head()
+    cdef int i
+    source.left = state
+    source.failed = False
+    get(&source, &head, sizeof(Head))
+    if source.failed or head.version != ours.version:
+        return False
+    for i in range(8):
+        if head.sizes[i] != ours.sizes[i]:
+            return False
+    for i in range(4):
+        if head.magic[i] != ours.magic[i]:
+            return False
+    load_context(&source, context)
+    load_streams(&source, context, streams)
+    load_reader(&source, reader)
+    return not source.failed and source.left.num == 0
+
+
+cdef bint save_context(Buffer* out, Context* context) noexcept nogil:
+    return (put(out, &context.limits, sizeof(Limits)) and put(out, context.ports, sizeof(context.ports))
+            and put(out, &context.keeps_messages, sizeof(context.keeps_messages))
+            and put(out, &context.next_call_id, 8) and put_bytes(out, contents(&context.bins))
+            and put_bytes(out, contents(&context.capture_names))
+            and put_bytes(out, contents(&context.capture_name_ends)) and save_topic_ids(out, context))
+
+
+cdef void load_context(Source* source, Context* context) noexcept nogil:
+    get(source, &context.limits, sizeof(Limits))
+    get(source, context.ports, sizeof(context.ports))
+    get(source, &context.keeps_messages, sizeof(context.keeps_messages))
+    get(source, &context.next_call_id, 8)
+    get_bytes(source, &context.bins)
+    get_bytes(source, &context.capture_names)
+    get_bytes(source, &context.capture_name_ends)
+    load_topic_ids(source, context)
+
+
+cdef bint save_topic_ids(Buffer* out, Context* context) noexcept nogil:
+    cdef TopicEntry* entries = <TopicEntry*>context.topic_ids.entries.data
+    cdef uint32_t i
+    cdef bint ok = put(out, &context.topic_ids.num, 4)
+    for i in range(context.topic_ids.num):
+        ok = (ok and put(out, entries[i].id, 16) and put(out, &entries[i].awaited, sizeof(entries[i].awaited))
+              and put_bytes(out, make_octets(entries[i].name, entries[i].name_len)))
+    return ok
+
+
+cdef void load_topic_ids(Source* source, Context* context) noexcept nogil:
+    cdef uint8_t[16] id
+    cdef bint awaited = False
+    cdef uint32_t num = 0, i
+    context.topic_ids.limit = <uint32_t>context.limits.topic_ids
+    get(source, &num, 4)
+    for i in range(num):
+        get(source, id, 16)
+        get(source, &awaited, sizeof(awaited))
+        if awaited:
+            await_topic(&context.topic_ids, make_octets(id, 16))
+        learn_topic(&context.topic_ids, make_octets(id, 16), get_span(source))
+        if source.failed:
+            return
+
+
+cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
+    cdef Connection* connection = streams.oldest
+    cdef bint ok = (put(out, &streams.next_id, 8) and put(out, &streams.capture, 8) and put(out, &streams.num, 8))
+    while ok and connection != NULL:
+        ok = save_connection(out, connection)
+        connection = connection.newer
+    return ok
+
+
+cdef void load_streams(Source* source, Context* context, Streams* streams) noexcept nogil:
+    cdef int64_t num = 0, i
+    get(source, &streams.next_id, 8)
+    get(source, &streams.capture, 8)
+    get(source, &num, 8)
+    streams.limits = context.limits
+    for i in range(num):
+        if source.failed:
+            return
+        load_connection(source, context, streams)
+
+
+cdef bint save_connection(Buffer* out, Connection* connection) noexcept nogil:
+    cdef Held* held
+    cdef int i
+    cdef bint ok = put(out, connection, sizeof(Connection))
+    for i in range(2):
+        held = connection.direction[i].held
+        while ok and held != NULL:
+            ok = put(out, held, sizeof(Held)) and put_bytes(out, make_octets(held.data, held.captured))
+            held = held.next
+    if ok and connection.dialog != NULL:
+        ok = save_dialog(out, <Dialog*>connection.dialog)
+    return ok
+
+
+cdef void load_connection(Source* source, Context* context, Streams* streams) noexcept nogil:
+    cdef Connection* connection = <Connection*>calloc(1, sizeof(Connection))
+    cdef Direction* own
+    cdef int64_t[2] num
+    cdef bint with_dialog
+    cdef int i
+    if connection == NULL or not get(source, connection, sizeof(Connection)):
+        source.failed = True
+        free(connection)
+        return
+    with_dialog = connection.dialog != NULL
+    connection.dialog = NULL
+    for i in range(2):
+        own = &connection.direction[i]
+        num[i] = own.held_num
+        own.held = NULL
+        own.held_last = NULL
+        own.held_num = 0
+        own.held_bytes = 0
+    adopt_connection(streams, connection)       # from here on it is freed with the others
+    for i in range(2):
+        while num[i] and not source.failed:
+            load_held(source, streams, &connection.direction[i])
+            num[i] -= 1
+    if with_dialog and not source.failed:
+        load_dialog(source, context, connection)
+
+
+cdef void load_held(Source* source, Streams* streams, Direction* own) noexcept nogil:
+    cdef Held head
+    cdef Held* held
+    cdef Octets data
+    get(source, &head, sizeof(Held))
+    data = get_span(source)
+    if source.failed or data.num != head.captured:
+        source.failed = True
+        return
+    held = <Held*>malloc(sizeof(Held) + data.num)
+    if held == NULL:
+        source.failed = True
+        return
+    held[0] = head
+    held.next = NULL
+    held.data = <uint8_t*>&held[1]
+    copy_out(data, 0, held.data, data.num)
+    if own.held_last == NULL:
+        own.held = held
+    else:
+        own.held_last.next = held
+    own.held_last = held
+    own.held_num += 1
+    own.held_bytes += held.length
+    streams.held_total += held.length
+
+
+cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
+    cdef Call* call
+    cdef int64_t i
+    cdef bint ok = put(out, dialog, sizeof(Dialog))
+    for i in range(2):
+        ok = ok and put_bytes(out, contents(&dialog.framing[i].kept))
+    for i in range(dialog.num):
+        call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
+        ok = ok and put(out, call, sizeof(Call)) and put_bytes(out, contents(&call.text))
+    for i in range(dialog.num_parked):
+        ok = (ok and put(out, &dialog.parked[i], sizeof(Parked))
+              and put_bytes(out, contents(&dialog.parked[i].bytes)))
+    return (ok and put_bytes(out, contents(&dialog.client_id)) and put_bytes(out, contents(&dialog.software_name))
+            and put_bytes(out, contents(&dialog.software_version))
+            and put_bytes(out, contents(&dialog.sasl_mechanism)))
+
+
+cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
+    cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
+    cdef int64_t num
+    cdef int num_parked, i
+    if dialog == NULL:
+        source.failed = True
+        return
+    get(source, dialog, sizeof(Dialog))
+    num = dialog.num
+    num_parked = dialog.num_parked
+    dialog.connection = connection
+    dialog.calls = NULL
+    dialog.num_slots = 0
+    dialog.num = 0
+    dialog.head = 0
+    dialog.parked = NULL
+    dialog.num_parked = 0
+    memset(&dialog.client_id, 0, sizeof(Buffer))
+    memset(&dialog.software_name, 0, sizeof(Buffer))
+    memset(&dialog.software_version, 0, sizeof(Buffer))
+    memset(&dialog.sasl_mechanism, 0, sizeof(Buffer))
+    for i in range(2):
+        memset(&dialog.framing[i].kept, 0, sizeof(Buffer))
+    connection.dialog = dialog
+    for i in range(2):
+        get_bytes(source, &dialog.framing[i].kept)
+        context.kept_total += <int64_t>dialog.framing[i].kept.cap
+    load_calls(source, context, dialog, num)
+    load_parked(source, context, dialog, num_parked)
+    get_bytes(source, &dialog.client_id)
+    get_bytes(source, &dialog.software_name)
+    get_bytes(source, &dialog.software_version)
+    get_bytes(source, &dialog.sasl_mechanism)
+
+
+cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t num) noexcept nogil:
+    cdef int64_t i, num_slots = 4
+    if num == 0 or source.failed:
+        return
+    if num < 0 or num > context.limits.outstanding_calls or not has(source.left, 0, <size_t>num * sizeof(Call)):
+        source.failed = True
+        return
+    while num_slots < num:
+        num_slots *= 2
+    dialog.calls = <Call*>calloc(<size_t>num_slots, sizeof(Call))
+    if dialog.calls == NULL:
+        source.failed = True
+        return
+    dialog.num_slots = num_slots
+    for i in range(num):
+        get(source, &dialog.calls[i], sizeof(Call))
+        get_bytes(source, &dialog.calls[i].text)
+        dialog.num += 1
+
+
+cdef void load_parked(Source* source, Context* context, Dialog* dialog, int num) noexcept nogil:
+    cdef int i
+    if num == 0 or source.failed:
+        return
+    if num < 0 or num > context.limits.parked_responses:
+        source.failed = True
+        return
+    dialog.parked = <Parked*>calloc(<size_t>context.limits.parked_responses, sizeof(Parked))
+    if dialog.parked == NULL:
+        source.failed = True
+        return
+    for i in range(num):
+        get(source, &dialog.parked[i], sizeof(Parked))
+        get_bytes(source, &dialog.parked[i].bytes)
+        dialog.num_parked += 1
+
+
+cdef bint save_reader(Buffer* out, Reader* reader) noexcept nogil:
+    cdef Datagram* datagram
+    cdef uint32_t i
+    cdef bint ok = (put(out, reader, sizeof(Reader)) and put_bytes(out, contents(&reader.carry))
+                    and put(out, reader.interfaces, reader.num_interfaces * sizeof(Interface)))
+    for i in range(reader.fragments.num):
+        datagram = &reader.fragments.datagrams[i]
+        ok = ok and put(out, datagram, sizeof(Datagram))
+        if datagram.used:
+            ok = ok and put(out, datagram.bytes, DATAGRAM_BYTES)
+    return ok
+
+
+cdef void load_reader(Source* source, Reader* reader) noexcept nogil:
+    cdef SegmentSink sink = reader.sink
+    cdef void* context = reader.context
+    cdef uint32_t num_interfaces, num_datagrams, cap = 1
+    get(source, reader, sizeof(Reader))
+    reader.sink = sink
+    reader.context = context
+    num_interfaces = reader.num_interfaces
+    num_datagrams = reader.fragments.num
+    reader.interfaces = NULL
+    reader.num_interfaces = 0
+    reader.fragments.datagrams = NULL
+    reader.fragments.num = 0
+    get_bytes(source, &reader.carry)
+    if source.failed or not has(source.left, 0, num_interfaces * sizeof(Interface)):
+        source.failed = True
+        return
+    if num_interfaces:
+        while cap < num_interfaces:
+            cap *= 2
+        reader.interfaces = <Interface*>calloc(cap, sizeof(Interface))
+        if reader.interfaces == NULL:
+            source.failed = True
+            return
+        reader.num_interfaces = num_interfaces
+        get(source, reader.interfaces, num_interfaces * sizeof(Interface))
+    load_datagrams(source, reader, num_datagrams)
+
+
+cdef void load_datagrams(Source* source, Reader* reader, uint32_t num) noexcept nogil:
+    cdef Datagram* datagram
+    cdef uint32_t i
+    if num == 0:
+        return
+    if num != reader.fragments.limit or not has(source.left, 0, num * sizeof(Datagram)):
+        source.failed = True
+        return
+    reader.fragments.datagrams = <Datagram*>calloc(num, sizeof(Datagram))
+    if reader.fragments.datagrams == NULL:
+        source.failed = True
+        return
+    reader.fragments.num = num
+    for i in range(num):
+        datagram = &reader.fragments.datagrams[i]
+        get(source, datagram, sizeof(Datagram))
+        datagram.bytes = NULL
+        if datagram.used:
+            datagram.bytes = <uint8_t*>malloc(DATAGRAM_BYTES)
+            if datagram.bytes == NULL or not get(source, datagram.bytes, DATAGRAM_BYTES):
+                source.failed = True
+                return

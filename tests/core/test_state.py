@@ -1,0 +1,142 @@
+"""The state of an analysis as a value: saved between any two packets, resumed, and nothing is different."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.errors import UsageError
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.tables.analyze import analyzer_arguments
+from kwsniff.tables.build import Builder
+from tests.pipeline.test_damage import long_scene
+from tests.traffic import damage, files, scenes
+from tests.traffic.tcp import Packet
+
+CATALOG = load_catalog()
+ARGUMENTS = analyzer_arguments(CATALOG)
+RECORD = 16
+CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*/capture.pcap"))
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def analyzed_in_parts(data: bytes, cuts: Sequence[int]) -> tuple[Rows, dict[str, Any], dict[str, int]]:
+    """All rows of a capture whose analysis was saved and resumed at every cut."""
+    builder = Builder(CATALOG, ENUMS)
+    rows: Rows = {table: [] for table in COLUMNS}
+
+    def take(analyzer: Analyzer) -> None:
+        for table in COLUMNS:
+            rows[table] += builder.build(table, analyzer.take(table)).to_pylist()
+
+    analyzer = Analyzer(*ARGUMENTS)
+    analyzer.open_capture("capture")
+    for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+        if start:
+            take(analyzer)
+            analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+        analyzer.feed(data[start:end])
+    facts = analyzer.close_capture()
+    analyzer.finish()
+    take(analyzer)
+    return rows, facts, analyzer.accounting(0)
+
+
+def packet_ends(data: bytes) -> list[int]:
+    """Where every record of a little-endian pcap ends, but the last."""
+    ends = [24]
+    while ends[-1] < len(data):
+        ends.append(ends[-1] + RECORD + int.from_bytes(data[ends[-1] + 8 : ends[-1] + 12], "little"))
+    return ends[:-1]
+
+
+def damaged() -> dict[str, Sequence[Packet]]:
+    whole = long_scene(calls=14, mss=200).packets()
+    return {
+        "whole": whole,
+        "lost": damage.drop_share(whole, 0.05, 3),
+        "shuffled": damage.reorder(whole, 5, 1),
+        "late": damage.start_late(whole, 40),
+        "everything": scenes.one_by_one(scenes.vocabulary(), mss=100).packets(),
+    }
+
+
+@pytest.mark.parametrize("name", damaged())
+def test_resumed_after_every_packet(name: str) -> None:
+    data = files.pcap(files.frames(damaged()[name]))
+    cuts = packet_ends(data)
+    assert len(cuts) > 50
+    assert analyzed_in_parts(data, cuts) == analyzed_in_parts(data, [])
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.parent.name)
+def test_recorded_captures_resumed_after_every_packet(path: Path) -> None:
+    data = path.read_bytes()
+    assert analyzed_in_parts(data, packet_ends(data)) == analyzed_in_parts(data, [])
+
+
+def test_resumed_inside_packets() -> None:
+    data = files.pcapng(files.frames(damaged()["lost"]), big=True)
+    cuts = sorted(random.Random(5).sample(range(1, len(data)), 60))
+    assert analyzed_in_parts(data, cuts) == analyzed_in_parts(data, [])
+
+
+def test_resumed_with_half_a_datagram() -> None:
+    """IP fragments that were waiting are part of the state."""
+    (packet,) = [p for p in long_scene(calls=2).packets() if len(p.payload) > 90][:1]
+    frame = files.frames([packet])[0]
+    ethernet, header, payload = frame.data[:14], bytearray(frame.data[14:34]), frame.data[34:]
+    pieces = []
+    for start, more in ((0, True), (48, False)):
+        piece = payload[start:48] if more else payload[start:]
+        header[2:4] = (20 + len(piece)).to_bytes(2, "big")
+        header[6:8] = ((start // 8) | (0x2000 if more else 0)).to_bytes(2, "big")
+        pieces.append(ethernet + bytes(header) + piece)
+    head = files.pcap([])
+    records = [bytes(8) + len(p).to_bytes(4, "little") * 2 + p for p in pieces]
+    data = head + b"".join(records)
+    whole = analyzed_in_parts(data, [])
+    assert whole[1]["packets_fragment"] == 1
+    assert whole[1]["tcp_payload_bytes"] == len(packet.payload)
+    assert analyzed_in_parts(data, packet_ends(data)) == whole
+
+
+def saved_midway() -> bytes:
+    analyzer = Analyzer(*ARGUMENTS)
+    analyzer.open_capture("capture")
+    data = files.pcap(files.frames(damaged()["lost"]))
+    analyzer.feed(data[: len(data) // 2])
+    for table in COLUMNS:
+        analyzer.take(table)
+    return analyzer.save()
+
+
+def test_a_state_that_is_none_is_refused() -> None:
+    state = saved_midway()
+    dice = random.Random(1)
+    for bad in (b"", b"\1", b"\1\0KWST", dice.randbytes(200), dice.randbytes(100_000), state + b"\0"):
+        with pytest.raises(UsageError, match="not a state of this build"):
+            Analyzer.resume(*ARGUMENTS, bad)
+
+
+def test_a_state_that_ends_early_is_refused() -> None:
+    state = saved_midway()
+    for cut in random.Random(2).sample(range(len(state)), 300):
+        with pytest.raises(UsageError, match="not a state of this build"):
+            Analyzer.resume(*ARGUMENTS, state[:cut])
+
+
+def test_results_are_taken_before_the_state() -> None:
+    analyzer = Analyzer(*ARGUMENTS)
+    analyzer.open_capture("capture")
+    analyzer.feed(files.pcap(files.frames(damaged()["whole"])))
+    with pytest.raises(UsageError, match="take the tables"):
+        analyzer.save()
