@@ -5,7 +5,9 @@ Rules
   1. The first copy of every eight bytes wins; an overlap changes nothing.
   2. A datagram is whole when its last fragment was seen and no unit before it is missing. What a short snaplen cut off
      is missing for good.
-  3. So many datagrams are put together at a time; the oldest one makes room. None is larger than IP allows.
+  3. A fragment that goes beyond the end that the last one told, or tells another end, is none of this datagram: what
+     is handed on holds no byte that was not captured.
+  4. So many datagrams are put together at a time; the oldest one makes room. None is larger than IP allows.
 
     unit      0    1    2    3    4    5
     have      1    1    0    0    1    1(last)
@@ -59,6 +61,14 @@ cdef Datagram* find_datagram(Fragments* fragments, const uint8_t* source, const 
     return oldest
 
 
+cdef void count_units(Datagram* datagram) noexcept nogil:
+    """The units that are there before the end, now that it is known."""
+    cdef uint32_t unit
+    datagram.units = 0
+    for unit in range((datagram.total + 7) // 8):
+        datagram.units += datagram.have[unit >> 3] >> (unit & 7) & 1
+
+
 cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
                           uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil:
     """Takes a fragment (`payload`: what was captured of its `length` bytes). Returns the whole payload once it is
@@ -72,8 +82,12 @@ cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uin
         return make_octets(NULL, 0)
     fragments.clock += 1
     datagram.age = fragments.clock
-    if not more and datagram.total == 0:
-        datagram.total = offset + length
+    if datagram.total == 0:
+        if not more:
+            datagram.total = offset + length
+            count_units(datagram)
+    elif offset + length > datagram.total or not more and offset + length != datagram.total:
+        return make_octets(NULL, 0)
     at = 0
     while at < length:
         num = length - at if length - at < 8 else 8
