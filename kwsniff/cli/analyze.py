@@ -61,7 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 0; what cannot be read or written raises a KwsniffError."""
-    ports = [_parse_port(port) for text in args.port for port in text.split(",")]
+    ports = [parse_port(port) for text in args.port for port in text.split(",")]
     limits = dict(_parse_limit(text) for text in args.limit)
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
@@ -79,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parse_port(text: str) -> int:
+def parse_port(text: str) -> int:
+    """A port of --port. Raises UsageError."""
     if not text.strip().isdecimal() or not 0 < int(text) < 65536:
         raise UsageError(f"--port {text}: give a number from 1 to 65535, for example --port 9092")
     return int(text)

@@ -199,7 +199,7 @@ def _one_message(args: argparse.Namespace) -> int:
     else:
         message = decode(data, catalog=catalog)
     if args.json:
-        print(message.json())
+        print(json.dumps(message.as_full_dict()))
     elif args.hexdump:
         print(message.hexdump())
     else:

@@ -13,7 +13,8 @@ from kwsniff.core.engine import STATUSES, run
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program, compile_schema
-from kwsniff.view.document import document, unknown_tags
+from kwsniff.view.document import document, inner_documents, unknown_tags
+from kwsniff.view.inner import Inner, Place, find_inner
 from kwsniff.view.tree import Node, Tree, fold
 
 Direction = Literal["request", "response"]
@@ -40,7 +41,8 @@ class Message:
 
     ``api_name`` is empty and ``program`` None where the layout is not known. ``header`` and ``body`` are None
     where nothing of them was read. ``program.version`` differs from ``api_version`` only in the answer of a
-    broker that did not know the asked ApiVersions version.
+    broker that did not know the asked ApiVersions version. ``inner`` is what was found inside bytes fields
+    (None: nobody has looked), ``rest_hidden`` that bytes without a layout are not to be shown.
     """
 
     data: bytes
@@ -53,6 +55,18 @@ class Message:
     header: Node | None
     body: Node | None
     error: Break | None
+    inner: dict[Place, Inner] | None = None
+    rest_hidden: bool = False
+
+    def found_inside(self) -> dict[Place, Inner]:
+        """What is inside the bytes fields; looked for when it is first asked for."""
+        if self.inner is None:
+            self.inner = find_inner(self)
+        return self.inner
+
+    def as_full_dict(self) -> dict[str, Any]:
+        """``as_dict`` and, as ``inside``, what the bytes fields hold."""
+        return {**self.as_dict(), "inside": inner_documents(self.found_inside())}
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: api_key, api_version, header, body, unknown_tags, error."""
@@ -62,7 +76,7 @@ class Message:
             "api_version": self.api_version,
             "header": document(self.header) if self.header else None,
             "body": document(self.body) if self.body else None,
-            "unknown_tags": unknown_tags(self.tree, self.data),
+            "unknown_tags": unknown_tags(self.tree, b"" if self.rest_hidden else self.data),
             "error": {"code": error.code, "path": error.path, "offset": error.offset} if error else None,
         }
 
@@ -92,6 +106,7 @@ class _Asked(NamedTuple):
     direction: Direction
     api_key: int | None
     api_version: int | None
+    max_cells: int
 
 
 def decode(
@@ -101,24 +116,26 @@ def decode(
     api_key: int | None = None,
     api_version: int | None = None,
     catalog: Catalog | None = None,
+    max_cells: int = _MAX_CELLS,
 ) -> Message:
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 
-    A request names its API and version itself; a response has neither, so both must be given. Raises
-    UsageError for arguments that make no sense, nothing for bytes that make none.
+    A request names its API and version itself; a response has neither, so both must be given. After
+    ``max_cells`` fields reading stops with ``cells_limit``. Raises UsageError for arguments that make no
+    sense, nothing for bytes that make none.
     """
     catalog = catalog or load_catalog()
     data = bytes(data)
     if direction == "request":
         if len(data) < 4:
-            return _header_only(_Asked(catalog, data, "request", None, None), 1)
+            return _header_only(_Asked(catalog, data, "request", None, None, max_cells), 1)
         api_key = int.from_bytes(data[:2], "big", signed=True)
         api_version = int.from_bytes(data[2:4], "big", signed=True)
     elif direction != "response":
         raise UsageError(f"direction is 'request' or 'response', not {direction!r}")
     elif api_key is None or api_version is None:
         raise UsageError("a response does not name its API: give api_key and api_version")
-    asked = _Asked(catalog, data, direction, api_key, api_version)
+    asked = _Asked(catalog, data, direction, api_key, api_version, max_cells)
     program = catalog.program(api_key, api_version, direction == "response")
     if program is None:
         return _unknown(asked, api_key, api_version)
@@ -152,11 +169,11 @@ def _header_program(catalog: Catalog, direction: int, version: int) -> Program:
 
 
 def _run(asked: _Asked, program: Program) -> Message:
-    cells, status, offset, op = run(program.code, asked.data, max_cells=_MAX_CELLS)
+    cells, status, offset, op = run(program.code, asked.data, max_cells=asked.max_cells)
     tree = fold(program, cells, asked.data)
     error = Break(STATUSES[status], tree.break_path(op), offset) if status else None
     name = asked.catalog.apis[program.api].name
-    return Message(*asked[1:], name, program, tree, tree.header, tree.body, error)
+    return Message(*asked[1:5], name, program, tree, tree.header, tree.body, error)
 
 
 def _unknown(asked: _Asked, api_key: int, api_version: int) -> Message:
@@ -185,4 +202,4 @@ def _header_only(asked: _Asked, header_version: int) -> Message:
         error = Break(STATUSES[status], f"header:{tree.break_path(op)}", offset)
     tree.unknown_tags = [tag._replace(path=f"header:{tag.path}") for tag in tree.unknown_tags]
     api = asked.catalog.apis.get(asked.api_key) if asked.api_key is not None else None
-    return Message(*asked[1:], api.name if api else "", None, tree, tree.body, None, error)
+    return Message(*asked[1:5], api.name if api else "", None, tree, tree.body, None, error)

@@ -20,6 +20,11 @@ def render(message: "Message") -> str:
             starts.setdefault(node.start // _WIDTH, []).append(f"{node.name}={shown(node.value)}")
             if isinstance(node.value, Redacted):
                 hidden.update(range(node.start, node.end))
+    if message.rest_hidden:
+        for tag in message.tree.unknown_tags:
+            hidden.update(range(tag.start, tag.start + tag.size))
+        if message.error is not None:
+            hidden.update(range(message.error.offset, len(message.data)))
     if message.error is not None:
         starts.setdefault(message.error.offset // _WIDTH, []).append(f"! {message.error.code}")
     lines = []

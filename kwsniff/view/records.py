@@ -22,6 +22,8 @@ from kwsniff.view.tree import fold
 _CODEC_BITS: Final = 7
 _LOG_APPEND_TIME: Final = 8
 _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 16, 32, 64
+# A record takes 7 bytes at least and, as JSON values, some hundred: a compressed set may hold a great many.
+_MOST_RECORDS: Final = 4_000_000
 _CORRUPT: Final = ("record_size_too_small", "unknown_record_format")
 
 # Control record type -> its name in Kafka and its value's schema, before which types 0 and 1 have an int16.
@@ -51,7 +53,7 @@ class RecordSet:
 
     ``valid_bytes`` are those of whole entries, ``trailing_bytes`` what follows them: a cut entry, which is
     normal in a fetch response and no error, or corrupt bytes, which are. ``control`` has the values of
-    control records.
+    control records. ``unpacked_bytes`` is what compressed batches came to.
     """
 
     batches: list[dict[str, Any]] = field(default_factory=list)
@@ -59,6 +61,7 @@ class RecordSet:
     trailing_bytes: int = 0
     control: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None
+    unpacked_bytes: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """batches, valid_bytes, trailing_bytes, control, error."""
@@ -77,10 +80,17 @@ class RecordSet:
 
 
 def decode_records(
-    data: bytes, *, limit: int = MAX_DECOMPRESSED, catalog: Catalog | None = None
+    data: bytes,
+    *,
+    limit: int = MAX_DECOMPRESSED,
+    most_records: int = _MOST_RECORDS,
+    catalog: Catalog | None = None,
 ) -> RecordSet:
-    """Decode a record set. Nothing in the bytes raises; ``limit`` caps what it decompresses to, in bytes."""
-    reader = _Reader(catalog or load_catalog(), limit)
+    """Decode a record set. Nothing in the bytes raises; ``limit`` caps what it decompresses to, in bytes.
+
+    After ``most_records`` records the error is ``longer_than_limit``.
+    """
+    reader = _Reader(catalog or load_catalog(), limit, most_records)
     entries, status, offset = batches(data)
     found = reader.found
     for index, entry in enumerate(entries):
@@ -139,9 +149,10 @@ def _batch_facts(entry: RecordBatch) -> dict[str, Any]:
 
 
 class _Reader:
-    def __init__(self, catalog: Catalog, limit: int) -> None:
+    def __init__(self, catalog: Catalog, limit: int, most_records: int) -> None:
         self.catalog = catalog
         self.limit = limit
+        self.records_left = most_records
         self.found = RecordSet()
         self.record = self._schema("Record", 2)
         self.messages = (self._schema("Message", 0), self._schema("Message", 1))
@@ -210,10 +221,14 @@ class _Reader:
             raise _Broken(str(error)) from error
         # The limit is for all batches of the set together.
         self.limit -= len(data)
+        self.found.unpacked_bytes += len(data)
         return data
 
     def _run(self, program: Program, data: bytes, index: int | None) -> dict[str, Any]:
         """The fields of one record, bytes as bytes."""
+        if not self.records_left:
+            raise _Broken("longer_than_limit", index)
+        self.records_left -= 1
         cells, status, _, _ = run(program.code, data)
         if status:
             raise _Broken(STATUSES[status], index)

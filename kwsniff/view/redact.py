@@ -1,23 +1,165 @@
-"""Hiding what must not be seen in a capture: passwords, SCRAM data, tokens, HMACs.
+"""Hiding what must not be seen in a capture: passwords, SCRAM data, tokens, HMACs; records unless asked for.
 
-``decode`` shows all that it is handed; whatever shows captures redacts first, then draws.
+``decode`` shows all that it is handed; whatever shows captures hides first, then draws. What hides a part
+hides the bytes around it, too: a field's bytes are never shown beside their redacted contents.
 """
 
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
-from kwsniff.view.tree import Tree
+from kwsniff.layout.model import Field
+from kwsniff.view.inner import Inner, Surroundings, find_inner
+from kwsniff.view.tree import Node, Tree
+
+if TYPE_CHECKING:
+    from kwsniff.view.decode import Message
+
+_ENVELOPE: Final = 58
+_PASSWORD_TYPE: Final = 9
+_SECRET_NAME: Final = re.compile(
+    r"password|passwd|secret|jaas|token|credential|private|(^|[._-])key($|[._-])", re.IGNORECASE
+)
 
 
 class Redacted(str):
-    """The text that stands for a secret."""
+    """The text that stands for what is hidden."""
 
     __slots__ = ()
 
 
-def redact(tree: Tree) -> None:
-    """Replace every value whose field has the meaning ``secret``, in place. Null stays null."""
+def redact(tree: Tree) -> bool:
+    """Replace secrets and the values of sensitive settings, in place; null stays. True if there were any."""
     fields = tree.shape.fields
+    found = False
+    todo: list[tuple[Node, Node | None]] = [(root, None) for root in tree.roots]
+    while todo:
+        node, above = todo.pop()
+        # Elements of an array belong to the struct that the array is in.
+        struct = above if node.count >= 0 else node
+        for child in node.children:
+            field = fields[child.op]
+            if not child.is_leaf:
+                todo.append((child, struct))
+            elif field is not None and child.value is not None and _is_secret(field, node, above, tree):
+                child.value = Redacted(f"<redacted, {child.end - child.start} bytes>")
+                found = True
+    return found
+
+
+def _is_secret(field: Field, struct: Node, above: Node | None, tree: Tree) -> bool:
+    if field.meaning is not Meaning.CONFIG_VALUE:
+        return field.meaning is Meaning.SECRET
+    setting = {child.name: child.value for child in struct.children}
+    around = {child.name: child.value for child in above.children} if above else {}
+    name = setting.get("name", setting.get("key"))
+    if isinstance(name, str) and _SECRET_NAME.search(name):
+        return True
+    if "is_sensitive" in around:  # a synonym: its setting is the one around it
+        setting = around
+    if "is_sensitive" in tree.shape.names and "is_sensitive" not in setting:
+        return True  # cut off before it says so
+    return bool(setting.get("is_sensitive")) or setting.get("config_type") == _PASSWORD_TYPE
+
+
+def hide(
+    message: "Message",
+    around: Surroundings | None = None,
+    *,
+    payload: bool = False,
+    secrets: bool = False,
+) -> None:
+    """Find what is inside the message's bytes fields, then hide in place what is not asked for.
+
+    ``payload``: keys, values and headers of records, and bytes that no layout is known for. ``secrets``:
+    what is marked secret, sensitive settings, contents of envelopes.
+    """
+    if message.inner is None:
+        message.inner = find_inner(message, around)
+    carries = _carries(load_catalog(), message.api_key, message.direction == "response")
+    message.rest_hidden = (
+        (not payload and carries.records)
+        or (not secrets and carries.secrets)
+        or (not payload and not carries.known)
+    )
+    if not secrets:
+        redact(message.tree)
+    _hide_inside(message.tree, message.inner, payload=payload, secrets=secrets)
+    if message.api_key == _ENVELOPE and not secrets:
+        _hide_bytes(message.tree)
+
+
+class _Carries:
+    """What a message of an API may hold, in any version."""
+
+    def __init__(self, fields: tuple[Field, ...] | None, is_envelope: bool) -> None:
+        meanings = {one.meaning for one in _all_fields(fields or ())}
+        self.known = fields is not None
+        self.records = Meaning.RECORDS in meanings
+        self.secrets = is_envelope or bool(meanings & {Meaning.SECRET, Meaning.CONFIG_VALUE})
+
+
+@lru_cache(maxsize=512)
+def _carries(catalog: Catalog, api_key: int | None, direction: int) -> _Carries:
+    message = catalog.message(api_key, direction) if api_key is not None else None
+    return _Carries(message.fields if message else None, api_key == _ENVELOPE)
+
+
+def _all_fields(fields: tuple[Field, ...]) -> list[Field]:
+    return [inner for field in fields for inner in (field, *_all_fields(field.children))]
+
+
+def _hide_inside(tree: Tree, inner: dict[tuple[int, int], Inner], *, payload: bool, secrets: bool) -> None:
+    """Hide in everything that was found inside a tree's bytes, and those bytes where something was hidden."""
+    hidden = set()
+    for place, found in inner.items():
+        if _hide_in(found, payload=payload, secrets=secrets):
+            hidden.add(place)
     for _, node in tree.walk():
-        field = fields[node.op]
-        is_secret = field is not None and field.meaning is Meaning.SECRET
-        if is_secret and node.is_leaf and node.value is not None:
+        field = tree.shape.fields[node.op]
+        if not isinstance(node.value, bytes):
+            continue
+        if (node.start, node.op) in hidden or (field and field.meaning is Meaning.RECORDS and not payload):
+            node.value = _hidden(node.end - node.start)
+
+
+def _hide_in(found: Inner, *, payload: bool, secrets: bool) -> bool:
+    """Hide inside one bytes field; True where its bytes as a whole must not be shown, either."""
+    if found.message is not None:
+        hide(found.message, payload=payload, secrets=secrets)
+        return not secrets
+    was_secret = found.tree is not None and not secrets and redact(found.tree)
+    if found.tree is not None:
+        _hide_inside(found.tree, found.inner, payload=payload, secrets=secrets)
+    if found.records is None:
+        return was_secret
+    secret_records = {
+        place for place, one in found.in_records.items() if _hide_in(one, payload=payload, secrets=secrets)
+    }
+    for number, batch in enumerate(found.records.batches):
+        for index, record in enumerate(batch["records"]):
+            for name in ("key", "value"):
+                is_secret = (number, index, name) in secret_records
+                if record[name] is not None and (not payload or is_secret):
+                    record[name] = _hidden(_decoded_size(record[name]))
+            for header in record.get("headers") or () if not payload else ():
+                if header["value"] is not None:
+                    header["value"] = _hidden(_decoded_size(header["value"]))
+    return bool(secret_records)
+
+
+def _hide_bytes(tree: Tree) -> None:
+    for _, node in tree.walk():
+        field = tree.shape.fields[node.op]
+        if isinstance(node.value, bytes) and field and field.meaning is Meaning.SCHEMA:
             node.value = Redacted(f"<redacted, {node.end - node.start} bytes>")
+
+
+def _hidden(size: int) -> Redacted:
+    return Redacted(f"<hidden, {size} bytes>")
+
+
+def _decoded_size(base64: str) -> int:
+    return len(base64) // 4 * 3 - base64.count("=", -2)

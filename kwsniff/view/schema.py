@@ -1,17 +1,25 @@
-"""Schemas that travel inside bytes fields and records (``Catalog.schemas``): bare bodies to JSON."""
+"""Schemas inside bytes fields and records (``Catalog.schemas``): bare bodies to trees and JSON."""
 
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kwsniff.core.engine import STATUSES, run
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.view.document import document, unknown_tags
-from kwsniff.view.tree import fold
+from kwsniff.view.tree import Tree, fold
 
 #: Consumers read newer versions of these like the newest they know and leave the rest alone.
 _FORWARD_COMPATIBLE: Final = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
+
+
+class Reading(NamedTuple):
+    """A schema's body as far as it was read; ``tree`` is None where the version is not known."""
+
+    tree: Tree | None
+    error: dict[str, Any] | None
+    version: int
 
 
 def check_schema(name: str, *, catalog: Catalog | None = None) -> None:
@@ -31,30 +39,35 @@ def decode_schema(data: bytes, name: str, version: int, *, catalog: Catalog | No
     """
     catalog = catalog or load_catalog()
     check_schema(name, catalog=catalog)
+    tree, error, _ = read_schema(data, name, version, catalog)
+    return {
+        "version": version,
+        "body": document(tree.body) if tree and tree.body else None,
+        "unknown_tags": unknown_tags(tree, data) if tree else [],
+        "error": error,
+    }
+
+
+def read_schema(data: bytes, name: str, version: int, catalog: Catalog) -> Reading:
+    """The tree of a known schema's bare body; early-access layouts are tried where the newest breaks."""
     newest = catalog.schemas[name].versions[-1]
     is_newer = version > newest and name in _FORWARD_COMPATIBLE
     program = catalog.schema(name, newest if is_newer else version)
     if program is None:
-        error = {"code": "unknown_version", "path": "", "offset": 0}
-        return {"version": version, "body": None, "unknown_tags": [], "error": error}
-    result = _run(program, data, version)
-    if is_newer and result["error"] and result["error"]["code"] == "bytes_left_over":
-        result["error"] = None
-    if result["error"]:
+        return Reading(None, {"code": "unknown_version", "path": "", "offset": 0}, version)
+    first = _run(program, data)
+    if is_newer and first.error and first.error["code"] == "bytes_left_over":
+        return first._replace(error=None)
+    if first.error:
         for other in catalog.schema_alternates(name, version):
-            second = _run(other, data, version)
-            if not second["error"]:
+            second = _run(other, data)
+            if not second.error:
                 return second
-    return result
+    return first
 
 
-def _run(program: Program, data: bytes, version: int) -> dict[str, Any]:
+def _run(program: Program, data: bytes) -> Reading:
     cells, status, offset, op = run(program.code, data)
     tree = fold(program, cells, data)
     error = {"code": STATUSES[status], "path": tree.break_path(op), "offset": offset} if status else None
-    return {
-        "version": version,
-        "body": document(tree.body) if tree.body else None,
-        "unknown_tags": unknown_tags(tree, data),
-        "error": error,
-    }
+    return Reading(tree, error, program.version)

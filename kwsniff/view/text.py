@@ -1,59 +1,71 @@
-"""A message as an indented tree for a person: names, values, what codes and times mean, and the break."""
+"""A message as an indented tree for a person: names, values, what codes and times mean, and the break.
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+What bytes fields hold stands below them.
+"""
 
-from kwsniff.core.records import batches
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
-from kwsniff.view.tree import Node, Value
+from kwsniff.view.batches import record_set_lines, record_set_note
+from kwsniff.view.inner import Inner, Place
+from kwsniff.view.redact import Redacted
+from kwsniff.view.tree import Node, Tree, Value
+from kwsniff.view.words import in_utc, shorten
 
 if TYPE_CHECKING:
     from kwsniff.view.decode import Message
 
-_LONGEST_VALUE: Final = 120
-_LAST_TIME: Final = 253_402_300_800_000
-
 
 def render(message: "Message") -> str:
     """The whole tree, one field per line, two spaces per level."""
-    return "\n".join(_lines(message))
-
-
-def _lines(message: "Message") -> Iterator[str]:
     name = message.api_name or "unknown api"
     key = "" if message.api_key is None else f" (key {message.api_key})"
     version = "" if message.api_version is None else f" v{message.api_version}"
-    yield f"{name} {message.direction}{version}{key}, {len(message.data)} bytes"
-    fields = message.program.fields if message.program else ()
+    title = f"{name} {message.direction}{version}{key}, {len(message.data)} bytes"
+    return "\n".join([title, *message_lines(message)])
+
+
+def message_lines(message: "Message") -> Iterator[str]:
+    """Header, body, what no layout says, and the break."""
+    inner = message.found_inside()
     for title, root in (("header", message.header), ("body", message.body)):
         if root is None:
             continue
-        # Header-only messages have a program of their own, whose fields need no notes.
         yield title
         for child in root.children:
-            yield from _node(child, 1, fields)
+            yield from _node(child, 1, message.tree, inner)
     for unknown in message.tree.unknown_tags:
-        payload = _shorten(message.data[unknown.start : unknown.start + unknown.size].hex())
-        yield f"unknown tag {unknown.tag} in {unknown.path or '/'}: {unknown.size} bytes {payload}".rstrip()
+        payload = message.data[unknown.start : unknown.start + unknown.size]
+        text = f"unknown tag {unknown.tag} in {unknown.path or '/'}: {unknown.size} bytes"
+        yield text if message.rest_hidden else f"{text} {shorten(payload.hex())}".rstrip()
     for path, difference in message.tree.wrong_sizes:
         word = "fewer" if difference > 0 else "more"
         yield f"! {path} used {abs(difference)} bytes {word} than its declared size"
     if message.error is not None:
-        left = len(message.data) - message.error.offset
+        rest = message.data[message.error.offset :]
         place = message.error.path or "/"
-        yield f"! {message.error.code} at byte {message.error.offset} in {place}, {left} bytes from there on:"
-        yield f"  {_shorten(message.data[message.error.offset :].hex())}"
+        title = f"! {message.error.code} at byte {message.error.offset} in {place}"
+        title += f", {len(rest)} bytes from there on"
+        if message.rest_hidden or not rest:
+            yield f"{title}, hidden" if rest else title
+        else:
+            yield f"{title}:"
+            yield f"  {shorten(rest.hex())}"
 
 
-def _node(node: Node, depth: int, fields: tuple[Field | None, ...]) -> Iterator[str]:
+def _node(node: Node, depth: int, tree: Tree, inner: Mapping[Place, Inner]) -> Iterator[str]:
     margin = "  " * depth
     if node.is_leaf:
-        field = fields[node.op] if node.op < len(fields) else None
-        note = _records_note(node.value) if field and field.type == "records" else _note(field, node.value)
-        yield f"{margin}{node.name}: {shown(node.value)}{note}"
+        field = tree.shape.fields[node.op]
+        found = inner.get((node.start, node.op))
+        value = f"{node.end - node.start} bytes" if found and found.is_read else shown(node.value)
+        yield f"{margin}{node.name}: {value}{_note(field, node.value)}{_inner_note(found)}"
+        if found is not None:
+            yield from inner_lines(found, depth + 1)
         return
     if node.count >= 0:
         read = len(node.children)
@@ -62,37 +74,70 @@ def _node(node: Node, depth: int, fields: tuple[Field | None, ...]) -> Iterator[
     else:
         yield f"{margin}{node.name}:"
     for child in node.children:
-        yield from _node(child, depth + 1, fields)
+        yield from _node(child, depth + 1, tree, inner)
+
+
+def _inner_note(found: Inner | None) -> str:
+    if found is None:
+        return ""
+    parts = []
+    if found.message is not None:
+        version = "" if found.version is None else f" v{found.version}"
+        parts.append(f"{found.message.api_name or 'unknown api'} {found.name}{version}")
+    elif found.records is not None:
+        parts.append(record_set_note(found.records))
+    elif found.name != "bytes":
+        parts.append(found.name if found.version is None else f"{found.name} v{found.version}")
+    if found.note:
+        parts.append(found.note)
+    return f"  {', '.join(parts)}" if parts else ""
+
+
+def inner_lines(found: Inner, depth: int) -> Iterator[str]:
+    """What one bytes field holds."""
+    margin = "  " * depth
+    if found.message is not None:
+        yield from (f"{margin}{line}" for line in message_lines(found.message))
+        return
+    if found.records is not None:
+        for line, one in record_set_lines(found):
+            yield f"{margin}{line}{_inner_note(one)}"
+            if one is not None:
+                yield from inner_lines(one, depth + 2)
+    if found.tree is not None and found.tree.body is not None:
+        for child in found.tree.body.children:
+            yield from _node(child, depth, found.tree, found.inner)
+    if found.facts is not None:
+        yield from (f"{margin}{line}" for line in _facts(found))
+    if found.error is not None and found.records is None:
+        error = found.error
+        yield f"{margin}! {error['code']} at byte {error['offset']} of it in {error['path'] or '/'}"
+
+
+def _facts(found: Inner) -> Iterator[str]:
+    if found.name != "metrics":
+        yield shorten(json.dumps(found.facts))
+        return
+    yield f"{found.facts['bytes']} bytes, {len(found.facts['metrics'])} metrics"
+    for metric in found.facts["metrics"]:
+        kind, unit = metric["kind"] or "no data", f", in {metric['unit']!r}" if metric["unit"] else ""
+        yield f"  {shown(metric['name'])}: {kind}, {metric['points']} points{unit}, {metric['bytes']} bytes"
 
 
 def shown(value: Value) -> str:
     """A leaf's value as text: strings quoted with control characters escaped, long values cut."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
     if isinstance(value, str):
+        if isinstance(value, Redacted):
+            return str(value)
         quoted = ascii(value) if not value.isprintable() else repr(value)
-        return _shorten(quoted)
+        return shorten(quoted)
     if isinstance(value, bytes):
-        return f"{len(value)} bytes {_shorten(value.hex())}".rstrip()
+        return f"{len(value)} bytes {shorten(value.hex())}".rstrip()
     if isinstance(value, list):
-        return _shorten("[" + ", ".join(shown(item) for item in value[:100]) + "]")
+        return shorten("[" + ", ".join(shown(item) for item in value[:100]) + "]")
     return str(value)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
-
-
-def _records_note(value: Value) -> str:
-    if not isinstance(value, bytes):
-        return ""
-    found, _, offset = batches(value)
-    counts = [batch.record_count for batch in found]
-    records = f"{sum(counts)} records" if min(counts, default=0) >= 0 else "records inside"
-    cut = f", then {len(value) - offset} bytes" if offset < len(value) else ""
-    return f"  {len(found)} batches, {records}{cut}"
 
 
 def _note(field: Field | None, value: Value) -> str:
@@ -105,8 +150,9 @@ def _note(field: Field | None, value: Value) -> str:
     if field.meaning is Meaning.API_KEY:
         api = catalog.apis.get(value)
         return f"  {api.name}" if api else ""
-    if field.meaning is Meaning.TIMESTAMP and 0 < value < _LAST_TIME:
-        return f"  {datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec='milliseconds')}"
+    if field.meaning is Meaning.TIMESTAMP and value > 0:
+        time = in_utc(value)
+        return f"  {time}" if time != str(value) else ""
     if field.enum:
         name = catalog.enums.get(field.enum, {}).get(value)
         return f"  {name}" if name else ""

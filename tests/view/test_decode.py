@@ -201,7 +201,7 @@ def test_text_counts_the_records_of_a_record_set():
     # Produce v3: transactional id, acks, timeout, one topic "t" with one partition.
     data = b"\0\0\0\x03\0\0\0\x07\xff\xff" + b"\xff\xff\0\x01\0\0\0\x09" + b"\0\0\0\x01\0\x01t"
     data += b"\0\0\0\x01\0\0\0\x05" + struct.pack(">i", len(records)) + records
-    assert "1 batches, 3 records, then 60 bytes" in kwsniff.decode(data).text()
+    assert "1 batch, 3 records, then 60 bytes" in kwsniff.decode(data).text()
 
 
 def api_versions_response(tags: bytes) -> Message:

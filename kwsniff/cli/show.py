@@ -1,0 +1,189 @@
+"""``kwsniff show``: every message of a capture as a tree, or one JSON object per message."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.texts import clean
+from kwsniff.errors import UsageError
+
+if TYPE_CHECKING:
+    from kwsniff.view.call import DecodedCall, Drawing
+    from kwsniff.view.filters import Filters
+
+_EXAMPLES = """examples:
+  kwsniff show capture.pcap                                every call: request, response, what is in them
+  kwsniff show capture.pcap --call 12 --hexdump            one call, with its bytes
+  kwsniff show capture.pcap --error any --api produce      calls of an API that were answered with an error
+  kwsniff show capture.pcap --topic orders --min-latency 10ms -n 5
+  kwsniff show rotated/ --json | jq 'select(.latency_ns > 1e8)'
+  tcpdump -U -w - port 9092 | kwsniff show -               as the calls end
+
+Calls come in the order in which they ended. Secrets are redacted and record keys and values hidden, unless
+asked for. Exit status: 0 done, 1 the filters matched nothing, 2 could not run.
+"""
+
+DONE, NOTHING_FOUND = 0, 1
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "show",
+        help="every message of a capture as a tree",
+        description="Show the calls of captures: requests and responses as trees, with frames and times.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "captures",
+        nargs="+",
+        metavar="CAPTURE",
+        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per message and line")
+    parser.add_argument(
+        "--hexdump", action="store_true", help="the bytes beside the fields instead of the tree"
+    )
+    parser.add_argument(
+        "--payload", action="store_true", help="show keys, values and headers of records, too"
+    )
+    parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
+    parser.add_argument("-n", "--limit", type=int, metavar="N", help="stop after N calls")
+    parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
+    sides = parser.add_mutually_exclusive_group()
+    sides.add_argument("--request-only", action="store_true", help="only requests")
+    sides.add_argument("--response-only", action="store_true", help="only responses")
+    _add_filters(parser.add_argument_group("filters, all of which a call must fit"))
+    parser.set_defaults(run=run)
+
+
+def _add_filters(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--call", type=int, metavar="N", help="the call of this number (call_id in the tables)"
+    )
+    group.add_argument("--api", action="append", default=[], metavar="NAME|KEY", help="may be repeated")
+    group.add_argument("--client", metavar="TEXT", help="part of the client id, or address, or address:port")
+    group.add_argument("--topic", metavar="NAME", help="a topic, by name or by an id whose name was seen")
+    group.add_argument("--group", metavar="NAME", help="a group id, or the key of a coordinator lookup")
+    group.add_argument(
+        "--error", action="append", default=[], metavar="NAME|CODE|any", help="may be repeated"
+    )
+    group.add_argument("--connection", metavar="ID|ADDRESS:PORT", help="connection_id, or one of its ends")
+    group.add_argument("--min-latency", metavar="TIME", help="answered in this time or longer, e.g. 10ms")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status: 0 done, 1 the filters matched nothing; what cannot be read raises a KwsniffError."""
+    from kwsniff.view.call import Drawing
+    from kwsniff.view.capture import CallReader
+
+    if args.limit is not None and args.limit < 1:
+        raise UsageError(f"--limit must be at least 1, not {args.limit}")
+    if args.json and args.hexdump:
+        raise UsageError("--json and --hexdump do not go together")
+    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    filters = _filters(args)
+    reader = CallReader(args.captures, ports=ports)
+    sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
+    drawing = Drawing(
+        payload=args.payload,
+        secrets=args.secrets,
+        hexdump=args.hexdump,
+        sides=sides or ("request", "response"),
+        captures=tuple(reader.captures),
+    )
+    shown = _show(_chosen(reader.calls(), filters, drawing, args.limit), drawing, as_json=args.json)
+    for note in reader.notes:
+        print(f"kwsniff: note: {note}", file=sys.stderr)
+    if not shown:
+        what = "nothing in the captures fits" if not filters.is_empty else "no Kafka messages in the captures"
+        hint = "kwsniff analyze tells what is in them"
+        print(f"kwsniff: {what}; {hint}", file=sys.stderr)
+    return DONE if shown or filters.is_empty else NOTHING_FOUND
+
+
+def _filters(args: argparse.Namespace) -> "Filters":
+    from kwsniff.layout.catalog import load_catalog
+    from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors
+
+    catalog = load_catalog()
+    return Filters(
+        call=args.call,
+        apis=parse_apis(args.api, catalog),
+        client=args.client,
+        topic=args.topic,
+        group=args.group,
+        errors=parse_errors(args.error, catalog),
+        connection=args.connection,
+        min_latency_ns=None if args.min_latency is None else parse_duration(args.min_latency),
+    )
+
+
+def _chosen(
+    calls: Iterable[Any], filters: "Filters", drawing: "Drawing", limit: int | None
+) -> Iterator["DecodedCall"]:
+    """Calls that fit and have a message of a side that is shown; at most ``limit``."""
+    from kwsniff.view.call import Conversation
+
+    conversation = Conversation()
+    found = 0
+    for call in calls:
+        fits = filters.fits(call)
+        if not fits and not conversation.teaches(call.packets[0]["api_key"]):
+            continue
+        decoded = conversation.decode(call)
+        if not fits or not filters.fits_inside(decoded, conversation.topics):
+            continue
+        if not any(part.side in drawing.sides for part in decoded.parts):
+            continue
+        yield decoded
+        found += 1
+        if found == limit:
+            return
+
+
+def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) -> int:
+    shown = 0
+    draw = _plain if as_json or not sys.stdout.isatty() else _coloured()
+    for decoded in calls:
+        if as_json:
+            draw((json.dumps(one) for one in decoded.documents(drawing)), sys.stdout)
+        else:
+            draw([*decoded.lines(drawing), ""], sys.stdout)
+        shown += 1
+    return shown
+
+
+def _plain(lines: Iterable[str], out: TextIO) -> None:
+    out.writelines(f"{clean(line)}\n" for line in lines)
+
+
+# Heading, message title, field name, complaint; the rest is left as it is.
+_STYLES: Final = (
+    (re.compile(r"^\S.*$"), "bold"),
+    (re.compile(r"^  (request|response)\b.*$"), "bold cyan"),
+    (re.compile(r"^\s*!.*$|! crc wrong|(?<=  )[A-Z][A-Z_]{6,}$"), "red"),
+    (re.compile(r"^    \s*[\w.]+(?=:)"), "green"),
+    (re.compile(r"<(redacted|hidden), \d+ bytes>"), "dim"),
+)
+
+
+def _coloured() -> Any:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False)
+
+    def draw(lines: Iterable[str], _: TextIO) -> None:
+        for line in lines:
+            text = Text(clean(line))
+            for pattern, style in _STYLES:
+                text.highlight_regex(pattern, style)
+            console.print(text, soft_wrap=True)
+
+    return draw

@@ -1,0 +1,164 @@
+"""Captures to calls with their messages' bytes, in a stream: what `kwsniff show` is made of.
+
+Requests wait for their response here (the compiled rooms keep facts only), so that both are handed out
+together, when the call is over. Of the requests that wait, 64 MiB at most are held; beyond that the oldest is
+handed out alone and its response, later, alone as well.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS, TABLES
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.errors import CaptureError
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.sources.files import CaptureFile, find_captures
+
+_MOST_HELD_BYTES: Final = 64 << 20
+# What the dict of a message's facts takes.
+_HELD_BYTES_EACH: Final = 2048
+
+Packet = dict[str, Any]
+"""A message as ``Analyzer.take_messages`` gives it."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that is over, or a message that belongs to none.
+
+    ``id`` counts calls in the order of their requests, None for a message without a call. ``request`` or
+    ``response`` may be missing: not captured, not sent, or handed out before. ``status`` and ``reason`` are
+    words of the closed lists of docs/anomalies.md.
+    """
+
+    id: int | None
+    request: Packet | None = None
+    response: Packet | None = None
+    status: str | None = None
+    reason: str | None = None
+
+    @property
+    def packets(self) -> tuple[Packet, ...]:
+        """Request and response, as far as they are there."""
+        return tuple(packet for packet in (self.request, self.response) if packet is not None)
+
+
+class CallReader:
+    """Reads captures, in the given order as parts of one, call by call.
+
+    After the last call, ``notes`` says what was wrong with the files.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], *, ports: Sequence[int] = (), catalog: Catalog | None = None
+    ) -> None:
+        self.captures = find_captures(paths)
+        self.notes: list[str] = []
+        self._catalog = catalog or load_catalog()
+        ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in self._catalog.apis.values()]
+        self._analyzer = Analyzer(self._compile, ranges, ports=ports, messages=True)
+        self._held: OrderedDict[int, Call] = OrderedDict()
+        self._held_bytes = 0
+
+    def calls(self) -> Iterator[Call]:
+        """Calls in the order in which they were over; what one MiB of capture ended, by its first frame.
+
+        Raises CaptureError for a file that is no capture or cannot be read.
+        """
+        for name in self.captures:
+            with CaptureFile(name) as capture:
+                self._analyzer.open_capture(name)
+                try:
+                    for buffer in capture.buffers():
+                        self._analyzer.feed(buffer)
+                        yield from self._over()
+                        if self._analyzer.stopped:
+                            break
+                    self._note(capture, self._analyzer.close_capture())
+                except CaptureError as error:
+                    if str(error).startswith(f"{name}: "):
+                        raise
+                    raise CaptureError(f"{name}: {error}") from error
+        self._analyzer.finish()
+        yield from self._over()
+        yield from sorted(self._held.values(), key=_first_frame)
+        self._held.clear()
+
+    def _compile(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+        program = self._catalog.program(api_key, version, direction)
+        return (program.code, program.paths) if program else None
+
+    def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
+        if capture.note:
+            self.notes.append(f"{capture.name}: {capture.note}")
+        if facts["damaged"]:
+            self.notes.append(f"{capture.name}: is damaged; what comes after the damage was not read")
+        elif facts["truncated"] and not capture.truncated:
+            self.notes.append(f"{capture.name}: ends inside a packet")
+
+    def _over(self) -> list[Call]:
+        over = list(self._pair(self._analyzer.take_messages()))
+        ended = _ended(self._analyzer.take("api_calls"))
+        for table in TABLES:
+            if self._analyzer.rows(table):
+                self._analyzer.take(table)
+        for call in over:
+            if call.id in ended:
+                call.status, call.reason = ended[call.id]
+        over += [one for call_id in ended if (one := self._release(call_id, *ended[call_id]))]
+        while self._held_bytes > _MOST_HELD_BYTES:
+            call_id, _ = next(iter(self._held.items()))
+            over += [one for one in (self._release(call_id, None, None),) if one]
+        over.sort(key=_first_frame)
+        return over
+
+    def _pair(self, packets: Iterable[Packet]) -> Iterator[Call]:
+        for packet in packets:
+            call_id = packet["call_id"]
+            if call_id is not None and packet["kind"] == "request":
+                self._held[call_id] = Call(call_id, packet)
+                self._held_bytes += _size(packet)
+            elif call_id is not None and packet["kind"] == "response":
+                answered = self._release(call_id, "answered", None) or Call(call_id, status="answered")
+                answered.response = packet
+                yield answered
+            elif packet["direction"]:
+                yield Call(None, None, packet)
+            else:
+                yield Call(None, packet)
+
+    def _release(self, call_id: int, status: str | None, reason: str | None) -> Call | None:
+        call = self._held.pop(call_id, None)
+        if call is not None and call.request is not None:
+            self._held_bytes -= _size(call.request)
+            call.status, call.reason = status, reason
+        return call
+
+
+def _size(packet: Packet) -> int:
+    return len(packet["data"]) + _HELD_BYTES_EACH
+
+
+def _first_frame(call: Call) -> tuple[int, int]:
+    packet = call.packets[0]
+    return packet["capture"], packet["first_frame"]
+
+
+def _ended(columns: Sequence[Any]) -> dict[int, tuple[str, str | None]]:
+    """Call id -> status and reason of rows of the table api_calls."""
+    names = [name for name, _, _ in COLUMNS["api_calls"]]
+    by_name = dict(zip(names, columns, strict=True))
+    ids = memoryview(by_name["call_id"][4]).cast("B").cast("q")
+    statuses = memoryview(by_name["status"][4]).cast("B")
+    reasons = memoryview(by_name["reason"][4]).cast("B")
+    validity = by_name["reason"][3]
+    valid = None if validity is None else memoryview(validity).cast("B")
+    ended: dict[int, tuple[str, str | None]] = {}
+    for row in range(by_name["call_id"][1]):
+        has_reason = valid is None or valid[row >> 3] >> (row & 7) & 1
+        reason = ENUMS["reason"][reasons[row]] if has_reason else None
+        ended[ids[row]] = ENUMS["status"][statuses[row]], reason
+    return ended

@@ -1,0 +1,218 @@
+"""What is inside a message's bytes fields: found by where the field stands, read by the schema it has there.
+
+    JoinGroup, SyncGroup, DescribeGroups   what members tell each other, by protocol type
+    Envelope                               a whole request or response, a principal
+    Produce, Fetch, ...                    record sets, and in Kafka's own topics what keys and values say
+    PushTelemetry                          the metrics' names
+
+What does not decode stays bytes and gets a note. Nothing in the bytes raises.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.meaning import Meaning
+from kwsniff.layout.model import Field
+from kwsniff.view.records import RecordSet, decode_records
+from kwsniff.view.schema import read_schema
+from kwsniff.view.tree import Node, Tree, Value
+
+if TYPE_CHECKING:
+    from kwsniff.view.decode import Message
+
+Place = tuple[int, int]
+"""Where a node is in its tree: first byte of its value, op."""
+
+RecordPlace = tuple[int, int, str]
+"""Batch, record in it, ``key`` or ``value``."""
+
+_DEEPEST: Final = 4
+_TELEMETRY: Final = 72
+# Of all record sets of a message together. A record set's JSON takes some hundred bytes per record.
+_MOST_BYTES: Final = 64 << 20
+_MOST_RECORDS: Final = 100_000
+
+
+@dataclass(slots=True)
+class Inner:
+    """What one bytes field holds.
+
+    ``name`` says what it is (a schema's name, ``records``, ``request``, ``metrics``), ``path`` is the JSON
+    pointer of the field in the body (or schema) it is in. At most one of ``tree``, ``message``, ``records``
+    and ``facts`` (plain JSON values) is there; none where it could not be read, and ``note`` says why.
+    """
+
+    name: str
+    version: int | None = None
+    path: str = ""
+    tree: Tree | None = None
+    message: "Message | None" = None
+    records: RecordSet | None = None
+    facts: Any = None
+    error: dict[str, Any] | None = None
+    note: str = ""
+    inner: "dict[Place, Inner]" = field(default_factory=dict)
+    in_records: "dict[RecordPlace, Inner]" = field(default_factory=dict)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of the bytes are shown by what is here."""
+        found = any(part is not None for part in (self.tree, self.message, self.records, self.facts))
+        return found and self.error is None
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What other messages told about this one.
+
+    ``protocol_type``: of the group, from the request of the same call. ``asked``: API key and version of
+    the request that an Envelope's request carried. ``topics``: topic id -> name.
+    """
+
+    protocol_type: str | None = None
+    asked: tuple[int, int] | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING_KNOWN: Final = Surroundings()
+
+
+def find_inner(message: "Message", around: Surroundings | None = None, depth: int = 0) -> dict[Place, Inner]:
+    """Everything that could be found inside the bytes fields of a message, by place."""
+    finder = Finder(load_catalog(), around or NOTHING_KNOWN, depth)
+    if message.program is None or message.body is None:
+        return {}
+    finder.api = message.api_key
+    return finder.find(message.tree)
+
+
+class Finder:
+    """Walks a tree and reads its bytes fields. One per message: it keeps the budget for records."""
+
+    def __init__(self, catalog: Catalog, around: Surroundings, depth: int) -> None:
+        self.catalog = catalog
+        self.around = around
+        self.depth = depth
+        self.api: int | None = None
+        self.bytes_left = _MOST_BYTES
+        self.records_left = _MOST_RECORDS
+        self.above: list[Node] = []
+
+    def find(self, tree: Tree) -> dict[Place, Inner]:
+        """Inner of every bytes field below the tree's body."""
+        fields = tree.shape.fields
+        if tree.body is None or self.depth >= _DEEPEST or not any(map(self._may_hold, fields)):
+            return {}
+        found: dict[Place, Inner] = {}
+        before, self.above = self.above, []
+        self._visit(tree.body, fields, "", found)
+        self.above = before
+        return found
+
+    def _visit(
+        self, node: Node, fields: tuple[Field | None, ...], path: str, found: dict[Place, Inner]
+    ) -> None:
+        self.above.append(node)
+        for child in node.children:
+            if not child.is_leaf:
+                self._visit(child, fields, f"{path}/{child.name}", found)
+            elif isinstance(child.value, bytes) and child.value:
+                field = fields[child.op]
+                inner = self.read(field, child.value) if field and self._may_hold(field) else None
+                if inner is not None:
+                    inner.path = f"{path}/{child.name}"
+                    found[child.start, child.op] = inner
+        self.above.pop()
+
+    def _may_hold(self, field: Field | None) -> bool:
+        if field is None:
+            return False
+        if field.meaning in (Meaning.SCHEMA, Meaning.RECORDS):
+            return True
+        return self.api == _TELEMETRY and field.name == "metrics"
+
+    def read(self, field: Field, data: bytes) -> Inner | None:
+        """What one bytes field holds, None where nothing is known about it."""
+        from kwsniff.view import envelope, membership, telemetry
+
+        if field.meaning is Meaning.RECORDS:
+            return self.record_set(data)
+        if field.name == "metrics":
+            codec = self.near("compression_type")
+            return telemetry.read_metrics(data, codec if isinstance(codec, int) else 0)
+        if field.name == "request_principal":
+            return envelope.read_principal(self, data)
+        if field.name in ("request_data", "response_data"):
+            return envelope.read_message(data, field.name, self.around, self.depth)
+        if field.name == "user_data":
+            return membership.read_user_data(self, data)
+        protocol = self.near("protocol_type") or self.around.protocol_type
+        return membership.read_member(self, data, field.name, protocol if isinstance(protocol, str) else None)
+
+    def near(self, *names: str) -> Value:
+        """Value of the nearest field of one of these names: in this struct or in those around it."""
+        for node in reversed(self.above):
+            for child in node.children:
+                if child.name in names and child.is_leaf and child.value is not None:
+                    return child.value
+        return None
+
+    def schema(self, name: str, version: int, data: bytes) -> Inner:
+        """A schema's bare body and what is inside its own bytes fields."""
+        reading = read_schema(data, name, version, self.catalog)
+        inner = Inner(name, version, tree=reading.tree, error=reading.error)
+        if reading.tree is None:
+            inner.note = f"version {version} of {name} is not known"
+            inner.error = None
+        elif reading.version != version:
+            inner.note = f"version {version} read as {reading.version}"
+        if reading.tree is not None and reading.error is None:
+            self.depth += 1
+            inner.inner = self.find(reading.tree)
+            self.depth -= 1
+        return inner
+
+    def record_set(self, data: bytes) -> Inner:
+        """A record set; in Kafka's own topics with what keys and values say."""
+        from kwsniff.view.internal_topics import read_record
+
+        found = decode_records(
+            data, limit=self.bytes_left, most_records=self.records_left, catalog=self.catalog
+        )
+        self.records_left -= sum(len(batch["records"]) for batch in found.batches)
+        self.bytes_left -= found.unpacked_bytes
+        inner = Inner("records", records=found)
+        topic = self._topic()
+        for number, batch in enumerate(found.batches):
+            if topic is None or batch.get("is_control_batch"):
+                continue
+            for index, record in enumerate(batch["records"]):
+                for name, one in read_record(self, topic, record).items():
+                    inner.in_records[number, index, name] = one
+        return inner
+
+    def _topic(self) -> str | None:
+        name = self.near("topic", "name")
+        if isinstance(name, str):
+            return name
+        topic_id = self.near("topic_id")
+        return self.around.topics.get(topic_id) if isinstance(topic_id, str) else None
+
+
+def leaves(tree: Tree, inner: Mapping[Place, Inner]) -> Iterator[tuple[Field, Value]]:
+    """Every field that has a value, with the value, also inside bytes fields."""
+    fields = tree.shape.fields
+    for _, node in tree.walk():
+        field = fields[node.op]
+        if field is not None and node.is_leaf and node.value is not None:
+            yield field, node.value
+    for found in inner.values():
+        if found.tree is not None:
+            yield from leaves(found.tree, found.inner)
+        if found.message is not None:
+            yield from leaves(found.message.tree, found.message.inner or {})
+        for one in found.in_records.values():
+            if one.tree is not None:
+                yield from leaves(one.tree, one.inner)
