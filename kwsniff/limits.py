@@ -30,14 +30,14 @@ class Limits:
     frame_kept_bytes: int = 64 * _MIB
     """Bytes kept of one frame; a longer one is decoded as far as it was kept."""
     frame_kept_bytes_total: int = 128 * _MIB
-    """Bytes kept of all unfinished frames together."""
+    """Bytes kept of all unfinished frames and parked responses together."""
     cells: int = 4_000_000
     """Fields decoded of one frame."""
     outstanding_calls: int = 4096
     """Requests of one connection that wait for their response."""
-    parked_responses: int = 16
+    parked_responses: int = 256
     """Responses of one connection that wait for a request that the capture has not shown yet."""
-    parked_bytes: int = _MIB
+    parked_bytes: int = 4 * _MIB
     """Bytes of those responses."""
     call_facts_bytes: int = 65_536
     """Client id, group and topic names kept of one waiting request."""

@@ -83,6 +83,7 @@ cdef class Analyzer:
     cdef object failure
     cdef bint reading
     cdef bint finished
+    cdef bint busy              # compiled code works without the interpreter lock: nobody may touch anything
 
     def __cinit__(self):
         memset(&self.context, 0, sizeof(Context))
@@ -92,6 +93,8 @@ cdef class Analyzer:
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False):
         cdef StreamSink sink
+        if self.streams.buckets != NULL:
+            raise UsageError("an analyzer is set up once")
         if not start_tables(self.context.tables):
             raise MemoryError
         self.compile_program = compile_program
@@ -169,6 +172,20 @@ cdef class Analyzer:
         except BaseException as error:  # feed() raises it, Ctrl-C too: this frame of the stack is compiled code's
             self.failure = error
 
+    cdef int check_idle(self) except -1:
+        if self.busy:
+            raise UsageError("the analyzer is at work: one thread at a time, and not while it asks for a layout")
+        if self.streams.buckets == NULL:
+            raise UsageError("the analyzer was never set up: __init__ did not run to its end")
+        return 0
+
+    cdef int raise_failure(self) except -1:
+        """What failed where nothing can be raised."""
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
+        return 0
+
     def open_capture(self, name):
         """Begins a capture; connections of the captures before go on."""
         cdef bytes text
@@ -176,6 +193,7 @@ cdef class Analyzer:
         cdef int64_t[NUM_BINS] no_bytes
         if self.reading or self.finished:
             raise UsageError("a capture is open already, or the analysis is finished")
+        self.check_idle()
         memset(no_bytes, 0, sizeof(no_bytes))
         text = name.encode("utf-8", "surrogateescape")
         if not append_raw(&self.context.capture_names, <const char*>text, len(text)):
@@ -193,19 +211,21 @@ cdef class Analyzer:
     def feed(self, data):
         """Takes the next bytes of the open capture. Raises CaptureError when it is none."""
         cdef Py_buffer view
+        self.check_idle()
         if not self.reading:
             raise UsageError("no capture is open")
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        self.busy = True
         try:
             with nogil:
                 feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf, <size_t>view.len))
         finally:
+            self.busy = False
             PyBuffer_Release(&view)
-        if self.failure is not None:
-            failure, self.failure = self.failure, None
-            raise failure
+        self.raise_failure()
         if self.reader.stop == STOP_NOT_A_CAPTURE:
             self.reading = False
+            free_reader(&self.reader)
             raise CaptureError("not a pcap or pcapng capture")
         if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
             raise MemoryError
@@ -220,6 +240,7 @@ cdef class Analyzer:
         cdef Reader* reader = &self.reader
         cdef bint broken = reader.carry.len > 0 or reader.skip > 0
         cdef bint damaged = reader.stop == STOP_DAMAGED
+        self.check_idle()
         if not self.reading:
             raise UsageError("no capture is open")
         self.reading = False
@@ -260,6 +281,7 @@ cdef class Analyzer:
         and body, without the size) and where they stood. Only with messages=True; they wait in memory."""
         cdef Message message
         cdef size_t at = 0
+        self.check_idle()
         taken = []
         data = self.context.messages.data
         while at < self.context.messages.len:
@@ -306,6 +328,7 @@ cdef class Analyzer:
         cdef TopicEntry* entries = <TopicEntry*>self.context.topic_ids.entries.data
         cdef uint8_t[22] text
         cdef uint32_t i
+        self.check_idle()
         names = {}
         for i in range(self.context.topic_ids.num):
             if entries[i].awaited and entries[i].name_len:
@@ -316,12 +339,15 @@ cdef class Analyzer:
 
     def finish(self):
         """Every connection still open ends as such; every waiting call becomes a row. Nothing can follow."""
+        self.check_idle()
         if self.reading:
             raise UsageError("a capture is still open")
         if not self.finished:
-            self.finished = True
+            self.finished = self.busy = True
             with nogil:
                 end_streams(&self.streams)
+            self.busy = False
+            self.raise_failure()
 
     def save(self):
         """The state of the analysis as bytes, at any point between two feeds. The tables must have been taken, and
@@ -359,6 +385,7 @@ cdef class Analyzer:
     def take(self, table):
         """The waiting rows as a list of columns (see columns.COLUMNS); the table is empty afterwards."""
         number = TABLE_NUMBERS[table]
+        self.check_idle()
         return take_table(&self.context.tables[<int>number], number)
 
 

@@ -362,7 +362,5 @@ cdef object take_table(Table* table, int number):
     specs = COLUMNS[TABLES[number]]
     if table.room == 0 and not make_room(table, 1):
         raise MemoryError
-    taken = [take_column(&table.columns[i], specs[i][1], table.rows) for i in range(table.num_columns)]
-    table.rows = 0
-    table.room = 0
-    return taken
+    rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
+    return [take_column(&table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

@@ -35,7 +35,7 @@ from kwsniff.core.rows cimport (
 )
 from kwsniff.core.streams cimport *
 from kwsniff.core.tape cimport (
-    ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop,
+    ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop,
 )
 from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.verdicts cimport *
@@ -148,6 +148,7 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
         release(&dialog.calls[i].text)
     free(dialog.calls)
     for j in range(dialog.num_parked):
+        context.kept_total -= <int64_t>dialog.parked[j].bytes.cap
         release(&dialog.parked[j].bytes)
     free(dialog.parked)
     release(&dialog.client_id)
@@ -197,8 +198,8 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
             return
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
-    if cause != GAP_CUT:
-        # What a short snaplen cuts is told once, by the captures table, not once per packet.
+    if cause != GAP_CUT or dialog.framing[direction].gaps == 0:
+        # What a short snaplen cuts is told once per direction, not once per packet.
         write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
     context.frame_sink.dialog = dialog
     if dialog.framing[direction].state == FRAMING_START:
@@ -948,7 +949,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                          <size_t>context.limits.cells, &stop)
     gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
-    context.facts.broken = status != ENGINE_OK
+    context.facts.broken = status != ENGINE_OK and status != ENGINE_BYTES_LEFT_OVER
     if frame.torn:
         if reason == REASON_NONE:
             reason = why_torn(frame)
@@ -993,7 +994,10 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
     if dialog.num_unexpected >= MIN_UNEXPECTED and dialog.connection.direction[dialog.client].packets == 0:
         confirm(dialog)         # nothing but answers was captured, and they count up
     while dialog.num_parked and (dialog.num_parked >= context.limits.parked_responses
-                                 or dialog.parked_bytes + <int64_t>frame.bytes.num > context.limits.parked_bytes):
+                                 or dialog.parked_bytes + <int64_t>frame.bytes.num > context.limits.parked_bytes
+                                 or context.kept_total + <int64_t>frame.bytes.num > context.limits.frame_kept_bytes_total):
+        write_anomaly(context, dialog.connection, -1, &frame.first, 1, frame.offset, ANOMALY_PARKED_LIMIT,
+                      dialog.num_parked)
         give_up_parked(context, dialog, 0)
     if dialog.parked == NULL:
         dialog.parked = <Parked*>calloc(<size_t>context.limits.parked_responses, sizeof(Parked))
@@ -1012,15 +1016,17 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
         parked.frame.torn = True
         parked.frame.cause = -1
     dialog.parked_bytes += <int64_t>parked.bytes.len
+    context.kept_total += <int64_t>parked.bytes.cap
     dialog.num_parked += 1
     return True
 
 
-cdef void unpark(Dialog* dialog, int number, Parked* parked) noexcept nogil:
+cdef void unpark(Context* context, Dialog* dialog, int number, Parked* parked) noexcept nogil:
     cdef int i
     parked[0] = dialog.parked[number]
     parked.frame.bytes = make_octets(parked.bytes.data, parked.bytes.len)
     dialog.parked_bytes -= <int64_t>parked.bytes.len
+    context.kept_total -= <int64_t>parked.bytes.cap
     dialog.num_parked -= 1
     for i in range(number, dialog.num_parked):
         dialog.parked[i] = dialog.parked[i + 1]
@@ -1039,7 +1045,7 @@ cdef int why_unexpected(Dialog* dialog) noexcept nogil:
 cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept nogil:
     cdef Parked parked
     cdef int reason = why_unexpected(dialog)
-    unpark(dialog, number, &parked)
+    unpark(context, dialog, number, &parked)
     count_bytes(context, parked.frame.capture, BIN_RESPONSE_ONLY if dialog.confirmed else lost_bin(dialog),
                 parked.frame.captured)
     if dialog.confirmed:
@@ -1060,7 +1066,7 @@ cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexc
     cdef int i
     for i in range(dialog.num_parked):
         if dialog.parked[i].correlation_id == call.correlation_id and had_arrived(&dialog.parked[i].frame, call):
-            unpark(dialog, i, &parked)
+            unpark(context, dialog, i, &parked)
             while dialog.num > 1:
                 pass_over(context, dialog, &parked.frame)
             answer(context, dialog, &parked.frame)

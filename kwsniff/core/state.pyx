@@ -345,6 +345,7 @@ cdef void load_parked(Source* source, Context* context, Dialog* dialog, int num)
     for i in range(num):
         get(source, &dialog.parked[i], sizeof(Parked))
         get_bytes(source, &dialog.parked[i].bytes)
+        context.kept_total += <int64_t>dialog.parked[i].bytes.cap
         dialog.num_parked += 1
 
 

@@ -89,7 +89,7 @@ class Summary:
             figures.append(self.apis.setdefault((key, version), ApiFigures(name)))
         for figure, count in zip(figures, groups.counts(), strict=True):
             figure.calls += int(count)
-        with_errors = whole_numbers(batch["error_count"], null=0) > 0
+        with_errors = whole_numbers(batch["error_code"], null=0) != 0
         for figure, count in zip(figures, groups.counts(with_errors), strict=True):
             figure.errors += int(count)
         for (key, version, status), count in _tally(batch, ("api_key", "api_version", "status")):

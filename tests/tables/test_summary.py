@@ -37,7 +37,7 @@ def test_calls_are_counted_per_api_and_version() -> None:
                     "api_version": [dice.choice([3, 9]) for _ in range(rows)],
                     "status": [dice.choice(["answered", "unanswered"]) for _ in range(rows)],
                     "reason": [dice.choice([None, "open_at_end"]) for _ in range(rows)],
-                    "error_count": [dice.choice([0, 0, 2, None]) for _ in range(rows)],
+                    "error_code": [dice.choice([0, 0, 3, -1, None]) for _ in range(rows)],
                     "latency_ns": [dice.choice([None, 5, 1000, 70_000]) for _ in range(rows)],
                 },
             )
@@ -51,7 +51,7 @@ def test_calls_are_counted_per_api_and_version() -> None:
         for i in range(rows):
             key = given["api_key"][i], given["api_version"][i]
             calls[key] += 1
-            errors[key] += (given["error_count"][i] or 0) > 0
+            errors[key] += (given["error_code"][i] or 0) != 0
             unanswered[key] += given["status"][i] == "unanswered"
             reasons[given["status"][i], given["reason"][i]] += 1
             if given["latency_ns"][i] is not None:
