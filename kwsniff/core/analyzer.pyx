@@ -191,9 +191,9 @@ cdef class Analyzer:
         cdef bytes text
         cdef int64_t end
         cdef int64_t[NUM_BINS] no_bytes
+        self.check_idle()
         if self.reading or self.finished:
             raise UsageError("a capture is open already, or the analysis is finished")
-        self.check_idle()
         memset(no_bytes, 0, sizeof(no_bytes))
         text = name.encode("utf-8", "surrogateescape")
         if not append_raw(&self.context.capture_names, <const char*>text, len(text)):
@@ -353,6 +353,7 @@ cdef class Analyzer:
         """The state of the analysis as bytes, at any point between two feeds. The tables must have been taken, and
         messages too: a state holds what is unfinished, not results."""
         cdef Buffer out
+        self.check_idle()
         if self.context.messages.len or any(self.context.tables[<int>i].rows for i in range(<int>NUM_TABLES)):
             raise UsageError("take the tables and messages before saving the state")
         memset(&out, 0, sizeof(Buffer))

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
-from tests.hostile import crash_inputs, seeds
+from kwsniff.errors import UsageError
+from kwsniff.layout.catalog import load_catalog
+from tests.hostile import crash_inputs
 from tests.hostile.alone import feed_alone
 from tests.pipeline.running import rows_of, rows_of_bytes, run
 from tests.traffic import scenes
@@ -49,15 +51,19 @@ def test_times_before_1970_are_none():
     assert all(row["latency_ns"] is None or row["latency_ns"] >= 0 for row in rows["api_calls"])
 
 
+_WHOLE = pcap(frames(scenes.one_by_one(scenes.vocabulary()).packets()))
+
+
+def _analyzer(compiled: Any, **limits: int) -> Analyzer:
+    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in load_catalog().apis.values()]
+    return Analyzer(compiled, ranges, limits=limits)
+
+
 def _unfinished(compiled: Any, lost: Sequence[int] = ()) -> Analyzer:
     """An analyzer in the middle of a capture, of which the packets `lost` are missing and waited for."""
-    data = pcap(frames(drop(scenes.one_by_one(scenes.vocabulary()).packets(), lost)))
-    ranges = [
-        (a.key, a.min_version, a.max_version, a.flexible_from) for a in seeds.load_catalog().apis.values()
-    ]
-    analyzer = Analyzer(compiled, ranges, limits={"gap_patience": 10_000})
+    analyzer = _analyzer(compiled, gap_patience=10_000)
     analyzer.open_capture("unfinished")
-    analyzer.feed(data)
+    analyzer.feed(pcap(frames(drop(scenes.one_by_one(scenes.vocabulary()).packets(), lost))))
     return analyzer
 
 
@@ -87,3 +93,43 @@ def test_control_c_while_a_layout_is_compiled_reaches_the_caller():
 
     with pytest.raises(KeyboardInterrupt):
         _unfinished(interrupted)
+
+
+def test_an_analyzer_at_work_is_touched_by_nobody():
+    """From a callback here; from another thread it would be the same."""
+    holder: list[Analyzer] = []
+    touches = (
+        lambda: holder[0].feed(b""),
+        lambda: holder[0].take("api_calls"),
+        lambda: holder[0].close_capture(),
+        lambda: holder[0].finish(),
+        lambda: holder[0].open_capture("again"),
+    )
+    for touch in touches:
+
+        def compiled(*_: int, touch: Any = touch) -> None:
+            touch()
+
+        analyzer = _analyzer(compiled)
+        holder[:] = [analyzer]
+        analyzer.open_capture("busy")
+        with pytest.raises(UsageError, match="at work"):
+            analyzer.feed(_WHOLE)
+
+
+def test_what_fails_while_the_last_bytes_are_decoded_is_raised_by_finish():
+    def broken(*_: int) -> None:
+        raise ZeroDivisionError
+
+    analyzer = _unfinished(broken, lost=(3, 4))
+    analyzer.close_capture()
+    with pytest.raises(ZeroDivisionError):
+        analyzer.finish()
+
+
+def test_an_analyzer_that_was_never_set_up_says_so():
+    with pytest.raises(UsageError, match="never set up"):
+        Analyzer.__new__(Analyzer).open_capture("x")
+    analyzer = _analyzer(lambda *_: None)
+    with pytest.raises(UsageError, match="set up once"):
+        analyzer.__init__(lambda *_: None, [])  # type: ignore[misc]
