@@ -35,6 +35,7 @@ from kwsniff.core.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
 
 import secrets
+from hashlib import blake2b
 
 from kwsniff.core.columns import TABLES
 from kwsniff.core.verdicts import ENUMS
@@ -43,6 +44,7 @@ from kwsniff.limits import Limits
 
 LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2")
 MESSAGE_KINDS = ("request", "response", "unexpected_response", "sasl_token")
+CHECK_BYTES = 16        # in front of a saved state
 PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
 
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
@@ -360,20 +362,23 @@ cdef class Analyzer:
         try:
             if not save_state(&out, &self.context, &self.streams, &self.reader):
                 raise MemoryError
-            marks = bytes((self.reading, self.finished))
-            return marks + (<const char*>out.data)[:out.len]
+            body = bytes((self.reading, self.finished)) + (<const char*>out.data)[:out.len]
+            return blake2b(body, digest_size=CHECK_BYTES).digest() + body
         finally:
             release(&out)
 
     @classmethod
     def resume(cls, compile_program, api_ranges, state):
         """An Analyzer that goes on where the one that was saved stood: with its limits, ports and open capture. Raises
-        UsageError for what is no state of this build."""
+        UsageError for what is no state of this build, or was damaged. A state is trusted like the program itself: its
+        check tells accidents, not forgeries."""
         cdef Analyzer analyzer = cls(compile_program, api_ranges)
-        cdef bytes data = bytes(state)
+        cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0)
-        if len(data) < 2 or not load_state(drop(make_octets(<const uint8_t*><const char*>data, len(data)), 2),
-                                           &analyzer.context, &analyzer.streams, &analyzer.reader):
+        whole = blake2b(data, digest_size=CHECK_BYTES).digest() == bytes(state)[:CHECK_BYTES]
+        if not whole or len(data) < 2 or not load_state(
+                drop(make_octets(<const uint8_t*><const char*>data, len(data)), 2), &analyzer.context,
+                &analyzer.streams, &analyzer.reader):
             raise UsageError("not a state of this build of kwsniff; analyze the captures again from the start")
         analyzer.reading = data[0]
         analyzer.finished = data[1]

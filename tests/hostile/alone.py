@@ -1,4 +1,4 @@
-"""Work in a process of its own, with bounds on time and memory: what hangs or grows is a failure, not the end of pytest."""
+"""Work in a process of its own, bounded in time and memory: what hangs or grows only fails its test."""
 
 import os
 import resource
@@ -44,7 +44,7 @@ def run_alone(script: str, *arguments: str, seconds: float = 120, memory: int = 
         text=True,
         timeout=seconds,
         check=False,
-        preexec_fn=bound,  # noqa: PLW1509 no threads run here
+        preexec_fn=bound,
     )
     assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
     return done.stdout

@@ -38,9 +38,9 @@ def build(folder: Path, flags: Sequence[str] = ("-O2",), root: Path = ROOT) -> l
     _run([sys.executable, "-m", "cython", "-3", *names], folder)
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
     include = sysconfig.get_path("include")
+    command = [compiler, "-shared", "-fPIC", "-w", *flags, f"-I{include}"]
     jobs = [
-        [compiler, "-shared", "-fPIC", "-w", *flags, f"-I{include}", str(source.with_suffix(".c"))]
-        + ["-o", str(source.with_suffix(_SUFFIX))]
+        [*command, str(source.with_suffix(".c")), "-o", str(source.with_suffix(_SUFFIX))]
         for source in sources
     ]
     for job in jobs:

@@ -16,7 +16,7 @@ KNOWN, NEW = b"\1" * 16, b"\2" * 15
 
 
 def refused_for_ever() -> bytes:
-    """A request whose size is the largest that is believed, where a search begins: found, refused, found again.
+    """A request of the largest size that is believed, where a search begins: found, refused, found again.
     The search and the reading of the size disagreed by the four bytes of the prefix."""
     scene = Scene()
     script = scene.connection()
@@ -29,8 +29,8 @@ def refused_for_ever() -> bytes:
 
 
 def foreign_before_its_syn() -> bytes:
-    """A client that nobody knows yet begins with a vendor's API; its SYN is recorded after its first bytes. The room
-    above asked for the framing of side 1 - -1."""
+    """A client not known yet begins with an API of a vendor; its SYN is recorded after its first bytes. The
+    room above asked for the framing of side 1 - -1."""
     scene = Scene()
     script = scene.connection(Endpoint("10.1.0.200", 50_000))
     script.open()
@@ -49,7 +49,7 @@ def foreign_before_its_syn() -> bytes:
 
 
 def names_that_moved() -> bytes:
-    """A Metadata answer: a topic by its known id alone, then so many new ids that the names' memory has to grow."""
+    """Metadata: a topic by its known id alone, then so many new ids that their memory has to grow."""
     learned = [(KNOWN, b"orders")]
     asked = [(KNOWN, None)] + [(bytes([n]) + NEW, b"x" * 200 + b"%03d" % n) for n in range(200)]
     scene = Scene()

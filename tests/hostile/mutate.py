@@ -1,4 +1,4 @@
-"""Seeded damage: to bytes, to capture files, to packets whose frames stay well-formed so that depth is reached."""
+"""Seeded damage: to bytes, to files, to packets that stay well-formed so that depth is reached."""
 
 import random
 import struct

@@ -1,7 +1,8 @@
-"""What must hold of any analysis, whatever the bytes: checked on the raw columns, before any table is built."""
+"""What must hold of any analysis, whatever the bytes: checked on the raw columns."""
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from kwsniff.core.columns import COLUMNS
@@ -70,7 +71,7 @@ def _check_texts(name: str, kind: str, rows: int, valid: list[bool], buffers: li
     *lists, indices, offsets, data, entries = buffers
     ends = struct.unpack(f"{entries + 1}i", offsets)
     assert ends[0] == 0 and ends[-1] == len(data) and list(ends) == sorted(ends), name
-    for start, end in zip(ends, ends[1:], strict=False):
+    for start, end in pairwise(ends):
         data[start:end].decode()
     numbers = struct.unpack(f"{len(indices) // 4}i", indices)
     if kind == "strings":
@@ -83,7 +84,7 @@ def _check_texts(name: str, kind: str, rows: int, valid: list[bool], buffers: li
 
 
 def calls(result: Result | str) -> set[tuple[Any, ...]]:
-    """(endpoints, correlation id, api key, version) of every call; key and version None where no request was seen."""
+    """(endpoints, correlation id, api key, version) of every call; the last two None without a request."""
     from tests.pipeline.running import rows_of
 
     if isinstance(result, str):

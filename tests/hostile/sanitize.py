@@ -2,9 +2,9 @@
 
     python -m tests.hostile.sanitize [--seconds N] [--seed N] [--target NAME ...] [--keep DIR]
 
-Builds into a temporary directory (or DIR, which is used as it is when something is built there already), runs the
+Builds into a temporary directory (or DIR, used as it is when something is built there), runs the
 targets in a process of its own, prints executions per target. Ends with 1 and the sanitizer's report when the
-core broke. Leaks are looked for without the sanitizer, by the memory of analyzers that come and go (test_stress.py).
+core broke. Leaks are looked for without the sanitizer, by memory (test_stress.py).
 """
 
 import argparse

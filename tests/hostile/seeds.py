@@ -28,7 +28,7 @@ def folder(name: str) -> Path:
 
 @cache
 def files() -> dict[str, bytes]:
-    """Whole capture files: recorded ones, foreign ones when they are at hand, and every format we can write."""
+    """Whole capture files: recorded ones, foreign ones if at hand, every format that can be written."""
     found: dict[str, bytes] = {}
     for place in (folder("captures"), folder("../shared/captures")):
         for path in sorted(place.rglob("*.pcap*")) if place.is_dir() else ():
@@ -100,16 +100,16 @@ def _vectors(name: str) -> Iterator[dict[str, object]]:
             yield json.loads(line)
 
 
+def compile_shipped(key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+    program = load_catalog().program(key, version, direction)
+    return (program.code, program.paths) if program else None
+
+
 def analyzer(**options: object) -> Analyzer:
     """A fresh analyzer over the real layouts."""
     catalog = load_catalog()
-
-    def compiled(key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
-        program = catalog.program(key, version, direction)
-        return (program.code, program.paths) if program else None
-
     ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
-    return Analyzer(compiled, ranges, **options)  # type: ignore[arg-type]
+    return Analyzer(compile_shipped, ranges, **options)  # type: ignore[arg-type]
 
 
 RAW = LINKS["ethernet"]

@@ -32,7 +32,7 @@ def capture_files(seed: int, executions: int, hold: Hold) -> None:
 
 
 def packets(seed: int, executions: int, hold: Hold) -> None:
-    """Well-formed captures of packets that are damaged inside; some share their connections with those before."""
+    """Well-formed captures of packets damaged inside; connections go on from one to the next."""
     dice = random.Random(seed)
     found = [mutate.rows_of(packets_) for packets_ in seeds.talks().values()]
     limits = dice.choice(LIMITS)

@@ -1,6 +1,7 @@
 """What once broke the core stays mended."""
 
 import gc
+import random
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from tests.hostile import crash_inputs
 from tests.hostile.alone import feed_alone
+from tests.hostile.seeds import compile_shipped
 from tests.pipeline.running import rows_of, rows_of_bytes, run
 from tests.traffic import scenes
 from tests.traffic.damage import drop
@@ -71,7 +74,7 @@ def test_an_analyzer_that_goes_unfinished_decodes_nothing_any_more():
     asked: list[tuple[int, int, int]] = []
 
     class Owner:
-        """Holds its analyzer, which holds it: only the collector of cycles ends them, and it takes programs first."""
+        """Holds its analyzer, which holds it: the collector of cycles ends them, and takes programs first."""
 
         analyzer: Analyzer | None = None
 
@@ -101,8 +104,8 @@ def test_an_analyzer_at_work_is_touched_by_nobody():
     touches = (
         lambda: holder[0].feed(b""),
         lambda: holder[0].take("api_calls"),
-        lambda: holder[0].close_capture(),
-        lambda: holder[0].finish(),
+        lambda: holder[0].close_capture(),  # noqa: PLW0108 the holder is filled later
+        lambda: holder[0].finish(),  # noqa: PLW0108
         lambda: holder[0].open_capture("again"),
     )
     for touch in touches:
@@ -133,3 +136,23 @@ def test_an_analyzer_that_was_never_set_up_says_so():
     analyzer = _analyzer(lambda *_: None)
     with pytest.raises(UsageError, match="set up once"):
         analyzer.__init__(lambda *_: None, [])  # type: ignore[misc]
+
+
+def test_a_damaged_state_is_refused():
+    """Every field of a state is a field of the core: one changed bit of them reads and writes anywhere."""
+    dice = random.Random(3)
+    analyzer = _analyzer(compile_shipped)
+    analyzer.open_capture("saved")
+    analyzer.feed(_WHOLE[: len(_WHOLE) // 2])
+    for table in COLUMNS:
+        analyzer.take(table)
+    state = analyzer.save()
+    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in load_catalog().apis.values()]
+    assert Analyzer.resume(compile_shipped, ranges, state)
+    damaged = [state[:size] for size in (*range(70), *(dice.randrange(len(state)) for _ in range(30)))]
+    for _ in range(200):
+        at = dice.randrange(len(state))
+        damaged.append(state[:at] + bytes([state[at] ^ 1 << dice.randrange(8)]) + state[at + 1 :])
+    for broken in damaged:
+        with pytest.raises(UsageError, match="not a state"):
+            Analyzer.resume(compile_shipped, ranges, broken)

@@ -1,4 +1,4 @@
-"""Mutated captures keep the promises: any chunking, any repetition, one verdict, one bin, no invented call."""
+"""Damaged captures keep the promises: any chunking, one verdict, one bin, no invented call."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A small budget of the sanitized targets, so that every run of the tests has seen the core under sanitizers."""
+"""A small budget of every target under sanitizers."""
 
 from pathlib import Path
 

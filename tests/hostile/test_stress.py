@@ -1,4 +1,4 @@
-"""Inputs that ask for too much: memory stays bounded and every promise holds. Each runs in a process of its own."""
+"""Inputs that ask for too much: memory stays bounded, promises hold. Each in a process of its own."""
 
 import pytest
 
@@ -120,13 +120,14 @@ assert analyzer.rows("api_calls") <= 2
 
 @pytest.mark.slow
 def test_millions_of_error_codes_in_one_response():
-    """Hits and rows of a response are bounded by its cells: 4 million cells are a bounded multiple of memory."""
+    """Hits and rows of a response are bounded by its cells: a bounded multiple of memory."""
     run_alone(
         _START
         + """
 num = 1_500_000
 analyzer = begun()
-request = sized(request_bytes(8, 2, 1, "c", b"\\0\\1g" + struct.pack(">i", 1) + b"\\0\\1m" + struct.pack(">qi", -1, 0)))
+group = b"\\0\\1g" + struct.pack(">i", 1) + b"\\0\\1m" + struct.pack(">qi", -1, 0)
+request = sized(request_bytes(8, 2, 1, "c", group))
 body = struct.pack(">i", 1) + b"\\0\\1t" + struct.pack(">i", num) + struct.pack(">ih", 7, 3) * num
 analyzer.feed(handshake() + b"".join(stream(request)))
 before = rss()
@@ -224,8 +225,8 @@ assert rss() - before < 3 * MIB, rss() - before
 
 
 def test_a_search_that_finds_an_almost_response_at_every_twelfth_byte():
-    """Every place of a two-megabyte segment reads as a response that breaks off in its last bytes only: trying them
-    all is quadratic (minutes)."""
+    """A two-megabyte segment reads at every place as a response that breaks off in its last bytes only: trying
+    them all is quadratic (minutes)."""
     run_alone(
         _START
         + """
