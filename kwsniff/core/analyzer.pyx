@@ -59,13 +59,11 @@ cdef void compile_program(void* owner, int key, int version, int direction, Prog
         (<Analyzer>owner).compile(key, version, direction, program)
 
 
-cdef void forget_bytes(void* context, Connection* connection, int direction, Arrival* arrival,
-                       Octets data) noexcept nogil:
+cdef void forget_bytes(void* context, Connection* connection, int side, Arrival* arrival, Octets data) noexcept nogil:
     pass
 
 
-cdef void forget_gap(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num,
-                     int cause) noexcept nogil:
+cdef void forget_gap(void* context, Connection* connection, int side, Arrival* arrival, int64_t num, int why) noexcept nogil:
     pass
 
 
@@ -375,8 +373,8 @@ cdef class Analyzer:
         cdef Analyzer analyzer = cls(compile_program, api_ranges)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0)
-        whole = blake2b(data, digest_size=CHECK_BYTES).digest() == bytes(state)[:CHECK_BYTES]
-        if not whole or len(data) < 2 or not load_state(
+        check = blake2b(data, digest_size=CHECK_BYTES).digest()
+        if check != bytes(state)[:CHECK_BYTES] or len(data) < 2 or not load_state(
                 drop(make_octets(<const uint8_t*><const char*>data, len(data)), 2), &analyzer.context,
                 &analyzer.streams, &analyzer.reader):
             raise UsageError("not a state of this build of kwsniff; analyze the captures again from the start")

@@ -225,7 +225,7 @@ assert rss() - before < 3 * MIB, rss() - before
 
 
 def test_a_search_that_finds_an_almost_response_at_every_twelfth_byte():
-    """A two-megabyte segment reads at every place as a response that breaks off in its last bytes only: trying
+    """A two-megabyte segment reads at every place as a response breaking off in its last bytes only: trying
     them all is quadratic (minutes)."""
     run_alone(
         _START
