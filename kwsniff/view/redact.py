@@ -6,7 +6,7 @@ hides the bytes around it, too: a field's bytes are never shown beside their red
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
@@ -142,11 +142,10 @@ def _hide_in(found: Inner, *, payload: bool, secrets: bool) -> bool:
         for index, record in enumerate(batch["records"]):
             for name in ("key", "value"):
                 is_secret = (number, index, name) in secret_records
-                if record[name] is not None and (not payload or is_secret):
-                    record[name] = _hidden(_decoded_size(record[name]))
+                if not payload or is_secret:
+                    _hide_entry(record, name)
             for header in record.get("headers") or () if not payload else ():
-                if header["value"] is not None:
-                    header["value"] = _hidden(_decoded_size(header["value"]))
+                _hide_entry(header, "value")
     return bool(secret_records)
 
 
@@ -157,9 +156,16 @@ def _hide_bytes(tree: Tree) -> None:
             node.value = Redacted(f"<redacted, {node.end - node.start} bytes>")
 
 
+def _hide_entry(record: dict[str, Any], name: str) -> None:
+    value = record[name]
+    if value is not None and not isinstance(value, Redacted):
+        record[name] = _hidden(_decoded_size(value))
+
+
 def _hidden(size: int) -> Redacted:
     return Redacted(f"<hidden, {size} bytes>")
 
 
 def _decoded_size(base64: str) -> int:
+    """Bytes behind a base64 text."""
     return len(base64) // 4 * 3 - base64.count("=", -2)
