@@ -166,7 +166,9 @@ cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, O
         take = <size_t>(PREFIX - framing.have)
         if take > data.num:
             take = data.num
-        keep_bytes(framing, limits, kept_total, keep(data, take))
+        if not keep_bytes(framing, limits, kept_total, keep(data, take)):
+            framing.need = -1               # no room for a size: the frame is lost, its size is not 0
+            return 0
         if framing.have + <int64_t>take < PREFIX:
             return take
         size = be32(contents(&framing.kept), 0)

@@ -9,13 +9,16 @@ Rules
   5. Lengths come from IP where IP has them. What the link layer padded is cut off, what the capture cut off is
      in `length` but not in `payload`. IP total length 0 means that the network card cut the packet up later:
      then the captured frame's own length counts.
+  6. What may stand between link layer and IP without hiding it is stepped over: VLAN tags, LLC/SNAP, PPPoE, MPLS, and
+     IP in IP, whose inner addresses count. Tunnels with ports or keys of their own (GRE, VXLAN, Geneve) are not TCP.
 
     pcap    magic u32 | version 2 x u16 | zone | sigfigs | snaplen u32 | link type u32
             per packet: seconds u32 | fraction u32 | captured u32 | original u32 | bytes
     pcapng  block: type u32 | total length u32 | body | padding to 4 | total length u32
             section 0x0A0D0D0A, interface 1, packet 2 (old), simple 3, statistics 5, enhanced 6
 
-Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org; RFC 791, 8200, 9293.
+Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org; RFC 791, 8200, 9293;
+RFC 1042 (SNAP), 2516 (PPPoE), 3032 (MPLS), 2003, 2473, 4213 (IP in IP).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -59,7 +62,8 @@ cdef enum LinkType:
 cdef enum:
     BIT_OTHER_LINK_TYPE = 63
     MAX_INTERFACES = 65536
-    MAX_VLAN_TAGS = 8
+    MAX_TAGS = 16
+    MAX_NESTED_IP = 4
     MAX_EXTENSION_HEADERS = 16
 
 cdef extern from *:
@@ -354,10 +358,9 @@ cdef int64_t to_nanoseconds(Interface* interface, uint64_t ticks) noexcept nogil
             return NO_TIME
         seconds = ticks >> interface.exponent
         rest = ticks & ((<uint64_t>1 << interface.exponent) - 1)
-        # Keep the product inside 64 bits: thirty bits of fraction are finer than a nanosecond.
+        # The product of a longer fraction does not fit into 64 bits: it is made of two halves.
         if interface.exponent > 33:
-            rest = rest >> (interface.exponent - 33)
-            rest = (rest * SECOND) >> 33
+            rest = ((rest >> 32) * SECOND + ((rest & 0xFFFFFFFF) * SECOND >> 32)) >> (interface.exponent - 32)
         else:
             rest = (rest * SECOND) >> interface.exponent
     else:
@@ -446,7 +449,6 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
 cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
     cdef size_t header
     cdef uint32_t ether_type
-    cdef int tags = 0
     if link_type == LINK_ETHERNET:
         header = 14
         ether_type = be16(packet, 12)
@@ -459,25 +461,46 @@ cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t or
     elif link_type in (LINK_NULL, LINK_LOOP):
         # The family word is in the byte order of an unknown machine and its values differ per system;
         # the IP version nibble behind it says the same without guessing.
-        return read_ip(reader, drop(packet, 4), original - 4 if original > 4 else 0, segment)
+        return read_ip(reader, drop(packet, 4), original - 4 if original > 4 else 0, segment, 0)
     elif link_type in (LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_IPV4, LINK_IPV6):
-        return read_ip(reader, packet, original, segment)
+        return read_ip(reader, packet, original, segment, 0)
     else:
         return PACKET_UNKNOWN_LINK_TYPE
     if packet.num < header:
         return PACKET_MALFORMED
-    while ether_type in (0x8100, 0x88A8, 0x9100, 0x9200) and tags < MAX_VLAN_TAGS:
-        ether_type = be16(packet, header + 2)
-        header += 4
-        tags += 1
-    if ether_type not in (0x0800, 0x86DD):
-        return PACKET_NOT_IP
+    ether_type = pass_tags(packet, ether_type, &header)
     if packet.num < header:
         return PACKET_MALFORMED
-    return read_ip(reader, drop(packet, header), original - <uint32_t>header, segment)
+    if ether_type not in (0x0800, 0x86DD):
+        return PACKET_NOT_IP
+    return read_ip(reader, drop(packet, header), original - <uint32_t>header, segment, 0)
 
 
-cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
+cdef uint32_t pass_tags(Octets packet, uint32_t ether_type, size_t* header) noexcept nogil:
+    """Moves `header` behind everything that IP may be wrapped in; returns the EtherType of what is there."""
+    cdef uint32_t inner
+    cdef int i
+    for i in range(MAX_TAGS):
+        if ether_type in (0x8100, 0x88A8, 0x9100, 0x9200):
+            ether_type = be16(packet, header[0] + 2)
+            header[0] += 4
+        elif ether_type == 0x8864:              # a PPPoE session: six bytes, then PPP's number of the protocol
+            inner = be16(packet, header[0] + 6)
+            ether_type = 0x0800 if inner == 0x0021 else 0x86DD if inner == 0x0057 else 0
+            header[0] += 8
+        elif ether_type in (0x8847, 0x8848):    # MPLS does not say what follows its last label: the version of IP does
+            if u8(packet, header[0] + 2) & 1:
+                ether_type = 0x0800
+            header[0] += 4
+        elif ether_type < 0x0600 and be32(packet, header[0]) == 0xAAAA0300 and be16(packet, header[0] + 4) == 0:
+            ether_type = be16(packet, header[0] + 6)
+            header[0] += 8
+        else:
+            break
+    return ether_type
+
+
+cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
     cdef uint32_t version = u8(packet, 0) >> 4
     cdef uint32_t header, total, fragment
     if version == 4:
@@ -490,6 +513,8 @@ cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segm
         elif total < header:
             return PACKET_MALFORMED
         fragment = be16(packet, 6)
+        if u8(packet, 9) in (4, 41) and not fragment & 0x3FFF:
+            return read_inner_ip(reader, drop(keep(packet, total), header), total - header, segment, depth)
         if u8(packet, 9) != 6:
             return PACKET_NOT_TCP
         map_ipv4(packet, 12, segment.source)
@@ -499,8 +524,15 @@ cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segm
                         drop(keep(packet, total), header), total - header, segment)
         return read_tcp(drop(keep(packet, total), header), total - header, segment)
     if version == 6:
-        return read_ipv6(reader, packet, original, segment)
+        return read_ipv6(reader, packet, original, segment, depth)
     return PACKET_NOT_IP if packet.num else PACKET_MALFORMED
+
+
+cdef int read_inner_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
+    cdef int verdict = PACKET_NOT_TCP
+    if depth < MAX_NESTED_IP:
+        verdict = read_ip(reader, packet, original, segment, depth + 1)
+    return PACKET_NOT_TCP if verdict == PACKET_NOT_IP else verdict
 
 
 cdef inline void map_ipv4(Octets packet, size_t at, uint8_t* address) noexcept nogil:
@@ -510,7 +542,7 @@ cdef inline void map_ipv4(Octets packet, size_t at, uint8_t* address) noexcept n
     copy_out(packet, at, &address[12], 4)
 
 
-cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
+cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
     cdef uint32_t total, following, fragment, header = 40, step
     cdef int i
     if packet.num < 40:
@@ -528,6 +560,10 @@ cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* se
             if total < header:
                 return PACKET_MALFORMED
             return read_tcp(drop(packet, header), total - header, segment)
+        if following in (4, 41):
+            if total < header:
+                return PACKET_MALFORMED
+            return read_inner_ip(reader, drop(packet, header), total - header, segment, depth)
         if following in (0, 43, 60, 135, 139, 140):     # hop-by-hop, routing, destination, mobility, HIP, shim6
             step = (u8(packet, header + 1) + 1) * 8
         elif following == 51:                           # authentication header counts in words, less two

@@ -68,6 +68,7 @@ class Meaning(IntEnum):
     TIMEOUT = 55
     TRANSACTION_RESULT = 56
     CONFIG_VALUE = 57
+    HELD_BACK = 58  # a throttle of before KIP-219: the answer was sent after it, not before
 
 
 WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning is not Meaning.NONE}
@@ -134,4 +135,5 @@ TYPES: Final[dict[Meaning, frozenset[str]]] = {
     Meaning.TIMEOUT: frozenset({"int32", "int64"}),
     Meaning.TRANSACTION_RESULT: frozenset({"bool"}),
     Meaning.CONFIG_VALUE: _TEXT,
+    Meaning.HELD_BACK: frozenset({"int32"}),
 }
