@@ -7,6 +7,7 @@ from tests.hostile.alone import GIB, run_alone
 _START = """
 import gc, struct
 from tests.hostile import seeds
+from kwsniff.core.columns import COLUMNS
 from tests.hostile.flood import *
 from tests.traffic.messages import api_versions, metadata
 from tests.traffic.wire import request_bytes, response_bytes, sized
@@ -243,4 +244,26 @@ ended(analyzer)
 assert "framing_lost" in anomalies(analyzer)
 """,
         seconds=30,
+    )
+
+
+def test_a_size_in_two_pieces_that_memory_has_no_room_for_is_not_read_as_zero():
+    """The frame is lost and the next one found; its body is not taken for frames."""
+    run_alone(
+        _START
+        + """
+analyzer = begun(frame_kept_bytes_total=1000)
+whole = [metadata(1, number, ["orders"]).request for number in range(4)]
+large = struct.pack(">I", 5000) + whole[0][4:] + bytes(960)
+analyzer.feed(handshake(1) + b"".join(stream(large, client=1)))
+pieces = [whole[1], whole[2][:2], whole[2][2:], whole[3]]
+at = 0
+analyzer.feed(handshake(2))
+for piece in pieces:
+    analyzer.feed(b"".join(stream(piece, at, client=2)))
+    at += len(piece)
+ended(analyzer)
+number = [name for name, _, _ in COLUMNS["api_calls"]].index("correlation_id")
+assert struct.unpack("2i", analyzer.take("api_calls")[number][4]) == (1, 3)
+"""
     )
