@@ -1,0 +1,418 @@
+"""``kwsniff show``: recorded captures against what the brokers counted, scripted ones against the script."""
+
+import gzip
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwsniff.cli.main import run
+from kwsniff.errors import UsageError
+from kwsniff.view.filters import parse_duration
+from tests.traffic.exchange import Exchange
+from tests.traffic.files import frames, pcap
+from tests.traffic.groups import sasl_authenticate, sasl_handshake
+from tests.traffic.messages import metadata, produce
+from tests.traffic.records import batch
+from tests.traffic.scenes import one_by_one, pipelined, two_clients
+from tests.traffic.tcp import MILLISECOND, Packet
+from tests.traffic.wire import sized
+from tests.view.wrapped import envelope
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+NAMES = sorted(path.parent.name for path in CAPTURES.glob("*/about.toml"))
+FIRST_STEPS = str(CAPTURES / "first_steps" / "capture.pcap")
+
+TOKEN = b"\0ann\0correct horse battery"
+
+
+def about(name: str) -> dict[str, Any]:
+    return tomllib.loads((CAPTURES / name / "about.toml").read_text("utf-8"))
+
+
+def recorded(name: str) -> str:
+    return str(CAPTURES / name / about(name)["file"])
+
+
+def written(path: Path, packets: list[Packet]) -> str:
+    path.write_bytes(pcap(frames(packets)))
+    return str(path)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    return written(tmp_path / "shop.pcap", two_clients().packets())
+
+
+def lines(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[str]:
+    assert run(["show", *arguments]) == status
+    return capsys.readouterr().out.splitlines()
+
+
+def headings(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[str]:
+    return [line for line in lines(capsys, *arguments, status=status) if line and not line.startswith(" ")]
+
+
+def messages(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines(capsys, *arguments, "--json", status=status)]
+
+
+def apis(found: list[str]) -> list[str]:
+    return [line.split()[2] for line in found]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_are_those_the_brokers_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = messages(capsys, recorded(name))
+    calls = {one["call_id"]: one["api_name"] for one in found}
+    assert Counter(calls.values()) == about(name)["requests"]
+    assert {one["kind"] for one in found} == {"request", "response"}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "large_messages"])
+def test_requests_are_those_the_brokers_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    requests = messages(capsys, recorded(name), "--request-only")
+    assert Counter(one["api_name"] for one in requests) == about(name)["requests"]
+    assert {one["kind"] for one in requests} == {"request"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_and_json_show_the_same_messages(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = lines(capsys, recorded(name))
+    found = messages(capsys, recorded(name))
+    sides = [re.match(r"  (request|response), frames? (\d+)", line) for line in text]
+    assert [(side[1], int(side[2])) for side in sides if side] == [
+        (one["direction"], one["first_frame"]) for one in found
+    ]
+    assert text.count("") == len({one["call_id"] for one in found})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "large_messages"])
+def test_whole_captures_decode_whole(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Apart from what the recorded broker is known to get wrong: see captures/README.md."""
+    for one in messages(capsys, recorded(name)):
+        stray = one["error"] and one["error"]["code"] == "bytes_left_over" and one["direction"] == "response"
+        refused = one["api_name"] == "ApiVersions" and one["direction"] == "response"
+        assert one["error"] is None or stray or refused, one
+        assert not one["torn"]
+        for inner in one["inside"]:
+            assert inner["error"] is None
+            assert inner["note"] is None or "by its looks" in inner["note"]
+
+
+def test_recorded_record_sets_are_shown_with_their_codec(capsys: pytest.CaptureFixture[str]) -> None:
+    codecs: Counter[str] = Counter()
+    for one in messages(capsys, recorded("codecs"), "--api", "produce", "--request-only"):
+        for inner in one["inside"]:
+            for found in inner["records"]["batches"]:
+                codecs[found["compression"]] += len(found["records"])
+    assert set(codecs) == {"none", "gzip", "snappy", "lz4", "zstd"}
+    assert codecs.total() == about("codecs")["report"]["produced"]
+
+
+def test_a_call_is_shown_with_frames_times_and_sizes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    call = metadata(9, 5, ["orders"])
+    assert call.response is not None
+    shown = lines(capsys, written(tmp_path / "one.pcap", one_by_one([call]).packets()))
+    # The scene: three packets of handshake, the request after 10 ms, the response 2 ms later.
+    assert shown[0].startswith("call 0: Metadata v9 (key 3), connection 0, ")
+    assert shown[0].endswith(", answered in 2 ms")
+    assert shown[1] == f"  request, frame 4, 2023-11-14T22:13:20.010000000Z, {len(call.request)} bytes"
+    answer = f"  response, frame 5, 2023-11-14T22:13:20.012000000Z, {len(call.response)} bytes"
+    assert answer in shown
+    assert "      correlation_id: 5" in shown
+    assert shown[-1] == ""
+
+
+def test_frames_over_several_segments_have_their_first_and_last_frame(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    call = produce(9, 5, {"orders": {0: batch([b"x" * 1000] * 3)}})
+    packets = one_by_one([call], mss=1000).packets()
+    carrying = [number for number, packet in enumerate(packets, 1) if packet.payload and packet.from_client]
+    assert len(carrying) == 4
+    shown = lines(capsys, written(tmp_path / "big.pcap", packets))
+    assert shown[1].startswith(f"  request, frames {carrying[0]} to {carrying[-1]}, ")
+
+
+def test_the_json_has_what_decode_has_and_where_it_was(shop: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = messages(capsys, shop, "--api", "heartbeat")
+    assert [one["direction"] for one in found] == ["request", "response"]
+    response = found[1]
+    assert response["body"] == {"throttle_time_ms": 0, "error_code": 27}
+    assert response["header"] == {"correlation_id": 5}
+    assert response["unknown_tags"] == []
+    assert response["error"] is None
+    assert (response["api_key"], response["api_name"], response["api_version"]) == (12, "Heartbeat", 4)
+    assert (response["client_address"], response["client_port"]) == ("10.1.0.8", 50_001)
+    assert (response["broker_address"], response["broker_port"]) == ("10.1.0.92", 9092)
+    assert response["latency_ns"] == MILLISECOND
+    assert (response["status"], response["reason"]) == ("answered", None)
+    assert response["first_time"].endswith("Z")
+    assert response["capture"] == shop
+
+
+def test_calls_come_in_the_order_of_their_requests_within_a_small_capture(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shown = headings(capsys, written(tmp_path / "pipelined.pcap", pipelined().packets()))
+    assert [int(line.split()[1].rstrip(":")) for line in shown] == list(range(20))
+
+
+# -- filters ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--api", "fetch"], ["Fetch"]),
+        (["--api", "0", "--api", "JoinGroup"], ["Produce"] * 3 + ["JoinGroup"]),
+        (["--error", "any"], ["Produce", "Heartbeat"]),
+        (["--error", "request_timed_out"], ["Produce"]),
+        (["--error", "REBALANCE_IN_PROGRESS", "--error", "7"], ["Produce", "Heartbeat"]),
+        (["--client", "SHOP-2"], ["FindCoordinator", "JoinGroup", "SyncGroup", "Fetch", "Heartbeat"]),
+        (["--client", "10.1.0.7"], ["ApiVersions", "Metadata", "Produce", "Produce", "Produce"]),
+        (["--client", "10.1.0.7:50000", "--api", "metadata"], ["Metadata"]),
+        (["--connection", "10.1.0.8:50001", "--api", "12"], ["Heartbeat"]),
+        (["--connection", "0", "--api", "metadata"], ["Metadata"]),
+        (["--min-latency", "2ms"], ["ApiVersions", "Metadata", "Produce", "Produce"]),
+        (["--min-latency", "1ms", "--api", "heartbeat"], ["Heartbeat"]),
+        (["--group", "g", "--api", "find_coordinator"], ["FindCoordinator"]),
+        (["--group", "g"], ["FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat"]),
+        # Also topics that only the subscription and the assignment inside bytes fields name.
+        (
+            ["--topic", "orders"],
+            ["Metadata", "Produce", "Produce", "Produce", "JoinGroup", "SyncGroup", "Fetch"],
+        ),
+        (["-n", "2"], ["ApiVersions", "FindCoordinator"]),
+        (["--call", "0"], ["ApiVersions"]),
+    ],
+)
+def test_filters_choose_calls(
+    arguments: list[str], expected: list[str], shop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sorted(apis(headings(capsys, shop, *arguments))) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--api", "77"],
+        ["--error", "-1"],
+        ["--topic", "nowhere"],
+        ["--group", "h"],
+        ["--client", "nobody"],
+        ["--connection", "99"],
+        ["--min-latency", "1h".replace("h", "m")],
+        ["--call", "1000"],
+        ["--api", "produce", "--group", "g"],
+    ],
+)
+def test_nothing_that_fits_is_exit_status_1(
+    arguments: list[str], shop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", shop, *arguments]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "nothing in the captures fits" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--api", "fech"], "Fetch"),
+        (["--error", "NOT_LEADER"], "NOT_LEADER_OR_FOLLOWER"),
+        (["--min-latency", "fast"], "10ms"),
+        (["-n", "0"], "at least 1"),
+        (["--json", "--hexdump"], "together"),
+        (["--port", "x"], "9092"),
+    ],
+)
+def test_bad_usage_is_one_line_that_says_what_to_try(
+    arguments: list[str], hint: str, shop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", shop, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    assert hint in captured.err
+
+
+def test_errors_of_a_recorded_capture(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = headings(capsys, FIRST_STEPS, "--error", "NOT_LEADER_OR_FOLLOWER")
+    assert apis(refused) == ["Produce"]
+    unknown = headings(capsys, FIRST_STEPS, "--error", "unknown_topic_or_partition")
+    assert set(apis(unknown)) == {"Metadata"}
+    assert len(unknown) >= 2
+
+
+def test_topics_that_go_by_their_id_are_found_by_their_name(capsys: pytest.CaptureFixture[str]) -> None:
+    # Fetch v16 has no names; the client learned the id from a Metadata response.
+    assert "Fetch" in apis(headings(capsys, FIRST_STEPS, "--topic", "orders"))
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"), [("10ms", 10_000_000), ("1.5 s", 1_500_000_000), ("250us", 250_000), ("7ns", 7)]
+)
+def test_durations(text: str, nanoseconds: int) -> None:
+    assert parse_duration(text) == nanoseconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "ms", "-1ms", "1e3s", "1d"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_duration(text)
+
+
+# -- what is hidden ----
+
+
+def secret_calls() -> list[Exchange]:
+    inside = sasl_authenticate(2, 7, TOKEN, b"").request[4:]
+    wrapped = sized(envelope(inside, None))
+    return [
+        metadata(9, 1, ["orders"]),
+        sasl_handshake(1, 2, "PLAIN"),
+        sasl_authenticate(1, 3, TOKEN, b""),
+        sasl_authenticate(2, 4, TOKEN, b"", error=58),
+        produce(9, 5, {"orders": {0: batch([b"4111111111111111"])}}),
+        Exchange(58, 0, 9, "me", wrapped, None),
+    ]
+
+
+@pytest.mark.parametrize("form", ["--json", "--hexdump", None])
+def test_secrets_and_records_are_shown_only_when_asked_for(
+    form: str | None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    capture = written(tmp_path / "secrets.pcap", one_by_one(secret_calls()).packets())
+    arguments = [capture] if form is None else [capture, form]
+    # As text, base64 and hex.
+    secret = ["correct horse", "AGFubgBjb3JyZWN0", TOKEN.hex()[:24], "61 6e 6e 00 63 6f"]
+    record = ["4111111111111111", "NDExMTExMTEx", "34 31 31 31"]
+    shown = "\n".join(lines(capsys, *arguments))
+    assert not [word for word in secret + record if word in shown]
+    assert "SaslAuthenticate" in shown
+    shown = "\n".join(lines(capsys, *arguments, "--secrets"))
+    assert [word for word in secret if word in shown]
+    assert not [word for word in record if word in shown]
+    shown = "\n".join(lines(capsys, *arguments, "--payload"))
+    assert not [word for word in secret if word in shown]
+    assert [word for word in record if word in shown]
+
+
+def test_bare_sasl_tokens_are_shown_as_such_and_redacted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    token = Exchange(-1, -1, 0, None, sized(TOKEN), sized(b""))
+    calls = [sasl_handshake(0, 1, "PLAIN"), token, metadata(9, 2, ["orders"]), metadata(9, 3, ["orders"])]
+    capture = written(tmp_path / "tokens.pcap", one_by_one(calls).packets())
+    shown = lines(capsys, capture)
+    assert "    <redacted, 26 bytes>" in shown
+    assert "correct horse" not in "\n".join(shown)
+    found = messages(capsys, capture)
+    assert {one["kind"] for one in found} == {"request", "response", "sasl_token"}
+    tokens = [one for one in found if one["kind"] == "sasl_token"]
+    assert {one["token"] for one in tokens} <= {"<redacted, 26 bytes>", "<redacted, 0 bytes>"}
+    assert TOKEN.hex() in "\n".join(lines(capsys, capture, "--secrets"))
+
+
+# -- ways in and out ----
+
+
+def test_standard_input_gzip_and_directories(
+    shop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = lines(capsys, shop)
+    packed = tmp_path / "packed" / "shop.pcap.gz"
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress(Path(shop).read_bytes()))
+    assert lines(capsys, str(packed)) == plain
+    assert lines(capsys, str(packed.parent)) == plain
+    with Path(shop).open("rb") as file:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(file))
+        assert lines(capsys, "-") == plain
+
+
+def test_several_captures_name_the_file_of_a_message(
+    shop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = written(tmp_path / "other.pcap", two_clients("10.2.0.").packets())
+    shown = lines(capsys, shop, other)
+    assert sum(f"of {other}" in line for line in shown) == sum(f"of {shop}" in line for line in shown) > 0
+
+
+def test_what_is_no_capture_is_exit_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_text("no capture")
+    assert run(["show", str(tmp_path / "text")]) == 2
+    assert "is not a capture" in capsys.readouterr().err
+
+
+def test_a_capture_that_ends_early_is_shown_up_to_there_with_a_note(
+    shop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(Path(shop).read_bytes()[:-5])
+    assert run(["show", str(cut)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("call 0: ApiVersions")
+    assert "ends inside a packet" in captured.err
+
+
+def test_a_capture_without_kafka_is_done_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = written(tmp_path / "empty.pcap", [])
+    assert run(["show", empty]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "no Kafka messages" in captured.err
+
+
+def test_requests_that_wait_too_long_are_shown_without_their_response(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = written(tmp_path / "pipelined.pcap", pipelined().packets())
+    whole = messages(capsys, capture)
+    monkeypatch.setattr("kwsniff.view.capture._MOST_HELD_BYTES", 0)
+    monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 512)
+    apart = messages(capsys, capture)
+    assert len(apart) == len(whole) == 40
+    place = ("call_id", "direction", "first_frame", "body")
+    assert sorted(str([one[name] for name in place]) for one in apart) == sorted(
+        str([one[name] for name in place]) for one in whole
+    )
+    assert [one["direction"] for one in apart] != [one["direction"] for one in whole]
+
+
+def test_a_terminal_gets_colours_and_no_control_characters_of_the_wire(tmp_path: Path) -> None:
+    evil = metadata(9, 5, ["\x1b[31mred\x07", "\x1b]0;title\x07"])
+    capture = written(tmp_path / "evil.pcap", one_by_one([evil]).packets())
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "kwsniff.cli.main", "show", capture]
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen(command, stdout=follower, env=environment) as child:
+        os.close(follower)
+        shown = b""
+        try:
+            while piece := os.read(leader, 65536):
+                shown += piece
+        except OSError:  # the other end is closed
+            pass
+    os.close(leader)
+    assert child.returncode == 0
+    assert b"\x1b[1mcall 0" in shown
+    assert rb"\x1b]0;title" in shown
+    assert b"\x1b]0;" not in shown
+    assert b"\x07" not in shown
