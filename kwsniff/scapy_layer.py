@@ -18,8 +18,10 @@ Secrets are redacted and records hidden, as in ``kwsniff show``; ``decoded()`` h
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
+from scapy.config import conf
 from scapy.fields import FieldLenField, StrLenField
 from scapy.layers.inet import TCP
 from scapy.packet import Packet, Raw, bind_bottom_up, split_bottom_up
@@ -110,22 +112,36 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
 
     @classmethod
     def tcp_reassemble(cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]) -> Packet | None:
-        """The first whole frame of a stream's bytes, for scapy's TCPSession; None while it is not whole."""
-        if len(data) < 4:
-            return None
-        size = int.from_bytes(data[:4], "big", signed=True)
-        if not 0 <= size <= _MOST_FRAME_BYTES:
-            return Raw(data)
-        if size > len(data) - 4:
-            metadata["tcp_min_len"] = size + 4
-            return None
+        """The whole frames of a stream's bytes, one behind the other, for scapy's TCPSession; None: not yet.
+
+        All at once: the session loses count when it comes back for a second one and a third is not whole.
+        """
         dialog: _Dialog = session.setdefault("kafka", _Dialog())
         if "original" in metadata:
-            # Of several frames in one segment, scapy tells the segment of the first one only.
             dialog.is_response = _is_response(metadata["original"][TCP])
-        packet = cls(data)
-        packet.place = dialog.place(data[4 : size + 4])
-        return packet
+        found: list[Packet] = []
+        at = 0
+        while len(data) - at >= 4:
+            size = int.from_bytes(data[at : at + 4], "big", signed=True)
+            if not 0 <= size <= _MOST_FRAME_BYTES:
+                # No Kafka, or not any more: the bytes are let go as they are.
+                found.append(Raw(data[at:]))
+                at = len(data)
+                break
+            if size > len(data) - at - 4:
+                metadata["tcp_min_len"] = size + 4
+                break
+            packet = cls(data[at : at + size + 4])
+            packet.place = dialog.place(data[at + 4 : at + size + 4])
+            found.append(packet)
+            at += size + 4
+        if not found:
+            return None
+        if at < len(data):
+            found.append(conf.padding_layer(data[at:]))
+        for before, behind in pairwise(found):
+            before.add_payload(behind)
+        return found[0]
 
     @property
     def side(self) -> str:
