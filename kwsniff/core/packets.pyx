@@ -63,6 +63,7 @@ cdef enum:
     BIT_OTHER_LINK_TYPE = 63
     MAX_INTERFACES = 65536
     MAX_TAGS = 16
+    BROKEN = 0x10000            # no EtherType
     MAX_NESTED_IP = 4
     MAX_EXTENSION_HEADERS = 16
 
@@ -73,12 +74,14 @@ cdef extern from *:
     #define MAGIC_PATCHED 0xA1B2CD34u
     #define SECOND 1000000000LL
     #define LAST_SECOND 9000000000LL
+    #define SNAP 0xAAAA0300u
     """
     const uint32_t MAGIC_MICROSECONDS
     const uint32_t MAGIC_NANOSECONDS
     const uint32_t MAGIC_PATCHED
     const int64_t SECOND
     const int64_t LAST_SECOND
+    const uint32_t SNAP
 
 
 cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
@@ -351,7 +354,7 @@ cdef void read_statistics(Reader* reader, Octets body) noexcept nogil:
 
 
 cdef int64_t to_nanoseconds(Interface* interface, uint64_t ticks) noexcept nogil:
-    cdef uint64_t seconds, rest, unit = 1
+    cdef uint64_t seconds, rest, low, unit = 1
     cdef uint32_t i
     if interface.binary:
         if interface.exponent > 63:
@@ -360,7 +363,8 @@ cdef int64_t to_nanoseconds(Interface* interface, uint64_t ticks) noexcept nogil
         rest = ticks & ((<uint64_t>1 << interface.exponent) - 1)
         # The product of a longer fraction does not fit into 64 bits: it is made of two halves.
         if interface.exponent > 33:
-            rest = ((rest >> 32) * SECOND + ((rest & 0xFFFFFFFF) * SECOND >> 32)) >> (interface.exponent - 32)
+            low = ((rest & <uint64_t>0xFFFFFFFF) * <uint64_t>SECOND) >> 32
+            rest = ((rest >> 32) * <uint64_t>SECOND + low) >> (interface.exponent - 32)
         else:
             rest = (rest * SECOND) >> interface.exponent
     else:
@@ -469,7 +473,7 @@ cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t or
     if packet.num < header:
         return PACKET_MALFORMED
     ether_type = pass_tags(packet, ether_type, &header)
-    if packet.num < header:
+    if packet.num < header or ether_type == BROKEN:
         return PACKET_MALFORMED
     if ether_type not in (0x0800, 0x86DD):
         return PACKET_NOT_IP
@@ -478,26 +482,35 @@ cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t or
 
 cdef uint32_t pass_tags(Octets packet, uint32_t ether_type, size_t* header) noexcept nogil:
     """Moves `header` behind everything that IP may be wrapped in; returns the EtherType of what is there."""
-    cdef uint32_t inner
     cdef int i
     for i in range(MAX_TAGS):
         if ether_type in (0x8100, 0x88A8, 0x9100, 0x9200):
             ether_type = be16(packet, header[0] + 2)
             header[0] += 4
-        elif ether_type == 0x8864:              # a PPPoE session: six bytes, then PPP's number of the protocol
-            inner = be16(packet, header[0] + 6)
-            ether_type = 0x0800 if inner == 0x0021 else 0x86DD if inner == 0x0057 else 0
+        elif ether_type == 0x8864:
+            ether_type = read_session(drop(packet, header[0]))
             header[0] += 8
         elif ether_type in (0x8847, 0x8848):    # MPLS does not say what follows its last label: the version of IP does
             if u8(packet, header[0] + 2) & 1:
                 ether_type = 0x0800
             header[0] += 4
-        elif ether_type < 0x0600 and be32(packet, header[0]) == 0xAAAA0300 and be16(packet, header[0] + 4) == 0:
+        elif ether_type < 0x0600 and be32(packet, header[0]) == SNAP and be16(packet, header[0] + 4) == 0:
             ether_type = be16(packet, header[0] + 6)
             header[0] += 8
         else:
             break
     return ether_type
+
+
+cdef uint32_t read_session(Octets packet) noexcept nogil:
+    """The EtherType for what a PPPoE session carries: six bytes, then PPP's number of the protocol."""
+    cdef uint32_t length = be16(packet, 4)
+    # Boxes that count an Ethernet frame's padding as IP leave the session's length as it was; receivers drop those.
+    if be16(packet, 6) == 0x0021:
+        return 0x0800 if be16(packet, 10) + 2 <= length else BROKEN
+    if be16(packet, 6) == 0x0057:
+        return 0x86DD if be16(packet, 12) + 42 <= length else BROKEN
+    return 0
 
 
 cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
