@@ -126,7 +126,8 @@ class CallReader:
                 answered.response = packet
                 yield answered
             elif packet["direction"]:
-                yield Call(None, None, packet)
+                alone = packet["kind"] == "unexpected_response"
+                yield Call(None, None, packet, "response_only" if alone else None)
             else:
                 yield Call(None, packet)
 
