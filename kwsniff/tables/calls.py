@@ -1,121 +1,37 @@
-"""The tables with one row per call: api_calls and latencies."""
+"""The table with one row per call: api_calls."""
 
 from dataclasses import replace
 
 from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.columns import (
+    API_KEY,
+    API_NAME,
+    API_VERSION,
+    BROKER_ADDRESS,
+    BROKER_PORT,
+    CALL_ID,
+    CALLER,
+    CAPTURE,
+    CLIENT_ADDRESS,
+    CLIENT_ID,
+    CLIENT_PORT,
+    CONNECTION_ID,
+    CORRELATION_ID,
+    ERROR_NAME,
+    GROUP_ID,
+    NO_RESPONSE,
+    NOT_NAMED,
+    PRINCIPAL,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    SASL_MECHANISM,
+    SOFTWARE_NAME,
+    SOFTWARE_VERSION,
+    moment,
+)
 
 _NO_REQUEST = "the request was not seen whole"
-NO_RESPONSE = "no response was seen whole"
-NOT_NAMED = "the message has no such field, or it could not be decoded"
 _NOT_ASKED = "the response does not say, and its request was not seen"
-
-CALL_ID = Column(
-    name="call_id",
-    type="int64",
-    doc="Number of the call, the same in every table.",
-    source="counted over all captures of a run",
-    statistics=True,
-)
-CAPTURE = Column(
-    name="capture",
-    type="string",
-    doc="The capture file, as it was named to kwsniff.",
-    source="file name",
-)
-CONNECTION_ID = Column(
-    name="connection_id",
-    type="int64",
-    doc="Number of the TCP connection, the same in every table.",
-    source="counted over all captures of a run",
-    statistics=True,
-)
-CLIENT_ADDRESS = Column(
-    name="client_address",
-    type="string",
-    doc="IP address of the client.",
-    source="IPv4 or IPv6 header",
-)
-CLIENT_PORT = Column(name="client_port", type="int32", doc="TCP port of the client.", source="TCP header")
-BROKER_ADDRESS = Column(
-    name="broker_address",
-    type="string",
-    doc="IP address of the broker.",
-    source="IPv4 or IPv6 header",
-)
-BROKER_PORT = Column(name="broker_port", type="int32", doc="TCP port of the broker.", source="TCP header")
-API_KEY = Column(
-    name="api_key",
-    type="int16",
-    doc="Kafka's number for the API.",
-    source="request header",
-    statistics=True,
-)
-API_NAME = Column(
-    name="api_name",
-    type="string",
-    doc="Kafka's name for the API, for example Fetch.",
-    source="the layouts",
-    null="an api key that no known Kafka release uses",
-    derived_from="api_key",
-)
-API_VERSION = Column(
-    name="api_version",
-    type="int16",
-    doc="Version of the API both messages are written in.",
-    source="request header",
-)
-CORRELATION_ID = Column(
-    name="correlation_id",
-    type="int32",
-    doc="The number the client gave the call; it wraps around and starts again with every connection.",
-    source="request and response header",
-)
-CLIENT_ID = Column(
-    name="client_id",
-    type="string",
-    doc="What the client calls itself.",
-    source="request header, client_id",
-    null="the client sent none",
-)
-SOFTWARE_NAME = Column(
-    name="client_software_name",
-    type="string",
-    doc="Name of the client library.",
-    source="ApiVersions request of the connection, client_software_name",
-    null="no ApiVersions request of version 3 or later was seen on the connection",
-)
-SOFTWARE_VERSION = replace(
-    SOFTWARE_NAME,
-    name="client_software_version",
-    doc="Version of the client library.",
-    source="ApiVersions request of the connection, client_software_version",
-)
-GROUP_ID = Column(
-    name="group_id",
-    type="string",
-    doc="The consumer, share or streams group.",
-    source="the field that names a group",
-    null=NOT_NAMED,
-)
-ERROR_NAME = Column(
-    name="error_name",
-    type="string",
-    doc="Kafka's name for the error code; NONE for 0.",
-    source="Kafka's list of error codes",
-    null="no error code, or one that is not in the list",
-    derived_from="error_code",
-)
-
-
-def moment(name: str, doc: str, null: str, *, statistics: bool = False) -> Column:
-    return Column(
-        name=name,
-        type="time",
-        doc=doc,
-        source="packet time, rounded down to the microsecond",
-        null=null,
-        statistics=statistics,
-    )
 
 
 def _frame(name: str, doc: str, null: str) -> Column:
@@ -137,6 +53,10 @@ def _size(name: str, what: str, null: str) -> Column:
         source="size in front of the message",
         null=null,
     )
+
+
+def _text(name: str, doc: str, source: str) -> Column:
+    return Column(name=name, type="string", doc=doc, source=source, null=NOT_NAMED)
 
 
 API_CALLS = TableSchema(
@@ -263,37 +183,57 @@ API_CALLS = TableSchema(
             source="sizes of the records fields",
             null="no record sets in the call, or not decoded",
         ),
-    ),
-)
-
-LATENCIES = TableSchema(
-    name="latencies",
-    row="one call whose request and response were both seen whole",
-    doc="How long calls took. Durations are computed from the capture's full precision.",
-    columns=(
-        CALL_ID,
-        CAPTURE,
-        CONNECTION_ID,
-        API_KEY,
-        API_NAME,
-        API_VERSION,
-        CLIENT_ID,
-        BROKER_ADDRESS,
-        BROKER_PORT,
+        SASL_MECHANISM,
+        PRINCIPAL,
+        CALLER,
+        _text("member_id", "Member of the group that calls.", "member_id"),
+        _text("group_instance_id", "Name of a static member (KIP-345).", "group_instance_id"),
         Column(
-            name="request_time",
-            type="time",
-            doc="When the first byte of the request passed.",
-            source="packet time, rounded down to the microsecond",
-            statistics=True,
+            name="generation",
+            type="int32",
+            doc="Generation of the group; member epoch in a consumer, share or streams group (KIP-848).",
+            source="generation or member epoch of the request, or else of the response",
+            null=NOT_NAMED,
+        ),
+        _text("protocol_type", "What the group is for: consumer, connect or another.", "protocol_type"),
+        PRODUCER_ID,
+        PRODUCER_EPOCH,
+        Column(
+            name="isolation_level",
+            type="int16",
+            doc="0: records of open transactions are read too; 1: of committed ones only.",
+            source="isolation_level of the request",
+            null=NOT_NAMED,
         ),
         Column(
-            name="total_ns",
-            type="int64",
-            unit="nanoseconds",
-            doc="From the first byte of the request to the last byte of the response.",
-            source="packet times",
-            statistics=True,
+            name="committed",
+            type="bool",
+            doc="Whether the transaction is to be committed; false: aborted.",
+            source="EndTxn request, committed",
+            null="not an EndTxn, or it was not decoded",
+        ),
+        Column(
+            name="session_id",
+            type="int32",
+            doc="Fetch session (KIP-227); 0: none.",
+            source="session_id of the request, or else of the response",
+            null=NOT_NAMED,
+        ),
+        Column(
+            name="max_wait_ms",
+            type="int32",
+            unit="milliseconds",
+            doc="How long the broker may wait for data before it answers.",
+            source="max_wait_ms of the request",
+            null=NOT_NAMED,
+        ),
+        Column(
+            name="min_bytes",
+            type="int32",
+            unit="bytes",
+            doc="How much data the broker waits for, at most max_wait_ms.",
+            source="min_bytes of the request",
+            null=NOT_NAMED,
         ),
     ),
 )

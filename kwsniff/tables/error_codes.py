@@ -1,6 +1,7 @@
 """The table with one row per reported error: error_codes."""
 
-from kwsniff.tables.calls import (
+from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.columns import (
     API_KEY,
     API_NAME,
     API_VERSION,
@@ -18,7 +19,6 @@ from kwsniff.tables.calls import (
     NOT_NAMED,
     moment,
 )
-from kwsniff.tables.column import Column, TableSchema
 
 ERROR_CODES = TableSchema(
     name="error_codes",

@@ -7,6 +7,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwsniff.tables.schema import TABLES
+
 
 def _name_listed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     chunks = []
@@ -27,7 +29,7 @@ def _name_listed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return table.set_column(at, table.schema.field(at), pa.chunked_array(chunks, table.schema.field(at).type))
 
 
-def _name_of_error(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def _name_one(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     ids = pa.array(list(names), pa.string())
     found = pc.index_in(table["topic_id"], value_set=ids)
     named = pa.array(list(names.values()), pa.string()).take(found.combine_chunks())
@@ -35,7 +37,12 @@ def _name_of_error(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return table.set_column(at, table.schema.field(at), pc.coalesce(table["topic"], named))
 
 
-_MENDED: Final = {"api_calls": _name_listed, "error_codes": _name_of_error}
+_MENDED: Final = {
+    "api_calls": _name_listed,
+    "error_codes": _name_one,
+    "partitions": _name_one,
+    "record_batches": _name_one,
+}
 
 Change = Callable[[pa.Table], pa.Table]
 
@@ -45,4 +52,6 @@ def late_names(names: Mapping[str, str]) -> dict[str, Change]:
 
     `names`: topic id (22 characters) -> topic; without names there is nothing to do.
     """
-    return {table: partial(mend, names=names) for table, mend in _MENDED.items()} if names else {}
+    if not names:
+        return {}
+    return {table: partial(mend, names=names) for table, mend in _MENDED.items() if table in TABLES}

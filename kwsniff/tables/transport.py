@@ -2,19 +2,22 @@
 
 from dataclasses import replace
 
-from kwsniff.tables.calls import (
+from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.columns import (
     BROKER_ADDRESS,
     BROKER_PORT,
     CALL_ID,
+    CALLER,
     CAPTURE,
     CLIENT_ADDRESS,
     CLIENT_ID,
     CLIENT_PORT,
     CONNECTION_ID,
+    PRINCIPAL,
+    SASL_MECHANISM,
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
-from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.words import WORDS
 
 
@@ -82,14 +85,36 @@ CONNECTIONS = TableSchema(
         replace(CLIENT_ID, doc="The first name the client gave itself.", null="no request named the client"),
         SOFTWARE_NAME,
         SOFTWARE_VERSION,
-        Column(
-            name="sasl_mechanism",
-            type="string",
-            doc="How the client authenticated, for example SCRAM-SHA-512.",
-            source="SaslHandshake request, mechanism",
-            null="no SaslHandshake was seen",
-        ),
+        replace(SASL_MECHANISM, source="SaslHandshake request, mechanism", null="no SaslHandshake was seen"),
         _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
+        *(
+            _count(
+                f"{side}_round_trip_ns",
+                "Smallest time from a segment of the other side to its acknowledgement by the "
+                f"{side}, as seen where the capture was taken.",
+                "times of segments and acknowledgements",
+                unit="nanoseconds",
+                null="no segment and its acknowledgement were seen",
+            )
+            for side in ("client", "broker")
+        ),
+        _word(
+            "vantage",
+            "vantage",
+            "Where the capture looks to have been taken.",
+            "which side acknowledges faster",
+        ),
+        *(
+            _count(
+                f"{side}_zero_window_ns",
+                f"How long the {side} said that it has no room.",
+                "TCP window",
+                unit="nanoseconds",
+            )
+            for side in ("client", "broker")
+        ),
+        PRINCIPAL,
+        CALLER,
     ),
 )
 

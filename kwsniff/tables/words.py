@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+from kwsniff.core.verdicts import ENUMS
+
+_ALL: Final[Mapping[str, Mapping[str, str]]] = {
     "status": {
         "answered": "request and response were both seen",
         "no_response_expected": "a Produce with acks=0: the broker sends no response",
@@ -69,6 +71,37 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "reused": "a new connection with the same addresses and ports began",
         "evicted": "given up: too many were open at once",
     },
+    "caller": {
+        "client": "a client",
+        "replica": "a broker that fetches as a follower",
+        "broker": "a broker or controller, with an API that only they use",
+    },
+    "wait": {
+        "none": "no wait that the broker meant",
+        "long_poll": "a fetch waited for data until max_wait_ms was over, and answered with too little",
+        "long_poll_possible": "a fetch that may wait came back with data after more than 1 ms: part of "
+        "broker_ns may be waiting for data, the capture cannot tell",
+        "throttle": "a quota: the broker held the answer back (before KIP-219) or kept the connection muted",
+    },
+    "vantage": {
+        "client": "at the client, or near it",
+        "broker": "at the broker, or near it",
+        "between": "on the way: neither side answers much faster than the other",
+        "unknown": "too little was seen to tell",
+    },
+    "codec": {
+        "none": "not compressed",
+        "gzip": "gzip",
+        "snappy": "snappy",
+        "lz4": "LZ4",
+        "zstd": "Zstandard",
+        "unknown": "a codec that no known Kafka release has",
+    },
+    "timestamp_type": {
+        "create_time": "the producer",
+        "log_append_time": "the broker, when it wrote the batch",
+        "none": "nobody: message format 0 has no times",
+    },
     "direction": {"client": "sent by the client", "broker": "sent by the broker"},
     "anomaly": {
         "segment_not_captured": "TCP data the receiver acknowledged is not in the capture",
@@ -98,4 +131,10 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "capture_truncated": "the file ends inside a packet",
         "capture_damaged": "the file's structure is damaged; the rest was not read",
     },
+}
+
+WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    name: {word: meaning for word, meaning in words.items() if word in ENUMS[name]}
+    for name, words in _ALL.items()
+    if name in ENUMS
 }

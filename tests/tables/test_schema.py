@@ -34,10 +34,9 @@ def test_the_docs_page_is_current() -> None:
 
 
 def test_the_spark_schema_of_a_table_is_its_columns_in_order() -> None:
-    assert spark_ddl(TABLES["latencies"]) == (
-        "`call_id` BIGINT, `capture` STRING, `connection_id` BIGINT, `api_key` SMALLINT, `api_name` STRING, "
-        "`api_version` SMALLINT, `client_id` STRING, `broker_address` STRING, `broker_port` INT, "
-        "`request_time` TIMESTAMP, `total_ns` BIGINT"
+    assert spark_ddl(TABLES["anomalies"]) == (
+        "`capture` STRING, `connection_id` BIGINT, `call_id` BIGINT, `time` TIMESTAMP, `frame` BIGINT, "
+        "`direction` STRING, `stream_offset` BIGINT, `name` STRING, `value` BIGINT"
     )
 
 

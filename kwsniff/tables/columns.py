@@ -1,0 +1,168 @@
+"""Columns that several tables have, declared once."""
+
+from dataclasses import replace
+
+from kwsniff.tables.column import Column
+
+NO_RESPONSE = "no response was seen whole"
+NOT_NAMED = "the message has no such field, or it could not be decoded"
+
+CALL_ID = Column(
+    name="call_id",
+    type="int64",
+    doc="Number of the call, the same in every table.",
+    source="counted over all captures of a run",
+    statistics=True,
+)
+CAPTURE = Column(
+    name="capture",
+    type="string",
+    doc="The capture file, as it was named to kwsniff.",
+    source="file name",
+)
+CONNECTION_ID = Column(
+    name="connection_id",
+    type="int64",
+    doc="Number of the TCP connection, the same in every table.",
+    source="counted over all captures of a run",
+    statistics=True,
+)
+CLIENT_ADDRESS = Column(
+    name="client_address",
+    type="string",
+    doc="IP address of the client.",
+    source="IPv4 or IPv6 header",
+)
+CLIENT_PORT = Column(name="client_port", type="int32", doc="TCP port of the client.", source="TCP header")
+BROKER_ADDRESS = Column(
+    name="broker_address",
+    type="string",
+    doc="IP address of the broker.",
+    source="IPv4 or IPv6 header",
+)
+BROKER_PORT = Column(name="broker_port", type="int32", doc="TCP port of the broker.", source="TCP header")
+API_KEY = Column(
+    name="api_key",
+    type="int16",
+    doc="Kafka's number for the API.",
+    source="request header",
+    statistics=True,
+)
+API_NAME = Column(
+    name="api_name",
+    type="string",
+    doc="Kafka's name for the API, for example Fetch.",
+    source="the layouts",
+    null="an api key that no known Kafka release uses",
+    derived_from="api_key",
+)
+API_VERSION = Column(
+    name="api_version",
+    type="int16",
+    doc="Version of the API both messages are written in.",
+    source="request header",
+)
+CORRELATION_ID = Column(
+    name="correlation_id",
+    type="int32",
+    doc="The number the client gave the call; it wraps around and starts again with every connection.",
+    source="request and response header",
+)
+CLIENT_ID = Column(
+    name="client_id",
+    type="string",
+    doc="What the client calls itself.",
+    source="request header, client_id",
+    null="the client sent none",
+)
+SOFTWARE_NAME = Column(
+    name="client_software_name",
+    type="string",
+    doc="Name of the client library.",
+    source="ApiVersions request of the connection, client_software_name",
+    null="no ApiVersions request of version 3 or later was seen on the connection",
+)
+SOFTWARE_VERSION = replace(
+    SOFTWARE_NAME,
+    name="client_software_version",
+    doc="Version of the client library.",
+    source="ApiVersions request of the connection, client_software_version",
+)
+GROUP_ID = Column(
+    name="group_id",
+    type="string",
+    doc="The consumer, share or streams group.",
+    source="the field that names a group",
+    null=NOT_NAMED,
+)
+ERROR_NAME = Column(
+    name="error_name",
+    type="string",
+    doc="Kafka's name for the error code; NONE for 0.",
+    source="Kafka's list of error codes",
+    null="no error code, or one that is not in the list",
+    derived_from="error_code",
+)
+
+
+TOPIC = Column(
+    name="topic",
+    type="string",
+    doc="Name of the topic.",
+    source="the topic name, or the name of the topic id, in the message",
+    null="no message of the run names the topic's id",
+)
+TOPIC_ID = Column(
+    name="topic_id",
+    type="string",
+    doc="Id of that topic, in the 22 characters Kafka's tools print.",
+    source="topic id in the message",
+    null="the message names topics by name",
+)
+PRODUCER_ID = Column(
+    name="producer_id",
+    type="int64",
+    doc="Number of an idempotent or transactional producer.",
+    source="producer_id",
+    null=NOT_NAMED,
+)
+PRODUCER_EPOCH = Column(
+    name="producer_epoch",
+    type="int16",
+    doc="Epoch of that producer; a newer one fences it.",
+    source="producer_epoch",
+    null=NOT_NAMED,
+)
+SASL_MECHANISM = Column(
+    name="sasl_mechanism",
+    type="string",
+    doc="How the client authenticated, for example SCRAM-SHA-512.",
+    source="SaslHandshake request of the connection, mechanism",
+    null="no SaslHandshake was seen before",
+)
+PRINCIPAL = Column(
+    name="principal",
+    type="string",
+    doc="User name the client authenticated with; its password is in no table.",
+    source="the PLAIN or SCRAM token of the connection",
+    null="no token of these mechanisms was seen before",
+)
+CALLER = Column(
+    name="caller",
+    type="string",
+    enum="caller",
+    doc="Who calls.",
+    source="replica id of the request; APIs that only brokers and controllers use",
+    null="no request that tells was seen",
+)
+
+
+def moment(name: str, doc: str, null: str, *, statistics: bool = False) -> Column:
+    return Column(
+        name=name,
+        type="time",
+        doc=doc,
+        source="packet time, rounded down to the microsecond",
+        null=null,
+        statistics=statistics,
+    )
