@@ -154,6 +154,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
         """The message with nothing hidden, as ``kwsniff.decode`` gives it."""
         place = self.place or _Place(self.side == "response")
         message = _decode(bytes(self.message), place)
+        message.tree.topics = place.around.topics if place.around else {}
         message.inner = find_inner(message, place.around)
         return message
 

@@ -103,6 +103,7 @@ class Conversation:
             message = _decode(packet)
             if message is not None:
                 self.learn(message)
+                message.tree.topics = self.topics
                 message.inner = find_inner(message, around)
                 if packet["kind"] == "request":
                     around = surroundings(message, self.topics)

@@ -63,7 +63,7 @@ def _node(node: Node, depth: int, tree: Tree, inner: Mapping[Place, Inner]) -> I
         field = tree.shape.fields[node.op]
         found = inner.get((node.start, node.op))
         value = f"{node.end - node.start} bytes" if found and found.is_read else shown(node.value)
-        yield f"{margin}{node.name}: {value}{_note(field, node.value)}{_inner_note(found)}"
+        yield f"{margin}{node.name}: {value}{_note(field, node.value, tree)}{_inner_note(found)}"
         if found is not None:
             yield from inner_lines(found, depth + 1)
         return
@@ -140,20 +140,26 @@ def shown(value: Value) -> str:
     return str(value)
 
 
-def _note(field: Field | None, value: Value) -> str:
-    if field is None or isinstance(value, bool) or not isinstance(value, int):
-        return ""
+def _note(field: Field | None, value: Value, tree: Tree) -> str:
+    text = ""
+    if field is not None and isinstance(value, str):
+        is_named = field.meaning is Meaning.TOPIC_ID and value in tree.topics
+        text = shown(tree.topics[value]) if is_named else ""
+    elif field is not None and isinstance(value, int) and not isinstance(value, bool):
+        text = _meant(field, value)
+    return f"  {text}" if text else ""
+
+
+def _meant(field: Field, value: int) -> str:
+    """What a number stands for."""
     catalog = load_catalog()
     if field.meaning is Meaning.ERROR:
         error = catalog.errors.get(value)
-        return f"  {error.name}" if error else "  unknown error code"
+        return error.name if error else "unknown error code"
     if field.meaning is Meaning.API_KEY:
         api = catalog.apis.get(value)
-        return f"  {api.name}" if api else ""
+        return api.name if api else ""
     if field.meaning is Meaning.TIMESTAMP and value > 0:
         time = in_utc(value)
-        return f"  {time}" if time != str(value) else ""
-    if field.enum:
-        name = catalog.enums.get(field.enum, {}).get(value)
-        return f"  {name}" if name else ""
-    return ""
+        return time if time != str(value) else ""
+    return catalog.enums.get(field.enum, {}).get(value) or "" if field.enum else ""

@@ -7,7 +7,7 @@ what was read before.
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from struct import Struct, iter_unpack, unpack_from
 from typing import Final, NamedTuple
 
@@ -117,7 +117,7 @@ class Tree:
     ``roots`` are the top-level structs in order (header, body; a schema has only a body). ``unknown_tags``
     come parents first, in the order in which their structs begin; ``wrong_sizes`` (path, declared - used)
     are known tagged fields whose payload was longer or shorter than it said. Paths are JSON pointers into
-    the body; the header's begin with ``header:``.
+    the body; the header's begin with ``header:``. ``topics`` are names that other messages gave topic ids.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -127,6 +127,7 @@ class Tree:
         self.wrong_sizes: list[tuple[str, int]] = []
         self.open: list[Node] = []
         self.strings_left = 0
+        self.topics: Mapping[str, str] = {}
 
     @property
     def header(self) -> Node | None:

@@ -2,72 +2,35 @@
 
 import gzip
 import io
-import json
 import os
 import pty
 import re
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kwsniff.cli.main import run
-from kwsniff.errors import UsageError
-from kwsniff.view.filters import parse_duration
+from tests.cli.shown import CAPTURES, PAGE, about, headings, lines, messages, page, recorded, written
 from tests.traffic.exchange import Exchange
-from tests.traffic.files import frames, pcap
 from tests.traffic.groups import sasl_authenticate, sasl_handshake
 from tests.traffic.messages import metadata, produce
 from tests.traffic.records import batch
 from tests.traffic.scenes import one_by_one, pipelined, two_clients
-from tests.traffic.tcp import MILLISECOND, Packet
+from tests.traffic.tcp import MILLISECOND
 from tests.traffic.wire import sized
 from tests.view.wrapped import envelope
 
-CAPTURES = Path(__file__).parents[2] / "captures"
 NAMES = sorted(path.parent.name for path in CAPTURES.glob("*/about.toml"))
-FIRST_STEPS = str(CAPTURES / "first_steps" / "capture.pcap")
 
 TOKEN = b"\0ann\0correct horse battery"
-
-
-def about(name: str) -> dict[str, Any]:
-    return tomllib.loads((CAPTURES / name / "about.toml").read_text("utf-8"))
-
-
-def recorded(name: str) -> str:
-    return str(CAPTURES / name / about(name)["file"])
-
-
-def written(path: Path, packets: list[Packet]) -> str:
-    path.write_bytes(pcap(frames(packets)))
-    return str(path)
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> str:
     return written(tmp_path / "shop.pcap", two_clients().packets())
-
-
-def lines(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[str]:
-    assert run(["show", *arguments]) == status
-    return capsys.readouterr().out.splitlines()
-
-
-def headings(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[str]:
-    return [line for line in lines(capsys, *arguments, status=status) if line and not line.startswith(" ")]
-
-
-def messages(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in lines(capsys, *arguments, "--json", status=status)]
-
-
-def apis(found: list[str]) -> list[str]:
-    return [line.split()[2] for line in found]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,111 +131,6 @@ def test_calls_come_in_the_order_of_their_requests_within_a_small_capture(
 ) -> None:
     shown = headings(capsys, written(tmp_path / "pipelined.pcap", pipelined().packets()))
     assert [int(line.split()[1].rstrip(":")) for line in shown] == list(range(20))
-
-
-# -- filters ----
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--api", "fetch"], ["Fetch"]),
-        (["--api", "0", "--api", "JoinGroup"], ["Produce"] * 3 + ["JoinGroup"]),
-        (["--error", "any"], ["Produce", "Heartbeat"]),
-        (["--error", "request_timed_out"], ["Produce"]),
-        (["--error", "REBALANCE_IN_PROGRESS", "--error", "7"], ["Produce", "Heartbeat"]),
-        (["--client", "SHOP-2"], ["FindCoordinator", "JoinGroup", "SyncGroup", "Fetch", "Heartbeat"]),
-        (["--client", "10.1.0.7"], ["ApiVersions", "Metadata", "Produce", "Produce", "Produce"]),
-        (["--client", "10.1.0.7:50000", "--api", "metadata"], ["Metadata"]),
-        (["--connection", "10.1.0.8:50001", "--api", "12"], ["Heartbeat"]),
-        (["--connection", "0", "--api", "metadata"], ["Metadata"]),
-        (["--min-latency", "2ms"], ["ApiVersions", "Metadata", "Produce", "Produce"]),
-        (["--min-latency", "1ms", "--api", "heartbeat"], ["Heartbeat"]),
-        (["--group", "g", "--api", "find_coordinator"], ["FindCoordinator"]),
-        (["--group", "g"], ["FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat"]),
-        # Also topics that only the subscription and the assignment inside bytes fields name.
-        (
-            ["--topic", "orders"],
-            ["Metadata", "Produce", "Produce", "Produce", "JoinGroup", "SyncGroup", "Fetch"],
-        ),
-        (["-n", "2"], ["ApiVersions", "FindCoordinator"]),
-        (["--call", "0"], ["ApiVersions"]),
-    ],
-)
-def test_filters_choose_calls(
-    arguments: list[str], expected: list[str], shop: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert sorted(apis(headings(capsys, shop, *arguments))) == sorted(expected)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--api", "77"],
-        ["--error", "-1"],
-        ["--topic", "nowhere"],
-        ["--group", "h"],
-        ["--client", "nobody"],
-        ["--connection", "99"],
-        ["--min-latency", "1h".replace("h", "m")],
-        ["--call", "1000"],
-        ["--api", "produce", "--group", "g"],
-    ],
-)
-def test_nothing_that_fits_is_exit_status_1(
-    arguments: list[str], shop: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["show", shop, *arguments]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "nothing in the captures fits" in captured.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        (["--api", "fech"], "Fetch"),
-        (["--error", "NOT_LEADER"], "NOT_LEADER_OR_FOLLOWER"),
-        (["--min-latency", "fast"], "10ms"),
-        (["-n", "0"], "at least 1"),
-        (["--json", "--hexdump"], "together"),
-        (["--port", "x"], "9092"),
-    ],
-)
-def test_bad_usage_is_one_line_that_says_what_to_try(
-    arguments: list[str], hint: str, shop: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["show", shop, *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert len(captured.err.splitlines()) == 1
-    assert hint in captured.err
-
-
-def test_errors_of_a_recorded_capture(capsys: pytest.CaptureFixture[str]) -> None:
-    refused = headings(capsys, FIRST_STEPS, "--error", "NOT_LEADER_OR_FOLLOWER")
-    assert apis(refused) == ["Produce"]
-    unknown = headings(capsys, FIRST_STEPS, "--error", "unknown_topic_or_partition")
-    assert set(apis(unknown)) == {"Metadata"}
-    assert len(unknown) >= 2
-
-
-def test_topics_that_go_by_their_id_are_found_by_their_name(capsys: pytest.CaptureFixture[str]) -> None:
-    # Fetch v16 has no names; the client learned the id from a Metadata response.
-    assert "Fetch" in apis(headings(capsys, FIRST_STEPS, "--topic", "orders"))
-
-
-@pytest.mark.parametrize(
-    ("text", "nanoseconds"), [("10ms", 10_000_000), ("1.5 s", 1_500_000_000), ("250us", 250_000), ("7ns", 7)]
-)
-def test_durations(text: str, nanoseconds: int) -> None:
-    assert parse_duration(text) == nanoseconds
-
-
-@pytest.mark.parametrize("text", ["", "10", "ms", "-1ms", "1e3s", "1d"])
-def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_duration(text)
 
 
 # -- what is hidden ----
@@ -416,3 +274,41 @@ def test_a_terminal_gets_colours_and_no_control_characters_of_the_wire(tmp_path:
     assert rb"\x1b]0;title" in shown
     assert b"\x1b]0;" not in shown
     assert b"\x07" not in shown
+
+
+def test_the_page_shows_what_the_command_shows() -> None:
+    text = PAGE.read_text("utf-8")
+    assert text.count("$ kwsniff show ") == 3
+    assert page() == text, "run: python -m tests.cli.shown"
+
+
+@pytest.mark.parametrize(("key", "version", "name"), [(3, 14, "Metadata"), (501, 2, "unknown api")])
+def test_versions_and_apis_that_are_not_known_are_paired_and_closed(
+    key: int, version: int, name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + (8).to_bytes(4, "big") + b"\0\2me\0"
+    closed = Exchange(key, version, 8, "me", sized(head + b"opaque"), sized(b"\0\0\0\x08\0opaque"))
+    calls = [metadata(9, 7, ["orders"]), closed, metadata(9, 9, ["orders"])]
+    capture = written(tmp_path / "newer.pcap", one_by_one(calls).packets())
+    shown = headings(capsys, capture)
+    assert shown[1].startswith(f"call 1: {name} v{version} (key {key}), ")
+    assert "answered in 2 ms" in shown[1]
+    request, response = messages(capsys, capture, "--api", str(key), "--call", "1")
+    assert request["header"]["client_id"] == "me"
+    assert request["header"]["correlation_id"] == response["header"]["correlation_id"] == 8
+    assert request["body"] is response["body"] is None
+    assert request["error"]["code"] == ("unknown_version" if key == 3 else "unknown_api")
+
+
+def test_an_unknown_error_code_is_shown_as_its_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    call = produce(9, 5, {"orders": {0: batch([b"x"])}}, errors={("orders", 0): 999})
+    capture = written(tmp_path / "code.pcap", one_by_one([call]).packets())
+    assert "              error_code: 999  unknown error code" in lines(capsys, capture, "--error", "999")
+
+
+def test_one_half_of_the_calls_can_be_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    capture = written(tmp_path / "halves.pcap", one_by_one([metadata(9, 5, ["orders"])]).packets())
+    assert not any("response," in line for line in lines(capsys, capture, "--request-only"))
+    assert not any("request," in line for line in lines(capsys, capture, "--response-only"))
