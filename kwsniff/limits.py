@@ -15,7 +15,7 @@ class Limits:
     """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
     datagrams: int = 64
     """IP datagrams whose fragments are put together at a time."""
-    connections: int = 100_000
+    connections: int = 50_000
     """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
     held_bytes: int = 16 * _MIB
     """Out-of-order payload held per direction."""

@@ -11,11 +11,12 @@ class Analyzer:
     def __init__(
         self,
         compile_program: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None],
-        api_ranges: Sequence[tuple[int, int, int, int]],
+        api_ranges: Sequence[tuple[int, ...]],
         *,
         ports: Sequence[int] = (),
         limits: Mapping[str, int] | None = None,
         messages: bool = False,
+        tables: Sequence[str] = ...,
     ) -> None: ...
     def open_capture(self, name: str) -> None: ...
     def feed(self, data: Buffer) -> None: ...
@@ -31,7 +32,7 @@ class Analyzer:
     def resume(
         cls,
         compile_program: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None],
-        api_ranges: Sequence[tuple[int, int, int, int]],
+        api_ranges: Sequence[tuple[int, ...]],
         state: bytes,
     ) -> Analyzer: ...
     def rows(self, table: str) -> int: ...

@@ -91,7 +91,7 @@ cdef class Analyzer:
         memset(&self.reader, 0, sizeof(Reader))
         self.programs = []
 
-    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False):
+    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
@@ -105,6 +105,7 @@ cdef class Analyzer:
                 raise UsageError(f"port {port} is outside 1 to 65535")
             self.context.ports[<int>port >> 3] |= <uint8_t>(1 << (<int>port & 7))
         self.context.keeps_messages = messages
+        self.want_tables(tables)
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
         start_context(&self.context)
@@ -136,14 +137,25 @@ cdef class Analyzer:
         for number, value in enumerate(values.values()):
             slots[<int>number] = value
 
+    cdef want_tables(self, tables):
+        cdef int number
+        for name in tables:
+            if name not in TABLE_NUMBERS:
+                raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+        for name, number in TABLE_NUMBERS.items():
+            self.context.tables[number].wanted = name in tables
+        self.context.facts.wants_partitions = "partitions" in tables
+        self.context.facts.wants_batches = "record_batches" in tables
+
     cdef set_apis(self, api_ranges):
-        for key, first, last, flexible in api_ranges:
+        for key, first, last, flexible, *internal in api_ranges:
             if not 0 <= key < NUM_API_KEYS:
                 raise UsageError(f"api key {key} is outside 0 to {<int>NUM_API_KEYS - 1}")
             self.context.apis.ranges[<int>key].known = True
             self.context.apis.ranges[<int>key].first = first
             self.context.apis.ranges[<int>key].last = last
             self.context.apis.ranges[<int>key].flexible = flexible
+            self.context.apis.ranges[<int>key].internal = any(internal)
 
     cdef void compile(self, int key, int version, int direction, Program* program) noexcept:
         cdef bytes code, joined, ends

@@ -24,7 +24,7 @@ from kwsniff.core.octets cimport Octets, make_octets
 cdef enum:
     ROOM_AT_FIRST = 64
 
-TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies")
+TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches")
 
 # Name, kind, nullable: in the order of the enums of columns.pxd.
 COLUMNS = {
@@ -44,13 +44,21 @@ COLUMNS = {
         ("error_code", "int16", True), ("error_count", "int32", True), ("throttle_time_ms", "int32", True),
         ("topics", "strings", True), ("group_id", "string", True), ("transactional_id", "string", True),
         ("acks", "int16", True), ("partition_count", "int32", True), ("record_count", "int64", True),
-        ("record_bytes", "int64", True),
+        ("record_bytes", "int64", True), ("sasl_mechanism", "string", True), ("principal", "string", True),
+        ("caller", "enum:caller", True), ("member_id", "string", True), ("group_instance_id", "string", True),
+        ("generation", "int32", True), ("protocol_type", "string", True), ("producer_id", "int64", True),
+        ("producer_epoch", "int16", True), ("isolation_level", "int16", True), ("committed", "bool", True),
+        ("session_id", "int32", True), ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
     ),
     "latencies": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
         ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
         ("broker_address", "string", False), ("broker_port", "int32", False),
         ("request_time", "time", False), ("total_ns", "int64", False),
+        ("request_transmission_ns", "int64", False), ("queue_wait_ns", "int64", False), ("broker_ns", "int64", False),
+        ("deliberate_wait_ns", "int64", False), ("response_transmission_ns", "int64", False),
+        ("wait", "enum:wait", False), ("round_trip_ns", "int64", True), ("retransmissions", "int32", False),
+        ("zero_window_ns", "int64", False),
     ),
     "error_codes": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
@@ -73,11 +81,35 @@ COLUMNS = {
         ("client_missing_bytes", "int64", False), ("broker_missing_bytes", "int64", False),
         ("calls", "int64", False), ("client_id", "string", True), ("client_software_name", "string", True),
         ("client_software_version", "string", True), ("sasl_mechanism", "string", True), ("end", "enum:end", False),
+        ("client_round_trip_ns", "int64", True), ("broker_round_trip_ns", "int64", True),
+        ("vantage", "enum:vantage", False), ("client_zero_window_ns", "int64", False),
+        ("broker_zero_window_ns", "int64", False), ("principal", "string", True), ("caller", "enum:caller", True),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),
         ("time", "time", True), ("frame", "int64", True), ("direction", "enum:direction", True),
         ("stream_offset", "int64", True), ("name", "enum:anomaly", False), ("value", "int64", True),
+    ),
+    "partitions": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
+        ("broker_address", "string", False), ("broker_port", "int32", False), ("time", "time", True),
+        ("topic", "string", True), ("topic_id", "string", True), ("partition", "int32", False),
+        ("error_code", "int16", True), ("offset", "int64", True), ("base_offset", "int64", True),
+        ("last_offset", "int64", True), ("high_watermark", "int64", True), ("last_stable_offset", "int64", True),
+        ("log_start_offset", "int64", True), ("lag", "int64", True), ("record_bytes", "int64", True),
+        ("record_count", "int64", True), ("batch_count", "int32", True),
+    ),
+    "record_batches": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
+        ("time", "time", True), ("topic", "string", True), ("topic_id", "string", True), ("partition", "int32", True),
+        ("magic", "int16", False), ("codec", "enum:codec", False), ("bytes", "int64", False),
+        ("uncompressed_bytes", "int64", True), ("record_count", "int32", True), ("base_offset", "int64", False),
+        ("last_offset", "int64", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
+        ("base_sequence", "int32", True), ("transactional", "bool", False), ("control", "bool", False),
+        ("timestamp_type", "enum:timestamp_type", False), ("first_timestamp", "time", True),
+        ("max_timestamp", "time", True),
     ),
 }
 
@@ -124,6 +156,7 @@ cdef bint start_tables(Table* tables):
         if tables[i].columns == NULL:
             return False
         tables[i].num_columns = len(specs)
+        tables[i].wanted = True
         for j, (_, kind, _nullable) in enumerate(specs):
             column = &tables[i].columns[j]
             column.kind, column.width = KINDS[kind.partition(":")[0]]
@@ -188,6 +221,8 @@ cdef bint make_room(Table* table, int64_t rows) noexcept nogil:
 cdef bint begin_row(Table* table) noexcept nogil:
     """Makes room for one more row; false when memory is refused (the row must not be filled)."""
     cdef int64_t rows
+    if not table.wanted:
+        return False
     if table.rows < table.room:
         return True
     rows = table.room * 2 if table.room else ROOM_AT_FIRST

@@ -3,7 +3,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kwsniff.core.buffer cimport Buffer
 from kwsniff.core.columns cimport Table
-from kwsniff.core.facts cimport Facts
+from kwsniff.core.facts cimport Facts, Known
 from kwsniff.core.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets cimport Octets
@@ -52,11 +52,39 @@ cdef struct Call:
     bint records_uncounted
     int64_t records
     int64_t record_bytes
+    Known generation
+    Known producer_id
+    Known producer_epoch
+    Known isolation
+    Known committed
+    Known session_id
+    Known max_wait
+    Known min_bytes
+    int caller
+    Buffer parts                # PartRow, what the request says of each partition
     Buffer text                 # client id, group, transactional id, then per topic: u32 length, name
     int32_t client_id_len       # -1: null
     int32_t group_len
     int32_t transactional_id_len
+    uint32_t member_at          # where the member's id stands in the text; the group instance follows it
+    uint32_t protocol_type_at
+    int32_t member_len
+    int32_t group_instance_len
+    int32_t protocol_type_len
     int32_t num_topics
+
+# A partition that a request names; `name_at` counts in the call's text.
+cdef struct PartRow:
+    uint32_t name_at
+    int32_t name_len            # -1: no name
+    uint8_t topic_id[16]
+    bint has_topic_id
+    bint answered
+    int32_t partition
+    Known offset
+    Known record_bytes
+    Known records
+    int64_t batches
 
 # A response that no request was known for when it came.
 cdef struct Parked:
@@ -90,6 +118,10 @@ cdef struct Dialog:
     Buffer software_name
     Buffer software_version
     Buffer sasl_mechanism
+    Buffer principal
+    int caller
+    int64_t answered_at         # last packet of the latest response, or NO_TIME
+    int64_t muted_until         # the broker said that it reads nothing before then
     uint8_t address[2][48]
     int32_t address_len[2]
 
@@ -126,7 +158,7 @@ cdef struct Message:
 cdef struct Context:
     Limits limits
     Apis apis
-    Table tables[5]
+    Table tables[7]
     Tape tape
     Facts facts
     TopicIds topic_ids

@@ -18,7 +18,7 @@ Rules
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, append, append_raw, contents, release, shrink
 from kwsniff.core.columns cimport free_tables
@@ -27,6 +27,7 @@ from kwsniff.core.facts cimport TOPIC_BY_ID, Facts, free_facts, gather_facts
 from kwsniff.core.frames cimport *
 from kwsniff.core.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
+from kwsniff.core.partitions cimport keep_parts, write_batches, write_partitions
 from kwsniff.core.recognition cimport (
     NUM_API_KEYS, is_gssapi_token, look_at_request, measure_proxy_header, name_protocol,
 )
@@ -37,6 +38,7 @@ from kwsniff.core.streams cimport *
 from kwsniff.core.tape cimport (
     ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop,
 )
+from kwsniff.core.timing cimport note_answer, write_latency
 from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.verdicts cimport *
 
@@ -47,7 +49,7 @@ cdef enum:
     REQUEST = 0
     RESPONSE = 1
     START_BYTES = 256           # enough to tell what a direction carries
-    SPARE_TEXT = 4096
+    SPARE_TEXT = 512            # text and partitions of a call up to this size are kept for the next call
     MIN_TRIAL = 24              # bytes of a response that must make sense before its rest is waited for
     MIN_UNEXPECTED = 3          # responses in a row that confirm each other
     MAX_TRIALS = 32             # decodings per segment in search of a frame: more would be quadratic work
@@ -121,6 +123,9 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
     dialog.protocol = PROTOCOL_UNDECIDED
     dialog.client = -1
     dialog.role = ROLE_UNKNOWN
+    dialog.caller = CALLER_UNKNOWN
+    dialog.answered_at = NO_TIME
+    dialog.muted_until = NO_TIME
     for i in range(2):
         dialog.address_len[i] = format_address(connection.address[i], dialog.address[i])
         if is_forced(context, connection.port[i]) and not is_forced(context, connection.port[1 - i]):
@@ -145,7 +150,10 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     for j in range(2):
         free_framing(&dialog.framing[j], &context.kept_total)
     for i in range(dialog.num_slots):
+        context.kept_total -= <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
         release(&dialog.calls[i].text)
+        release(&dialog.calls[i].parts)
+    context.kept_total -= dialog.num_slots * <int64_t>sizeof(Call)
     free(dialog.calls)
     for j in range(dialog.num_parked):
         context.kept_total -= <int64_t>dialog.parked[j].bytes.cap
@@ -155,6 +163,7 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     release(&dialog.software_name)
     release(&dialog.software_version)
     release(&dialog.sasl_mechanism)
+    release(&dialog.principal)
     free(dialog)
 
 
@@ -655,14 +664,15 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     cdef int64_t num_slots, i
     cdef Call* calls
     cdef Call* call
-    cdef Buffer text
-    if dialog.num >= context.limits.outstanding_calls:
+    cdef Buffer text, parts
+    if dialog.num >= context.limits.outstanding_calls or (
+            dialog.num and context.kept_total > context.limits.frame_kept_bytes_total):
         call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_OUTSTANDING_LIMIT,
                       dialog.num)
         finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_LIMIT_REACHED)
     if dialog.num == dialog.num_slots:
-        num_slots = 2 * dialog.num_slots if dialog.num_slots else 4
+        num_slots = 2 * dialog.num_slots if dialog.num_slots else 1
         calls = <Call*>calloc(<size_t>num_slots, sizeof(Call))
         if calls == NULL:
             write_anomaly(context, dialog.connection, -1, &frame.first, 0, frame.offset, ANOMALY_MEMORY_REFUSED, 0)
@@ -670,15 +680,25 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
         for i in range(dialog.num):
             calls[i] = dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
         free(dialog.calls)
+        context.kept_total += (num_slots - dialog.num_slots) * <int64_t>sizeof(Call)
         dialog.calls = calls
         dialog.num_slots = num_slots
         dialog.head = 0
     call = &dialog.calls[(dialog.head + dialog.num) & (dialog.num_slots - 1)]
     dialog.num += 1
+    context.kept_total -= <int64_t>(call.text.cap + call.parts.cap)
+    shrink(&call.text, SPARE_TEXT)
+    shrink(&call.parts, SPARE_TEXT)
+    context.kept_total += <int64_t>(call.text.cap + call.parts.cap)
     text = call.text
-    shrink(&text, SPARE_TEXT)
+    parts = call.parts
     memset(call, 0, sizeof(Call))
     call.text = text
+    call.parts = parts
+    call.caller = CALLER_UNKNOWN
+    call.member_len = -1
+    call.group_instance_len = -1
+    call.protocol_type_len = -1
     call.id = context.next_call_id
     context.next_call_id += 1
     call.capture = <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1
@@ -744,6 +764,8 @@ cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept no
         return False
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_TOKEN, REQUEST, NULL, -1, -1)
+    if not frame.torn:
+        learn_principal(dialog, drop(frame.bytes, 4))
     count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
     return True
 
@@ -771,6 +793,8 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
     keep_facts(context, dialog, call)
+    if context.facts.batch_hits.len and dialog.confirmed:
+        write_batches(context, dialog, call, &context.facts, call.first.time)
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
     if call.has_acks and call.acks == 0:
@@ -828,6 +852,7 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t i, num = facts.topics.len // sizeof(Octets)
     cdef uint32_t length
+    context.kept_total -= <int64_t>(call.text.cap + call.parts.cap)
     call.client_id_len = keep_text(context, call, facts.client_id)
     call.group_len = keep_text(context, call, facts.group)
     call.transactional_id_len = keep_text(context, call, facts.transactional_id)
@@ -843,6 +868,9 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
             call.text.len -= 4
             break
         call.num_topics += 1
+    keep_party(context, dialog, call, facts)
+    keep_parts(context, call, facts)
+    context.kept_total += <int64_t>(call.text.cap + call.parts.cap)
     call.has_acks = facts.has_acks
     call.acks = facts.acks
     call.has_partitions = facts.has_partitions
@@ -856,6 +884,57 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
     learn_text(&dialog.software_name, facts.software_name)
     learn_text(&dialog.software_version, facts.software_version)
     learn_text(&dialog.sasl_mechanism, facts.sasl_mechanism)
+
+
+cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
+    """Who asks, in which role, as whom."""
+    cdef bint known = 0 <= call.key < NUM_API_KEYS and context.apis.ranges[call.key].known
+    call.member_at = <uint32_t>call.text.len
+    call.member_len = keep_text(context, call, facts.member)
+    call.group_instance_len = keep_text(context, call, facts.group_instance)
+    call.protocol_type_at = <uint32_t>call.text.len
+    call.protocol_type_len = keep_text(context, call, facts.protocol_type)
+    call.generation = facts.generation
+    call.producer_id = facts.producer_id
+    call.producer_epoch = facts.producer_epoch
+    call.isolation = facts.isolation
+    call.committed = facts.committed
+    call.session_id = facts.session_id
+    call.max_wait = facts.max_wait
+    call.min_bytes = facts.min_bytes
+    if facts.replica_id.is_known and facts.replica_id.value >= 0:
+        call.caller = CALLER_REPLICA
+    elif known:
+        call.caller = CALLER_BROKER if context.apis.ranges[call.key].internal else dialog.caller
+        if call.caller == CALLER_UNKNOWN:
+            call.caller = CALLER_CLIENT
+    if call.caller > dialog.caller or dialog.caller == CALLER_CLIENT:
+        dialog.caller = call.caller
+    if facts.secret.at != NULL:
+        learn_principal(dialog, facts.secret)
+
+
+cdef void learn_principal(Dialog* dialog, Octets token) noexcept nogil:
+    """The user name that a client's first token shows: PLAIN has it between two NULs (RFC 4616), SCRAM behind n= of
+    its second comma-separated part or later (RFC 5802). The password is never looked at."""
+    cdef Octets mechanism = contents(&dialog.sasl_mechanism)
+    cdef size_t start = 0, end
+    if mechanism.num == 5 and memcmp(mechanism.at, b"PLAIN", 5) == 0:
+        while start < token.num and token.at[start]:
+            start += 1
+        end = start + 1
+        while end < token.num and token.at[end]:
+            end += 1
+        if start < token.num and end < token.num:
+            learn_text(&dialog.principal, keep(drop(token, start + 1), end - start - 1))
+    elif mechanism.num > 6 and memcmp(mechanism.at, b"SCRAM-", 6) == 0 and be16(token, 0) >> 8 in (0x6E, 0x79, 0x70):
+        while start + 3 < token.num and not (token.at[start] == 0x2C and be16(token, start + 1) == 0x6E3D):
+            start += 1
+        end = start + 3
+        while end < token.num and token.at[end] != 0x2C:
+            end += 1
+        if start + 3 < token.num:
+            learn_text(&dialog.principal, keep(drop(token, start + 3), end - start - 3))
 
 
 # -- responses --------------------------------------------------------------------------------------------------
@@ -925,6 +1004,9 @@ cdef void finish_call(Context* context, Dialog* dialog, Call* call, int status, 
         count_bytes(context, response.capture, bin, response.captured)
     if dialog.confirmed:
         write_call(context, dialog, call, status, reason, response, facts)
+        write_partitions(context, dialog, call, facts)
+        if response != NULL:
+            write_latency(context, dialog, call, response, facts)
 
 
 cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -945,6 +1027,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
         finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
+        note_answer(dialog, frame, NULL)
         return
     status = run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
                          <size_t>context.limits.cells, &stop)
@@ -960,6 +1043,9 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     if call.key == SASL_HANDSHAKE and call.version == 0 and context.facts.first_error == 0:
         dialog.tokens = True
     finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
+    note_answer(dialog, frame, &context.facts)
+    if context.facts.batch_hits.len:
+        write_batches(context, dialog, call, &context.facts, frame.first.time)
     if context.facts.num_errors:
         write_errors(context, dialog, call, frame, &context.facts, program)
 

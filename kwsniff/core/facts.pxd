@@ -26,13 +26,69 @@ cdef struct ErrorHit:
     Octets group
     Octets message
 
+# A number that a message has or has not.
+cdef struct Known:
+    bint is_known
+    int64_t value
+
+# What a struct with a partition in it says of that partition.
+cdef struct PartitionHit:
+    Octets topic            # at == NULL: none
+    Octets topic_id
+    int32_t partition
+    Known error
+    Known offset            # asked for, committed, or answered
+    Known base_offset
+    Known last_offset
+    Known high_watermark
+    Known last_stable_offset
+    Known log_start_offset
+    Known record_bytes
+    Known records           # unknown where old batches are compressed
+    int64_t batches
+
+cdef struct BatchHit:
+    Octets topic
+    Octets topic_id
+    Known partition
+    int64_t base_offset
+    int64_t bytes           # with the 12 bytes before its length counts
+    Known uncompressed
+    int32_t magic
+    int32_t attributes
+    Known records
+    Known last_offset
+    Known producer_id
+    int32_t producer_epoch
+    int32_t base_sequence
+    Known first_timestamp   # milliseconds since the epoch
+    Known max_timestamp
+
 cdef struct Facts:
+    bint wants_partitions   # set by the caller, kept over messages
+    bint wants_batches
     Octets client_id
     Octets group
     Octets transactional_id
     Octets software_name
     Octets software_version
     Octets sasl_mechanism
+    Octets secret           # the message's own secret bytes: what a client authenticates with
+    Octets member
+    Octets group_instance
+    Octets protocol_type
+    Known generation
+    Known producer_id
+    Known producer_epoch
+    Known isolation
+    Known committed
+    Known session_id
+    Known session_epoch
+    Known max_wait
+    Known min_bytes
+    Known replica_id
+    Buffer partition_hits   # PartitionHit
+    Buffer batch_hits       # BatchHit
     Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
     Buffer errors           # ErrorHit
     int32_t num_errors
@@ -42,6 +98,7 @@ cdef struct Facts:
     bint has_acks
     int16_t acks
     bint has_throttle
+    bint held_back          # the throttle was waited out before the answer was sent
     int64_t throttle
     bint has_partitions
     int64_t partitions

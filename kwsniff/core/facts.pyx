@@ -14,18 +14,21 @@ Rules
                 `- topic (depth 1) `- partition (depth 2)
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.buffer cimport Buffer, append_raw, release
 from kwsniff.core.meaning cimport *
-from kwsniff.core.octets cimport Octets, be16, be32, drop, keep, make_octets, u8
+from kwsniff.core.octets cimport Octets, be16, be32, be64, drop, keep, make_octets, u8
 from kwsniff.core.tape cimport *
 from kwsniff.core.topic_ids cimport TopicIds, find_topic, learn_topic
 
 cdef enum:
     MAX_DEPTH = 40              # the engine's own bound is lower
     MAX_PENDING = 64            # error fields of open structs; one per struct in every known layout
+    OWN_DEPTH = 2               # the message's own struct, and those that stand right in it
+    CONTROL_BATCH = 0x20        # attribute of format 2
+    BATCH_HEADER = 61
     RECENT_TOPICS = 8           # a topic is looked for among so many before it counts as another
 
 cdef struct Register:
@@ -47,6 +50,8 @@ cdef struct Fold:
     Register message_text
     int64_t partition
     int partition_depth
+    PartitionHit hit            # of the struct at hit_depth
+    int hit_depth
     Pending pending[64]
     int num_pending
     bint header_read            # the first struct of a message is its header
@@ -57,16 +62,24 @@ cdef struct Fold:
 cdef void free_facts(Facts* facts) noexcept nogil:
     release(&facts.topics)
     release(&facts.errors)
+    release(&facts.partition_hits)
+    release(&facts.batch_hits)
 
 
 cdef void reset_facts(Facts* facts) noexcept nogil:
-    cdef Buffer topics = facts.topics
-    cdef Buffer errors = facts.errors
-    memset(facts, 0, sizeof(Facts))
-    facts.topics = topics
-    facts.errors = errors
-    facts.topics.len = 0
-    facts.errors.len = 0
+    cdef Facts fresh
+    memset(&fresh, 0, sizeof(Facts))
+    fresh.wants_partitions = facts.wants_partitions
+    fresh.wants_batches = facts.wants_batches
+    fresh.topics = facts.topics
+    fresh.errors = facts.errors
+    fresh.partition_hits = facts.partition_hits
+    fresh.batch_hits = facts.batch_hits
+    fresh.topics.len = 0
+    fresh.errors.len = 0
+    fresh.partition_hits.len = 0
+    fresh.batch_hits.len = 0
+    facts[0] = fresh
 
 
 cdef inline Octets cell_span(Octets message, Cell* cell) noexcept nogil:
@@ -108,6 +121,8 @@ cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nog
     cdef int depth = fold.depth
     if fold.num_pending and fold.pending[fold.num_pending - 1].depth >= depth:
         settle_errors(facts, fold, topic_ids)
+    if fold.hit_depth and fold.hit_depth >= depth:
+        end_hit(facts, fold, depth)
     if fold.topic.span.at != NULL and fold.topic_id.span.at != NULL and fold.topic.depth == fold.topic_id.depth == depth:
         learn_topic(topic_ids, fold.topic_id.span, fold.topic.span)
     if fold.topic.depth >= depth:
@@ -139,6 +154,37 @@ cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nog
             fold.depth -= 1
             if fold.forgotten_depth == depth:
                 fold.forgotten_depth = 0
+
+
+cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
+    """What a struct said of a partition becomes a hit, if it named the partition."""
+    if fold.partition_depth == depth and fold.hit_depth == depth:
+        fold.hit.topic = fold.topic.span
+        fold.hit.topic_id = fold.topic_id.span
+        fold.hit.partition = <int32_t>fold.partition
+        append_raw(&facts.partition_hits, &fold.hit, sizeof(PartitionHit))
+    fold.hit_depth = 0
+
+
+cdef inline PartitionHit* hit_here(Facts* facts, Fold* fold) noexcept nogil:
+    """The hit that the current struct fills; NULL where nobody asks for it."""
+    if not facts.wants_partitions:
+        return NULL
+    if fold.hit_depth != fold.depth:
+        memset(&fold.hit, 0, sizeof(PartitionHit))
+        fold.hit_depth = fold.depth
+    return &fold.hit
+
+
+cdef inline void know(Known* known, int64_t value) noexcept nogil:
+    known.is_known = True
+    known.value = value
+
+
+cdef inline void know_first(Known* known, int64_t value) noexcept nogil:
+    if not known.is_known:
+        known.is_known = True
+        known.value = value
 
 
 cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nogil:
@@ -194,16 +240,22 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
             set_register(&fold.topic_id, cell_span(fold.message, cell), fold.depth)
     elif meaning == MEANING_RECORDS:
         if cell.value >= 0:
-            count_records(facts, cell_span(fold.message, cell))
+            count_records(facts, fold, cell_span(fold.message, cell))
     elif meaning == MEANING_ERROR_MESSAGE:
         set_register(&fold.message_text, cell_span(fold.message, cell), fold.depth)
-    elif meaning == MEANING_THROTTLE:
+    elif meaning == MEANING_THROTTLE or meaning == MEANING_HELD_BACK:
         facts.has_throttle = True
+        facts.held_back = meaning == MEANING_HELD_BACK
         facts.throttle = cell.value
+    elif MEANING_OFFSET <= meaning <= MEANING_LOG_START_OFFSET or meaning == MEANING_COMMITTED_OFFSET \
+            or meaning == MEANING_BASE_OFFSET:
+        take_offset(hit_here(facts, fold), meaning, cell.value)
     elif meaning == MEANING_ACKS:
         facts.has_acks = True
         facts.acks = <int16_t>cell.value
-    elif op.kind == KIND_STRING:
+    elif op.kind != KIND_STRING:
+        take_number(facts, fold, op, cell)
+    else:
         span = cell_span(fold.message, cell)
         if meaning == MEANING_CLIENT_ID:
             # Only the header names the caller; bodies (DescribeGroups) name the clients of others.
@@ -219,6 +271,43 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         elif meaning == MEANING_SOFTWARE_NAME: facts.software_name = span
         elif meaning == MEANING_SOFTWARE_VERSION: facts.software_version = span
         elif meaning == MEANING_SASL_MECHANISM: facts.sasl_mechanism = span
+        elif fold.depth > OWN_DEPTH: pass
+        elif meaning == MEANING_MEMBER:
+            # The answer to JoinGroup names the leader before the member.
+            if fold.depth == 1 or facts.member.at == NULL:
+                facts.member = span
+        elif meaning == MEANING_GROUP_INSTANCE: facts.group_instance = span
+        elif meaning == MEANING_PROTOCOL_TYPE: facts.protocol_type = span
+
+
+cdef void take_offset(PartitionHit* hit, uint8_t meaning, int64_t value) noexcept nogil:
+    if hit == NULL:
+        return
+    if meaning == MEANING_HIGH_WATERMARK: know(&hit.high_watermark, value)
+    elif meaning == MEANING_LAST_STABLE_OFFSET: know(&hit.last_stable_offset, value)
+    elif meaning == MEANING_LOG_START_OFFSET: know(&hit.log_start_offset, value)
+    elif meaning == MEANING_BASE_OFFSET: know(&hit.base_offset, value)
+    else: know_first(&hit.offset, value)
+
+
+cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexcept nogil:
+    """Numbers that say something of the whole call: those of the message itself or of a struct right in it."""
+    cdef uint8_t meaning = op.meaning
+    if meaning == MEANING_SECRET and op.kind == KIND_BYTES and fold.depth == 1:
+        facts.secret = cell_span(fold.message, cell)
+    if fold.depth > OWN_DEPTH or op.kind > KIND_UINT32:
+        return
+    if meaning == MEANING_REPLICA_ID: know_first(&facts.replica_id, cell.value)
+    elif fold.depth > 1: pass
+    elif meaning == MEANING_GENERATION or meaning == MEANING_MEMBER_EPOCH: know_first(&facts.generation, cell.value)
+    elif meaning == MEANING_PRODUCER_ID: know_first(&facts.producer_id, cell.value)
+    elif meaning == MEANING_PRODUCER_EPOCH: know_first(&facts.producer_epoch, cell.value)
+    elif meaning == MEANING_ISOLATION: know(&facts.isolation, cell.value)
+    elif meaning == MEANING_TRANSACTION_RESULT: know(&facts.committed, cell.value)
+    elif meaning == MEANING_SESSION_ID: know(&facts.session_id, cell.value)
+    elif meaning == MEANING_SESSION_EPOCH: know(&facts.session_epoch, cell.value)
+    elif meaning == MEANING_MAX_WAIT: know(&facts.max_wait, cell.value)
+    elif meaning == MEANING_MIN_BYTES: know(&facts.min_bytes, cell.value)
 
 
 cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
@@ -233,7 +322,12 @@ cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcep
 
 cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicIds* topic_ids) noexcept nogil:
     cdef Pending* pending
+    cdef PartitionHit* hit
     facts.has_error = True
+    if fold.depth > 1 and op.kind == KIND_INT16:
+        hit = hit_here(facts, fold)
+        if hit != NULL:
+            know(&hit.error, cell.value)
     if cell.value == 0 or op.kind != KIND_INT16:
         return
     if facts.num_errors == 0:
@@ -273,24 +367,109 @@ cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
     append_raw(&facts.topics, &name, sizeof(Octets))
 
 
-cdef void count_records(Facts* facts, Octets records) noexcept nogil:
+cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil:
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
-    cdef uint32_t size, magic
+    cdef PartitionHit* hit = hit_here(facts, fold)
+    cdef BatchHit batch
+    cdef bint uncounted = False
+    cdef int64_t records_before = facts.records
     facts.has_records = True
     facts.record_bytes += <int64_t>records.num
-    while records.num >= 17:
-        size = be32(records, 8)
-        magic = u8(records, 16)
-        if size > 0x7FFFFFFF or size < 14 or size > records.num - 12:
-            break
-        if magic == 2:
-            if size < 49:
-                break
-            if not be16(records, 21) & 0x20:        # control batches hold no records of a producer
-                facts.records += <int32_t>be32(records, 57)
-        elif u8(records, 17) & 7:
-            facts.records_uncounted = True
-        else:
-            facts.records += 1
-        records = drop(records, 12 + <size_t>size)
+    if hit != NULL:
+        know(&hit.record_bytes, <int64_t>records.num)
+    while records.num >= 17 and read_batch(records, &batch):
+        if not batch.records.is_known:
+            uncounted = True
+        elif not batch.attributes & CONTROL_BATCH:      # control batches hold no records of a producer
+            facts.records += batch.records.value
+        if hit != NULL:
+            hit.batches += 1
+            know_first(&hit.base_offset, batch.base_offset)
+            hit.last_offset = batch.last_offset
+        if facts.wants_batches:
+            batch.topic = fold.topic.span
+            batch.topic_id = fold.topic_id.span
+            if fold.partition_depth:
+                know(&batch.partition, fold.partition)
+            append_raw(&facts.batch_hits, &batch, sizeof(BatchHit))
+        records = drop(records, <size_t>batch.bytes)
+    facts.records_uncounted = facts.records_uncounted or uncounted
+    if hit != NULL and not uncounted:
+        know(&hit.records, facts.records - records_before)
+
+
+cdef bint read_batch(Octets records, BatchHit* batch) noexcept nogil:
+    """The header of the batch (format 2) or message (0 and 1) that `records` begins with; false for one that is cut off
+    or cannot be.
+
+        0: offset i64 | size i32 | crc u32 | magic i8 | attributes i8 | ...
+        2: offset i64 | size i32 | epoch i32 | magic i8 | crc u32 | attributes i16 | last offset delta i32 |
+           base timestamp i64 | max timestamp i64 | producer id i64 | epoch i16 | sequence i32 | count i32
+    """
+    cdef uint32_t size = be32(records, 8)
+    memset(batch, 0, sizeof(BatchHit))
+    if size > 0x7FFFFFFF or size < 14 or size > records.num - 12:
+        return False
+    batch.bytes = 12 + <int64_t>size
+    batch.base_offset = <int64_t>be64(records, 0)
+    batch.magic = <int32_t>u8(records, 16)
+    batch.producer_epoch = -1
+    batch.base_sequence = -1
+    if batch.magic < 2:
+        batch.attributes = <int32_t>u8(records, 17)
+        if batch.attributes & 7 == 0:
+            know(&batch.records, 1)
+            know(&batch.uncompressed, batch.bytes)
+        know(&batch.last_offset, batch.base_offset)
+        if batch.magic == 1:
+            know(&batch.first_timestamp, <int64_t>be64(records, 18))
+            batch.max_timestamp = batch.first_timestamp
+        return True
+    if size < 49:
+        return False
+    batch.attributes = <int32_t>be16(records, 21)
+    know(&batch.records, <int32_t>be32(records, 57))
+    know(&batch.last_offset, batch.base_offset + <int32_t>be32(records, 23))
+    know(&batch.first_timestamp, <int64_t>be64(records, 27))
+    know(&batch.max_timestamp, <int64_t>be64(records, 35))
+    if <int64_t>be64(records, 43) >= 0:
+        know(&batch.producer_id, <int64_t>be64(records, 43))
+        batch.producer_epoch = <int16_t>be16(records, 51)
+        batch.base_sequence = <int32_t>be32(records, 53)
+    if batch.attributes & 7 == 0:
+        know(&batch.uncompressed, batch.bytes)
+    else:
+        measure_compressed(keep(drop(records, 61), size - 49), batch.attributes & 7, &batch.uncompressed)
+    return True
+
+
+cdef void measure_compressed(Octets payload, int codec, Known* bytes) noexcept nogil:
+    """How long the batch is once decompressed, where the codec's own frame says so; nothing is decompressed here."""
+    cdef uint64_t total = 0
+    cdef uint32_t size
+    if codec == 1 and payload.num > 18 and be16(payload, 0) == 0x1F8B:
+        # The last four bytes of a gzip member are its length (RFC 1952); Kafka writes one member.
+        total = <uint64_t>u8(payload, payload.num - 4) | <uint64_t>u8(payload, payload.num - 3) << 8 \
+            | <uint64_t>u8(payload, payload.num - 2) << 16 | <uint64_t>u8(payload, payload.num - 1) << 24
+    elif codec == 2 and be64(payload, 0) == <uint64_t>0x82534E4150505900:
+        payload = drop(payload, 16)
+        while payload.num >= 5:
+            size = be32(payload, 0)
+            total += snappy_length(keep(drop(payload, 4), size))
+            payload = drop(payload, 4 + <size_t>size)
+    elif codec == 2:
+        total = snappy_length(payload)
+    if total:
+        know(bytes, <int64_t>total + BATCH_HEADER)
+
+
+cdef uint64_t snappy_length(Octets block) noexcept nogil:
+    """A raw snappy block begins with its length as a varint (format description of snappy)."""
+    cdef uint64_t length = 0
+    cdef uint32_t i
+    for i in range(5):
+        length |= <uint64_t>(u8(block, i) & 0x7F) << (7 * i)
+        if u8(block, i) < 0x80:
+            return length if i < block.num else 0
+    return 0

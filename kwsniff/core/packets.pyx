@@ -230,8 +230,8 @@ cdef void set_link_type(Reader* reader, Interface* interface, uint32_t link_type
 
 
 cdef size_t read_pcap_record(Reader* reader, Octets data) noexcept nogil:
-    cdef uint32_t captured, original
-    cdef int64_t time
+    cdef uint32_t captured, original, fraction
+    cdef int64_t time = NO_TIME
     if data.num < reader.record_header:
         return want(reader, reader.record_header)
     captured = file32(data, 8, reader.swapped)
@@ -240,8 +240,11 @@ cdef size_t read_pcap_record(Reader* reader, Octets data) noexcept nogil:
         return give_up(reader, STOP_DAMAGED)
     if data.num - reader.record_header < captured:
         return want(reader, reader.record_header + captured)
-    time = <int64_t>file32(data, 4, reader.swapped) * (1 if reader.nanoseconds else 1000)
-    time += <int64_t>file32(data, 0, reader.swapped) * SECOND
+    fraction = file32(data, 4, reader.swapped)
+    # More than a second of fraction tells no time, only that its unit is none of the two.
+    if fraction < (<uint32_t>1000000000 if reader.nanoseconds else <uint32_t>1000000):
+        time = <int64_t>fraction * (1 if reader.nanoseconds else 1000)
+        time += <int64_t>file32(data, 0, reader.swapped) * SECOND
     read_packet(reader, reader.interfaces, time, original, keep(drop(data, reader.record_header), captured))
     reader.need = reader.record_header
     return reader.record_header + captured

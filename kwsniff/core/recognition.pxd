@@ -12,6 +12,7 @@ cdef struct ApiRange:
     int16_t first
     int16_t last
     int16_t flexible
+    bint internal           # brokers and controllers speak it among themselves
 
 cdef struct Apis:
     ApiRange ranges[128]

@@ -1,12 +1,17 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kwsniff.core.columns cimport Table
 from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
 from kwsniff.core.facts cimport Facts
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport Octets
 from kwsniff.core.streams cimport Arrival, Connection
 
+cdef void put_time(Table* table, int column, int64_t time) noexcept nogil
+cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* call, int call_id, int capture,
+                        int connection_id, int api_key, int api_version, int client_id, int broker_address,
+                        int broker_port) noexcept nogil
 cdef Octets capture_name(Context* context, int64_t number) noexcept nogil
 cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
                      Facts* facts) noexcept nogil

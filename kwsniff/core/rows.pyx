@@ -11,14 +11,15 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.buffer cimport contents
+from kwsniff.core.buffer cimport Buffer, contents
 from kwsniff.core.columns cimport *
 from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
-from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
+from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts, Known
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.streams cimport Arrival, Connection, Direction
+from kwsniff.core.timing cimport tell_vantage
 from kwsniff.core.topic_ids cimport await_topic, find_topic
 from kwsniff.core.verdicts cimport *
 
@@ -72,7 +73,7 @@ cdef inline Octets text_at(Call* call, size_t at, int32_t num) noexcept nogil:
     return keep(drop(contents(&call.text), at), <size_t>num)
 
 
-cdef inline void put_time(Table* table, int column, int64_t time) noexcept nogil:
+cdef void put_time(Table* table, int column, int64_t time) noexcept nogil:
     if time == NO_TIME:
         put_null(table, column)
     else:
@@ -132,9 +133,8 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     put_response(table, response)
     put_call_facts(context, table, call, facts)
     put_response_facts(table, facts)
+    put_party(table, dialog, call, facts)
     end_row(table)
-    if latency >= 0:
-        write_latency(context, dialog, call, latency)
 
 
 cdef void put_response(Table* table, Frame* response) noexcept nogil:
@@ -180,6 +180,65 @@ cdef void put_call_facts(Context* context, Table* table, Call* call, Facts* fact
     else:
         put_null(table, CALL_RECORD_COUNT)
         put_null(table, CALL_RECORD_BYTES)
+
+
+cdef inline void put_known_text(Table* table, int column, Buffer* text) noexcept nogil:
+    put_string(table, column, known_text(text))
+
+
+cdef inline Known first_known(Known asked, Known answered) noexcept nogil:
+    return asked if asked.is_known and asked.value >= 0 else answered
+
+
+cdef void put_party(Table* table, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
+    """Who takes part: what the request says, or else what the response gives it."""
+    cdef Facts none
+    cdef Known number
+    cdef Octets text
+    if facts == NULL:
+        memset(&none, 0, sizeof(Facts))
+        facts = &none
+    put_known_text(table, CALL_SASL_MECHANISM, &dialog.sasl_mechanism)
+    put_known_text(table, CALL_PRINCIPAL, &dialog.principal)
+    if call.caller == CALLER_UNKNOWN:
+        put_null(table, CALL_CALLER)
+    else:
+        put_enum(table, CALL_CALLER, call.caller)
+    text = text_at(call, call.member_at, call.member_len)
+    put_string(table, CALL_MEMBER_ID, text if text.num else facts.member)
+    text = text_at(call, call.member_at + (call.member_len if call.member_len > 0 else 0), call.group_instance_len)
+    put_string(table, CALL_GROUP_INSTANCE_ID, text if text.num else facts.group_instance)
+    text = text_at(call, call.protocol_type_at, call.protocol_type_len)
+    put_string(table, CALL_PROTOCOL_TYPE, text if text.num else facts.protocol_type)
+    number = first_known(call.generation, facts.generation)
+    put_known32(table, CALL_GENERATION, number)
+    number = first_known(call.producer_id, facts.producer_id)
+    put_known(table, CALL_PRODUCER_ID, number.is_known and number.value >= 0, number.value)
+    number = first_known(call.producer_epoch, facts.producer_epoch)
+    put_known16(table, CALL_PRODUCER_EPOCH, number)
+    put_known16(table, CALL_ISOLATION_LEVEL, call.isolation)
+    if call.committed.is_known:
+        put_bool(table, CALL_COMMITTED, call.committed.value != 0)
+    else:
+        put_null(table, CALL_COMMITTED)
+    number = call.session_id if call.session_id.is_known and call.session_id.value else facts.session_id
+    put_known32(table, CALL_SESSION_ID, number)
+    put_known32(table, CALL_MAX_WAIT, call.max_wait)
+    put_known32(table, CALL_MIN_BYTES, call.min_bytes)
+
+
+cdef inline void put_known32(Table* table, int column, Known number) noexcept nogil:
+    if number.is_known:
+        put_int32(table, column, <int32_t>number.value)
+    else:
+        put_null(table, column)
+
+
+cdef inline void put_known16(Table* table, int column, Known number) noexcept nogil:
+    if number.is_known and number.value >= 0:
+        put_int16(table, column, <int16_t>number.value)
+    else:
+        put_null(table, column)
 
 
 cdef inline int32_t clamp(int64_t value) noexcept nogil:
@@ -246,21 +305,19 @@ cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
         put_null(table, CALL_THROTTLE_TIME)
 
 
-cdef void write_latency(Context* context, Dialog* dialog, Call* call, int64_t total) noexcept nogil:
-    cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
-    if not begin_row(table):
-        return
-    put_int64(table, LATENCY_CALL_ID, call.id)
-    put_string(table, LATENCY_CAPTURE, capture_name(context, call.capture))
-    put_int64(table, LATENCY_CONNECTION_ID, dialog.connection.id)
-    put_int16(table, LATENCY_API_KEY, call.key)
-    put_int16(table, LATENCY_API_VERSION, call.version)
-    put_string(table, LATENCY_CLIENT_ID, call_client_id(call))
-    put_string(table, LATENCY_BROKER_ADDRESS, address_text(dialog, 1 - dialog.client))
-    put_int32(table, LATENCY_BROKER_PORT, dialog.connection.port[1 - dialog.client])
-    put_int64(table, LATENCY_REQUEST_TIME, call.first.time)
-    put_int64(table, LATENCY_TOTAL, total)
-    end_row(table)
+cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* call, int call_id, int capture,
+                        int connection_id, int api_key, int api_version, int client_id, int broker_address,
+                        int broker_port) noexcept nogil:
+    """What every table about calls repeats of the call; no broker columns where broker_address is -1."""
+    put_int64(table, call_id, call.id)
+    put_string(table, capture, capture_name(context, call.capture))
+    put_int64(table, connection_id, dialog.connection.id)
+    put_int16(table, api_key, call.key)
+    put_int16(table, api_version, call.version)
+    put_string(table, client_id, call_client_id(call))
+    if broker_address >= 0:
+        put_string(table, broker_address, address_text(dialog, 1 - dialog.client))
+        put_int32(table, broker_port, dialog.connection.port[1 - dialog.client])
 
 
 cdef inline Octets path_of(Program* program, uint32_t node) noexcept nogil:
@@ -329,18 +386,22 @@ cdef void write_response_only(Context* context, Dialog* dialog, Frame* response,
                               int reason) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
-    cdef int[15] unknown = [
+    cdef int[27] unknown = [
         CALL_API_KEY, CALL_API_VERSION, CALL_CLIENT_ID, CALL_REQUEST_TIME, CALL_REQUEST_END_TIME, CALL_REQUEST_FRAME,
         CALL_REQUEST_END_FRAME, CALL_REQUEST_BYTES, CALL_LATENCY, CALL_GROUP_ID, CALL_TRANSACTIONAL_ID, CALL_ACKS,
-        CALL_PARTITION_COUNT, CALL_RECORD_COUNT, CALL_RECORD_BYTES,
+        CALL_PARTITION_COUNT, CALL_RECORD_COUNT, CALL_RECORD_BYTES, CALL_CALLER, CALL_MEMBER_ID,
+        CALL_GROUP_INSTANCE_ID, CALL_GENERATION, CALL_PROTOCOL_TYPE, CALL_PRODUCER_ID, CALL_PRODUCER_EPOCH,
+        CALL_ISOLATION_LEVEL, CALL_COMMITTED, CALL_SESSION_ID, CALL_MAX_WAIT, CALL_MIN_BYTES,
     ]
     if not begin_row(table):
         return
     dialog.num_calls += 1
-    for i in range(15):
+    for i in range(27):
         put_null(table, unknown[i])
     end_list(table, CALL_TOPICS, False)
     put_response_facts(table, NULL)
+    put_known_text(table, CALL_SASL_MECHANISM, &dialog.sasl_mechanism)
+    put_known_text(table, CALL_PRINCIPAL, &dialog.principal)
     put_int64(table, CALL_CALL_ID, context.next_call_id)
     context.next_call_id += 1
     put_string(table, CALL_CAPTURE, capture_name(context, dialog.connection.capture))
@@ -371,6 +432,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
         bare.client = connection.opener
         bare.role = ROLE_HANDSHAKE if connection.opener >= 0 else ROLE_UNKNOWN
         bare.protocol = PROTOCOL_EMPTY
+        bare.caller = CALLER_UNKNOWN
         bare.address_len[0] = format_address(connection.address[0], bare.address[0])
         bare.address_len[1] = format_address(connection.address[1], bare.address[1])
         dialog = &bare
@@ -406,6 +468,17 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_string(table, CONN_SOFTWARE_VERSION, known_text(&dialog.software_version))
     put_string(table, CONN_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
     put_enum(table, CONN_END, connection.end)
+    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
+    put_known(table, CONN_CLIENT_ROUND_TRIP, answers.round_trip >= 0, answers.round_trip)
+    put_known(table, CONN_BROKER_ROUND_TRIP, asks.round_trip >= 0, asks.round_trip)
+    put_enum(table, CONN_VANTAGE, tell_vantage(answers.round_trip, asks.round_trip))
+    put_int64(table, CONN_CLIENT_ZERO_WINDOW, asks.zero_window)
+    put_int64(table, CONN_BROKER_ZERO_WINDOW, answers.zero_window)
+    put_known_text(table, CONN_PRINCIPAL, &dialog.principal)
+    if dialog.caller == CALLER_UNKNOWN:
+        put_null(table, CONN_CALLER)
+    else:
+        put_enum(table, CONN_CALLER, dialog.caller)
     end_row(table)
 
 

@@ -267,13 +267,14 @@ cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
         ok = ok and put_bytes(out, contents(&dialog.framing[i].kept))
     for i in range(dialog.num):
         call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
-        ok = ok and put(out, call, sizeof(Call)) and put_bytes(out, contents(&call.text))
+        ok = (ok and put(out, call, sizeof(Call)) and put_bytes(out, contents(&call.text))
+              and put_bytes(out, contents(&call.parts)))
     for i in range(dialog.num_parked):
         ok = (ok and put(out, &dialog.parked[i], sizeof(Parked))
               and put_bytes(out, contents(&dialog.parked[i].bytes)))
     return (ok and put_bytes(out, contents(&dialog.client_id)) and put_bytes(out, contents(&dialog.software_name))
             and put_bytes(out, contents(&dialog.software_version))
-            and put_bytes(out, contents(&dialog.sasl_mechanism)))
+            and put_bytes(out, contents(&dialog.sasl_mechanism)) and put_bytes(out, contents(&dialog.principal)))
 
 
 cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
@@ -297,6 +298,7 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     memset(&dialog.software_name, 0, sizeof(Buffer))
     memset(&dialog.software_version, 0, sizeof(Buffer))
     memset(&dialog.sasl_mechanism, 0, sizeof(Buffer))
+    memset(&dialog.principal, 0, sizeof(Buffer))
     for i in range(2):
         memset(&dialog.framing[i].kept, 0, sizeof(Buffer))
     connection.dialog = dialog
@@ -309,6 +311,7 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     get_bytes(source, &dialog.software_name)
     get_bytes(source, &dialog.software_version)
     get_bytes(source, &dialog.sasl_mechanism)
+    get_bytes(source, &dialog.principal)
 
 
 cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t num) noexcept nogil:
@@ -325,9 +328,12 @@ cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t n
         source.failed = True
         return
     dialog.num_slots = num_slots
+    context.kept_total += num_slots * <int64_t>sizeof(Call)
     for i in range(num):
         get(source, &dialog.calls[i], sizeof(Call))
         get_bytes(source, &dialog.calls[i].text)
+        get_bytes(source, &dialog.calls[i].parts)
+        context.kept_total += <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
         dialog.num += 1
 
 

@@ -10,6 +10,8 @@ cdef struct Arrival:
     int64_t frame
     int64_t acked       # how far into the other direction's stream its sender had received by then, or -1
     int64_t capture     # number of the capture that has it
+    int64_t retransmissions     # segments that either side had repeated by then
+    int64_t zero_window         # nanoseconds that either side had advertised no room by then
 
 cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
@@ -72,6 +74,13 @@ cdef struct Direction:
     int64_t retransmitted
     int64_t out_of_order
     int64_t missing
+    int64_t retransmissions # segments that only repeat
+    int64_t closed_since    # when its receive window became zero, or NO_TIME
+    int64_t zero_window     # nanoseconds that it was zero, the current spell not included
+    bint timed              # a segment waits for its acknowledgement:
+    uint32_t timed_seq      # the number behind it
+    int64_t timed_at
+    int64_t round_trip      # smallest time from a segment of this direction to its acknowledgement, or -1
     int64_t strange         # consecutive segments far outside the window
     Recent recent[8]        # the latest segments delivered
     uint32_t num_recent

@@ -163,6 +163,10 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.id = streams.next_id
     streams.next_id += 1
     connection.capture = streams.capture
+    connection.direction[0].closed_since = NO_TIME
+    connection.direction[1].closed_since = NO_TIME
+    connection.direction[0].round_trip = -1
+    connection.direction[1].round_trip = -1
     connection.opener = -1
     connection.ended = False
     connection.end = END_OPEN
@@ -249,10 +253,13 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
     note_packet(connection, own, segment)
+    note_window(own, segment)
     arrival.time = segment.time
     arrival.frame = segment.frame
     arrival.acked = -1
     arrival.capture = streams.capture
+    arrival.retransmissions = own.retransmissions + other.retransmissions
+    arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
     if connection.ended:
         if segment.length:
             drop_payload(streams, &arrival, DROP_AFTER_END, segment.payload.num)
@@ -278,6 +285,32 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             end_connection(streams, connection, END_RESET)
             return
     close_if_done(streams, connection)
+
+
+cdef inline void note_window(Direction* own, Segment* segment) noexcept nogil:
+    """How long the sender has had no room for what comes. A reset says nothing of room."""
+    if segment.flags & TCP_RST or segment.time == NO_TIME:
+        return
+    if segment.window == 0:
+        if own.closed_since == NO_TIME:
+            own.closed_since = segment.time
+    elif own.closed_since != NO_TIME:
+        own.zero_window = zero_window_until(own, segment.time)
+        own.closed_since = NO_TIME
+
+
+cdef inline int64_t zero_window_until(Direction* own, int64_t time) noexcept nogil:
+    if own.closed_since == NO_TIME or time <= own.closed_since:
+        return own.zero_window
+    return own.zero_window + (time - own.closed_since)
+
+
+cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length) noexcept nogil:
+    """One segment at a time is timed until its acknowledgement, never a repeated one (RFC 6298, Karn's rule)."""
+    if not own.timed and segment.time != NO_TIME:
+        own.timed = True
+        own.timed_seq = segment.seq + length
+        own.timed_at = segment.time
 
 
 cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
@@ -315,7 +348,9 @@ cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexc
 cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
     if own.syn:
         connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
+        own.timed = False
         return
+    time_segment(own, segment, 1)
     own.syn = True
     own.isn = segment.seq
     if not own.known:
@@ -338,6 +373,11 @@ cdef inline void take_ack(Connection* connection, Direction* own, Direction* oth
     if not other.acked_known or distance(segment.ack, other.acked) > 0:
         other.acked = segment.ack
         other.acked_known = True
+    if other.timed and distance(segment.ack, other.timed_seq) >= 0:
+        other.timed = False
+        if segment.time >= other.timed_at and (
+                other.round_trip < 0 or segment.time - other.timed_at < other.round_trip):
+            other.round_trip = segment.time - other.timed_at
     if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
             and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
         connection.round_trip = segment.time - connection.syn_time
@@ -356,6 +396,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     if ahead == 0:
         own.strange = 0
         remember(own, segment)
+        time_segment(own, segment, segment.length)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
         if own.held != NULL:
             deliver_held(streams, connection, sender, False)
@@ -376,6 +417,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
         own.retransmitted += segment.length
+        own.retransmissions += 1
+        own.timed = False
         if differs(own, segment):
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)

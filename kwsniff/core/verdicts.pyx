@@ -12,6 +12,11 @@ ENUMS = {
     "role": ("handshake", "content", "port", "unknown"),
     "end": ("open", "fin", "reset", "reused", "evicted"),
     "direction": ("client", "broker"),
+    "caller": ("client", "replica", "broker"),
+    "wait": ("none", "long_poll", "long_poll_possible", "throttle"),
+    "vantage": ("client", "broker", "between", "unknown"),
+    "codec": ("none", "gzip", "snappy", "lz4", "zstd", "unknown_5", "unknown_6", "unknown_7"),
+    "timestamp_type": ("create_time", "log_append_time", "none"),
     "bin": (
         "answered", "no_response_expected", "unanswered", "response_not_captured", "response_only", "sasl_tokens",
         "torn_frames", "unfinished", "continued", "lost_framing", "retransmitted", "out_of_window", "after_end",
@@ -30,7 +35,8 @@ ENUMS = {
 cdef int _num_of(str name):
     return {
         "status": <int>NUM_STATUSES, "reason": <int>NUM_REASONS, "protocol": <int>NUM_PROTOCOLS,
-        "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "bin": <int>NUM_BINS, "end": 5, "direction": 2,
+        "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "bin": <int>NUM_BINS, "end": 5, "direction": 2, "caller": <int>NUM_CALLERS,
+        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "codec": 8, "timestamp_type": 3,
     }[name]
 
 for _name, _names in ENUMS.items():

@@ -31,8 +31,11 @@ def parse_layout(text: str, file: str) -> LayoutFile:
 def parse_api_line(line: str, file: str) -> ApiRange:
     """The first line of an API's file, which is all that the index of the catalog reads."""
     words = line.split()
+    internal = words[-1:] == ["internal"]
+    if internal:
+        words.pop()
     if len(words) not in (4, 6) or words[0] != "api":
-        fail(file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+]")
+        fail(file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+] [internal]")
     key = read_number(file, words[1], 1)
     span = read_versions(file, words[3], 1, OPEN)
     flexible = OPEN
@@ -42,7 +45,7 @@ def parse_api_line(line: str, file: str) -> ApiRange:
         flexible = read_versions(file, words[5], 1, OPEN).first
     if span.last == OPEN:
         fail(file, 1, f"'{words[3]}': the versions of an API end somewhere")
-    return ApiRange(key, words[2], span.first, span.last, flexible, file)
+    return ApiRange(key, words[2], span.first, span.last, flexible, file, internal)
 
 
 class _Parser:

@@ -108,6 +108,8 @@ class ApiRange:
     max_version: int
     flexible_from: int
     file: str
+    internal: bool = False
+    """Brokers and controllers speak it among themselves, clients do not."""
 
 
 @dataclass(frozen=True, slots=True)

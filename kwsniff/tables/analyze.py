@@ -66,7 +66,7 @@ def analyze(
 
 
 Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
-ApiRange = tuple[int, int, int, int]
+ApiRange = tuple[int, ...]
 
 
 def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
@@ -76,7 +76,7 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
         program = catalog.program(api_key, version, direction)
         return (program.code, program.paths) if program else None
 
-    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
+    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in catalog.apis.values()]
     return compile_program, ranges
 
 
