@@ -40,6 +40,9 @@ _PRODUCE, _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _ENVELOPE = 0, 11, 14, 17, 
 _TELLING: Final = frozenset({_JOIN_GROUP, _SYNC_GROUP, _ENVELOPE})
 _MOST_OUTSTANDING: Final = 4096
 _MOST_FRAME_BYTES: Final = 512 << 20
+_MOST_SEGMENTS: Final = 4096
+# Below this size scapy asks after every segment, which is how repeated ones are noticed.
+_LARGE_FRAME: Final = 1 << 20
 
 _ports: set[int] = set()
 
@@ -63,6 +66,18 @@ class _Dialog:
     outstanding: "OrderedDict[int, _Place]" = field(default_factory=OrderedDict)
     conversation: Conversation = field(default_factory=Conversation)
     tokens: bool = False
+    segments: "OrderedDict[tuple[int, int, int], None]" = field(default_factory=OrderedDict)
+
+    def has_seen(self, segment: Any, num_bytes: int) -> bool:
+        """Take note of a segment; True where it repeats an earlier one, which scapy lets through."""
+        self.is_response = _is_response(segment)
+        size = len(segment.payload)
+        key = (segment.sport, segment.seq, size)
+        is_known = key in self.segments
+        self.segments[key] = None
+        if len(self.segments) > _MOST_SEGMENTS:
+            self.segments.popitem(last=False)
+        return is_known and size == num_bytes
 
     def place(self, data: bytes) -> _Place:
         """Where a frame (without its size) stands, by what was before it."""
@@ -117,8 +132,8 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
         All at once: the session loses count when it comes back for a second one and a third is not whole.
         """
         dialog: _Dialog = session.setdefault("kafka", _Dialog())
-        if "original" in metadata:
-            dialog.is_response = _is_response(metadata["original"][TCP])
+        if "original" in metadata and dialog.has_seen(metadata["original"][TCP], len(data)):
+            return Raw(data)
         found: list[Packet] = []
         at = 0
         while len(data) - at >= 4:
@@ -129,7 +144,8 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
                 at = len(data)
                 break
             if size > len(data) - at - 4:
-                metadata["tcp_min_len"] = size + 4
+                if size > _LARGE_FRAME:
+                    metadata["tcp_min_len"] = size + 4
                 break
             packet = cls(data[at : at + size + 4])
             packet.place = dialog.place(data[at + 4 : at + size + 4])

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -33,18 +34,23 @@ def shop(tmp_path: Path) -> str:
     return written(tmp_path / "shop.pcap", two_clients().packets())
 
 
+def counted(apis: Iterable[str | None]) -> Counter[str | None]:
+    """Calls of each API, without those that Kafka's brokers do not log."""
+    return Counter(api for api in apis if api not in ("SaslHandshake", "SaslAuthenticate"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_are_those_the_brokers_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = messages(capsys, recorded(name))
     calls = {one["call_id"]: one["api_name"] for one in found}
-    assert Counter(calls.values()) == about(name)["requests"]
+    assert counted(calls.values()) == about(name)["requests"]
     assert {one["kind"] for one in found} == {"request", "response"}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "large_messages"])
 def test_requests_are_those_the_brokers_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     requests = messages(capsys, recorded(name), "--request-only")
-    assert Counter(one["api_name"] for one in requests) == about(name)["requests"]
+    assert counted(one["api_name"] for one in requests) == about(name)["requests"]
     assert {one["kind"] for one in requests} == {"request"}
 
 
