@@ -1,0 +1,114 @@
+"""Where another reader sees the captures of ../shared otherwise than kwsniff does, and why.
+
+A difference that is not in here fails its test; so does one that is in here and is none any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """What differs ("packets", "tcp_packets", "fragments", "connections", "bytes", "times") and why."""
+
+    what: frozenset[str]
+    why: str
+
+
+def _differ(what: str, why: str) -> Difference:
+    return Difference(frozenset(what.split()), why)
+
+
+_CUT = _differ(
+    "tcp_packets", "The TCP header is cut before its flags: tshark shows the ports, kwsniff says malformed."
+)
+_RST = _differ(
+    "bytes",
+    "tshark shows the payload of an RST as a diagnostic text (RFC 1122 4.2.2.12), not as stream bytes.",
+)
+_LATE = _differ("times", "A fraction of a second or more is no time to kwsniff; tshark writes it as it is.")
+_SWITCH = _differ("packets times", "tshark 4.0 refuses files with this link type (a switch's tag).")
+_TCPDUMP = "tcp/the-tcpdump-group+tcpdump"
+
+TSHARK: Mapping[str, Difference] = {
+    "tcp/deepflowio+deepflow/flow_generator__tcp-n-syn-ack.pcap": _differ(
+        "connections",
+        "Four SYN+ACK with four initial numbers; tshark says `Port numbers reused` and keeps one stream.",
+    ),
+    "tcp/seladb+PcapPlusPlus/Tests__Packet++Test__PacketExamples__tcp-malformed.pcap": _differ(
+        "tcp_packets connections",
+        "The data offset points behind the segment: malformed; tshark shows the ports.",
+    ),
+    f"{_TCPDUMP}/bigtcp-ipv6.pcap": _differ(
+        "connections bytes",
+        "Payload length 0 without a jumbo option (Linux BIG TCP): the frame's length counts; not for tshark 4.0.",
+    ),
+    f"{_TCPDUMP}/brcm-tag.pcap": _SWITCH,
+    f"{_TCPDUMP}/brcm-tag-prepend.pcap": _SWITCH,
+    f"{_TCPDUMP}/dsa.pcap": _SWITCH,
+    f"{_TCPDUMP}/dsa-high-vid.pcap": _SWITCH,
+    f"{_TCPDUMP}/tcp_header_heapoverflow.pcap": _CUT,
+    f"{_TCPDUMP}/tcp_rst_data.pcap": _RST,
+    f"{_TCPDUMP}/tcp_rst_data-trunc.pcap": _RST,
+    f"{_TCPDUMP}/tcp_rst_diag_payload.pcap": _RST,
+    f"{_TCPDUMP}/tcp_rst_diag_payload-trunc.pcap": _RST,
+    f"{_TCPDUMP}/timestamp_invalid_micro.pcap": _LATE,
+    f"{_TCPDUMP}/timestamp_invalid_nano.pcap": _LATE,
+    "tcp/zeek+zeek/pppoe-over-qinq.pcap": _differ(
+        "tcp_packets",
+        "Six packets are longer by their IP header than by PPPoE's length (a box took padding for payload): "
+        "a receiver drops them, kwsniff says malformed, tshark cuts them.",
+    ),
+    "tcp/zeek+zeek/tcp__rst-inject-rae.pcap": _differ(
+        "connections bytes",
+        "After an injected RST the handshake goes on: another connection on the same ports, and what comes "
+        "after the second RST is counted as `after_end`. tshark keeps one stream.",
+    ),
+    "tcp/zeek+zeek/trunc__ip-discarder-truncated-tcp-oob.pcapng": _CUT,
+}
+
+_TUNNEL = _differ("tcp", "Inside a tunnel or a link type that kwsniff does not open.")
+_CUT_PAYLOAD = _differ(
+    "payload missing", "The list counts payload as it was on the wire; a snaplen cut it off."
+)
+_ZEEK = "tcp/zeek+zeek"
+_SAME = (
+    "tcp/deepflowio+deepflow/flow_generator__tcp-n-syn-ack.pcap",
+    "tcp/seladb+PcapPlusPlus/Tests__Packet++Test__PacketExamples__tcp-malformed.pcap",
+    f"{_TCPDUMP}/bigtcp-ipv6.pcap",
+    f"{_ZEEK}/pppoe-over-qinq.pcap",
+    f"{_ZEEK}/tcp__rst-inject-rae.pcap",
+)
+_TUNNELS = (
+    "tcp/deepflowio+deepflow/common__decapsulate_erspan1.pcap",
+    "tcp/deepflowio+deepflow/common__ip6-vxlan.pcap",
+    "tcp/seladb+PcapPlusPlus/Tests__ExamplesTest__pcap_examples__tcp-reassembly.pcap",
+    f"{_TCPDUMP}/geneve-gcp.pcap",
+    f"{_ZEEK}/nflog-http.pcap",
+    f"{_ZEEK}/tunnels__geneve-47101.pcap",
+    f"{_ZEEK}/tunnels__geneve-inner-tcp-bad-checksum.pcap",
+    f"{_ZEEK}/tunnels__geneve-many-options.pcap",
+    f"{_ZEEK}/tunnels__gre-aruba-amsdu.pcap",
+    f"{_ZEEK}/tunnels__gre-aruba.pcap",
+    f"{_ZEEK}/tunnels__gre-over-udp-4754.pcap",
+    f"{_ZEEK}/tunnels__vxlan-encapsulated-http.pcap",
+    f"{_ZEEK}/tunnels__vxlan-inner-tcp-bad-checksum.pcap",
+)
+
+PROVENANCE: Mapping[str, Difference] = {
+    **dict.fromkeys(_TUNNELS, _TUNNEL),
+    **{name: _differ(what, TSHARK[name].why) for name, what in zip(
+        _SAME, ("streams", "tcp streams", "tcp streams payload", "tcp", "streams"), strict=True
+    )},
+    **{f"{_TCPDUMP}/{name}": _CUT_PAYLOAD for name in (
+        "heapoverflow-tcp_print.pcap", "tcp-auth-heapoverflow.pcap", "tcp_rst_data-trunc.pcap",
+        "tcp_rst_diag_payload-trunc.pcap",
+    )},
+    **{f"{_ZEEK}/{name}": _CUT_PAYLOAD for name in (
+        "tcp__retransmit-fast009.pcap", "tcp__timestamp.pcap", "tcp__truncated-header.pcap",
+    )},
+    "tcp/deepflowio+deepflow/flow_generator__xiangdao-retrans.pcap": _differ(
+        "missing", "The file forgot that a snaplen cut its packets at 66 bytes; their IP headers know."
+    ),
+}  # fmt: skip

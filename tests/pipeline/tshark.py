@@ -1,0 +1,115 @@
+"""tshark as a second reader of packets: what it finds in a capture, without kwsniff's help."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+Way = tuple[str, int, str, int]
+"""One direction: address and port of its sender, then of its receiver."""
+_FIELDS = (
+    "frame.time_epoch", "frame.protocols", "tcp.stream", "tcp.seq_raw", "tcp.flags", "tcp.len",
+    "tcp.payload", "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "ip.proto",
+    "ip.flags.mf", "ip.frag_offset", "ipv6.fraghdr.nxt", "ipv6.fraghdr.more", "ipv6.fraghdr.offset",
+)  # fmt: skip
+_ELSEWHERE = {"udp", "gre", "nflog"}
+"""Layers before TCP that make it traffic inside a tunnel or a link type which kwsniff does not open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Captured payload of one segment, by position after the first number its direction showed."""
+
+    seq: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class View:
+    """What tshark says of a capture."""
+
+    packets: int = 0
+    tcp_packets: int = 0
+    elsewhere: int = 0
+    fragments: int = 0
+    times_ns: list[int] = field(default_factory=list)
+    streams: set[str] = field(default_factory=set)
+    pieces: dict[Way, list[Piece]] = field(default_factory=lambda: defaultdict(list))
+    unsupported: str | None = None
+
+
+def _nanoseconds(text: str) -> int:
+    seconds, _, fraction = text.partition(".")
+    return int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
+
+
+def _last(cell: str) -> str:
+    return cell.rpartition(",")[2]
+
+
+def _is_fragment(row: dict[str, str]) -> bool:
+    if row["ipv6.fraghdr.nxt"] == "6":
+        return row["ipv6.fraghdr.more"] == "1" or row["ipv6.fraghdr.offset"] != "0"
+    return _last(row["ip.proto"]) == "6" and (
+        _last(row["ip.flags.mf"]) == "1" or _last(row["ip.frag_offset"]) != "0"
+    )
+
+
+def tshark_view(path: Path) -> View:
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    command = ["tshark", "-n", "-o", "tcp.desegment_tcp_streams:FALSE", "-r", str(path), "-T", "fields"]
+    command += ["-E", "separator=|"] + [part for name in _FIELDS for part in ("-e", name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    view = View()
+    if "TShark doesn't support" in done.stderr:
+        view.unsupported = done.stderr
+    for line in done.stdout.splitlines():
+        row = dict(zip(_FIELDS, line.split("|"), strict=True))
+        view.packets += 1
+        if row["frame.time_epoch"]:
+            view.times_ns.append(_nanoseconds(row["frame.time_epoch"]))
+        layers = row["frame.protocols"].split(":")
+        if "tcp" not in layers:
+            view.fragments += _is_fragment(row)
+        elif _ELSEWHERE & set(layers[: layers.index("tcp")]):
+            view.elsewhere += 1
+        else:
+            view.tcp_packets += 1
+            _add_segment(view, row)
+    return view
+
+
+def _add_segment(view: View, row: dict[str, str]) -> None:
+    if not row["tcp.stream"]:
+        return
+    view.streams.add(row["tcp.stream"])
+    source, target = (_last(row[f"ipv6.{end}"]) or _last(row[f"ip.{end}"]) for end in ("src", "dst"))
+    if row["ip.src"] and "ipv6:ip:" in row["frame.protocols"]:
+        source, target = row["ip.src"], row["ip.dst"]
+    data = bytes.fromhex(row["tcp.payload"])
+    if data:
+        way = source, int(row["tcp.srcport"]), target, int(row["tcp.dstport"])
+        syn = int(row["tcp.flags"], 16) >> 1 & 1
+        view.pieces[way].append(Piece(int(row["tcp.seq_raw"]) + syn, data))
+
+
+def distinct_bytes(pieces: Sequence[Piece]) -> int:
+    """Positions that at least one piece carries; numbers are taken modulo 2^32 around the first piece."""
+    first = pieces[0].seq
+    spans = []
+    for piece in pieces:
+        start = (piece.seq - first + (1 << 31)) % (1 << 32) - (1 << 31)
+        spans.append((start, start + len(piece.data)))
+    total = 0
+    reached = min(start for start, _ in spans)
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
