@@ -103,8 +103,10 @@ class Conversation:
             message = _decode(packet)
             if message is not None:
                 self.learn(message)
-                message.tree.topics = self.topics
                 message.inner = find_inner(message, around)
+                for one in message.inner.values():
+                    if one.message is not None:
+                        self.learn(one.message)
                 if packet["kind"] == "request":
                     around = surroundings(message, self.topics)
             parts.append(Part(packet, message))
@@ -117,6 +119,7 @@ class Conversation:
     def learn(self, message: Message) -> None:
         """Keep the names that a message gives topic ids."""
         tree = message.tree
+        tree.topics = self.topics
         fields = tree.shape.fields
         if not any(field is not None and field.meaning is Meaning.TOPIC_ID for field in fields):
             return

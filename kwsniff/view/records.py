@@ -17,6 +17,7 @@ from kwsniff.core.records import RecordBatch, batches
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.view.document import document
+from kwsniff.view.entries import CORRUPT, Entries
 from kwsniff.view.tree import fold
 
 _CODEC_BITS: Final = 7
@@ -24,7 +25,6 @@ _LOG_APPEND_TIME: Final = 8
 _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 16, 32, 64
 # A record takes 7 bytes at least and, as JSON values, some hundred: a compressed set may hold a great many.
 _MOST_RECORDS: Final = 4_000_000
-_CORRUPT: Final = ("record_size_too_small", "unknown_record_format")
 
 # Control record type -> its name in Kafka and its value's schema, before which types 0 and 1 have an int16.
 _CONTROL_TYPES: Final = {
@@ -91,9 +91,13 @@ def decode_records(
     After ``most_records`` records the error is ``longer_than_limit``.
     """
     reader = _Reader(catalog or load_catalog(), limit, most_records)
-    entries, status, offset = batches(data)
+    entries = Entries(data)
     found = reader.found
     for index, entry in enumerate(entries):
+        if not reader.records_left:
+            found.fail("longer_than_limit", f"/batches/{index}", entry.offset)
+            entries.end = entry.offset
+            break
         shown = _batch_facts(entry)
         found.batches.append(shown)
         path = f"/batches/{index}"
@@ -107,10 +111,10 @@ def decode_records(
         except _Broken as broken:
             place = path if broken.record is None else f"{path}/records/{broken.record}"
             found.fail(broken.code, place, entry.offset)
-    found.valid_bytes = offset
-    found.trailing_bytes = len(data) - offset
-    if WALK_STATUSES[status] in _CORRUPT:
-        found.fail(WALK_STATUSES[status], f"/batches/{len(entries)}", offset)
+    found.valid_bytes = entries.end
+    found.trailing_bytes = len(data) - entries.end
+    if entries.status in CORRUPT:
+        found.fail(entries.status, f"/batches/{len(found.batches)}", entries.end)
     return found
 
 
@@ -215,9 +219,13 @@ class _Reader:
         codec = entry.attributes & _CODEC_BITS
         if not codec:
             return data
+        if self.limit <= 0:
+            # Decompressing costs time even when what comes out is thrown away.
+            raise _Broken("longer_than_limit")
         try:
             data = decompress(codec, data, limit=self.limit, message_format=entry.magic)
         except CodecError as error:
+            self.limit = 0 if str(error) == "longer_than_limit" else self.limit
             raise _Broken(str(error)) from error
         # The limit is for all batches of the set together.
         self.limit -= len(data)

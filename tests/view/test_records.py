@@ -2,8 +2,12 @@
 
 import json
 import random
+import struct
+import zlib
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from kwsniff.view.records import decode_records
 from tests.core.test_records import batch, message
@@ -107,3 +111,53 @@ def test_damage_never_raises():
         for _ in range(random_.randrange(1, 5)):
             data[random_.randrange(len(data))] = random_.choice((0, 1, 2, 127, 128, 255))
         json.dumps(decode_records(bytes(data), limit=1 << 20).as_dict())
+
+
+def test_a_great_many_tiny_messages_are_read_up_to_the_limit():
+    import tracemalloc
+
+    # Format 0: offset, size 14, CRC-32, magic, attributes, null key, null value.
+    body = b"\0\0" + b"\xff" * 8
+    message = struct.pack(">qiI", 0, 14, zlib.crc32(body)) + body
+    data = message * 400_000
+    tracemalloc.start()
+    found = decode_records(data, most_records=1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.error == {"code": "longer_than_limit", "path": "/batches/1000", "offset": 26_000}
+    assert len(found.batches) == 1000
+    assert (found.valid_bytes, found.trailing_bytes) == (26_000, len(data) - 26_000)
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("piece", [16, 64, 100, 1000])
+def test_record_sets_are_the_same_in_pieces_of_any_size(piece: int, monkeypatch: pytest.MonkeyPatch):
+    vectors = [bytes.fromhex(vector["hex"]) for vector in read("records")]
+    expected = [decode_records(data).as_dict() for data in vectors]
+    monkeypatch.setattr("kwsniff.view.entries._PIECE", piece)
+    assert [decode_records(data).as_dict() for data in vectors] == expected
+    joined = b"".join(vectors[:8])
+    monkeypatch.undo()
+    whole = decode_records(joined).as_dict()
+    monkeypatch.setattr("kwsniff.view.entries._PIECE", piece)
+    assert decode_records(joined).as_dict() == whole
+
+
+def test_after_one_bomb_nothing_more_is_decompressed(monkeypatch: pytest.MonkeyPatch):
+    from kwsniff.view import records
+    from tests.traffic.records import batch as whole_batch
+
+    calls = []
+
+    def counted(*args: Any, **kwargs: Any) -> bytes:
+        calls.append(args)
+        return real(*args, **kwargs)
+
+    real = records.decompress
+    monkeypatch.setattr(records, "decompress", counted)
+    bomb = whole_batch([bytes(100_000)], gzipped=True)
+    found = decode_records(bomb * 50, limit=1000)
+    assert found.error is not None
+    assert found.error["code"] == "longer_than_limit"
+    assert len(found.batches) == 50
+    assert len(calls) == 1
