@@ -61,6 +61,26 @@ class Analysis:
         return self.table("anomalies")
 
     @property
+    def partitions(self) -> pa.Table:
+        """One row per partition of a call."""
+        return self.table("partitions")
+
+    @property
+    def record_batches(self) -> pa.Table:
+        """One row per record batch."""
+        return self.table("record_batches")
+
+    @property
+    def groups(self) -> pa.Table:
+        """One row per rebalance."""
+        return self.table("groups")
+
+    @property
+    def transactions(self) -> pa.Table:
+        """One row per transaction."""
+        return self.table("transactions")
+
+    @property
     def captures(self) -> pa.Table:
         """One row per capture file."""
         return self.table("captures")

@@ -19,8 +19,11 @@ from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.summary import Summary
+from kwsniff.tables.timeline import Timelines
 from kwsniff.tables.topics import late_names
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+
+_TIMELINE_ROWS = 4096
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Progress = Callable[[str, int, int | None], None]
@@ -48,11 +51,12 @@ def analyze(
     summary = Summary()
     with ExitStack() as stack:
         writer = stack.enter_context(TableWriter(output)) if output is not None else None
-        rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer))
+        error_names = {code: error.name for code, error in catalog.errors.items()}
+        rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names))
         _read(names, analyzer, rows, progress)
         analyzer.finish()
         rows.take(analyzer, COLUMNS)
-        rows.settle()
+        rows.finish()
         for number, row in enumerate(summary.captures):
             account(row, analyzer.accounting(number))
         rows.keep("captures", captures_batch(summary.captures))
@@ -76,7 +80,9 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
         program = catalog.program(api_key, version, direction)
         return (program.code, program.paths) if program else None
 
-    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in catalog.apis.values()]
+    ranges: list[ApiRange] = [
+        (a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in catalog.apis.values()
+    ]
     return compile_program, ranges
 
 
@@ -115,11 +121,18 @@ class _Rows:
     raised by the next call here.
     """
 
-    def __init__(self, builder: Builder, summary: Summary, writer: TableWriter | None) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        summary: Summary,
+        writer: TableWriter | None,
+        error_names: Mapping[int, str],
+    ) -> None:
         self.summary = summary
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
         self._builder = builder
         self._writer = writer
+        self._timelines = Timelines(error_names)
         self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
         self._under_way: Future[None] | None = None
 
@@ -147,6 +160,12 @@ class _Rows:
             self._under_way.result()
             self._under_way = None
 
+    def finish(self) -> None:
+        """Everything was taken: what is computed over all rows becomes rows, too."""
+        self.settle()
+        self._timelines.finish()
+        self._keep_timelines(at_least=0)
+
     def keep(self, table: str, batch: pa.RecordBatch) -> None:
         """Writes rows, or remembers them when nothing is written."""
         if self._writer:
@@ -157,5 +176,13 @@ class _Rows:
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
         for table, columns in taken:
             batch = self._builder.build(table, columns)
+            self.summary.add(table, batch)
+            self.keep(table, batch)
+            if table == "api_calls":
+                self._timelines.add(batch)
+                self._keep_timelines(at_least=_TIMELINE_ROWS)
+
+    def _keep_timelines(self, at_least: int) -> None:
+        for table, batch in self._timelines.take(at_least):
             self.summary.add(table, batch)
             self.keep(table, batch)

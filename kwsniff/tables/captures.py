@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kwsniff.tables.arrays import coded_lists, plain_values, texts
-from kwsniff.tables.column import Column
-from kwsniff.tables.schema import TABLES, coded_schema
+from kwsniff.tables.rows import batch_of
+from kwsniff.tables.schema import TABLES
 
 if TYPE_CHECKING:
     from kwsniff.sources.files import CaptureFile
@@ -41,19 +40,4 @@ def printable(name: str) -> str:
 
 def captures_batch(rows: Sequence[CaptureRow]) -> pa.RecordBatch:
     """The whole table, in its coded schema."""
-    schema = coded_schema(TABLES["captures"])
-    arrays = [
-        _array(column, [row[column.name] for row in rows], schema.field(column.name).type)
-        for column in TABLES["captures"].columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _array(column: Column, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    if column.type == "string":
-        return texts(values).dictionary_encode()
-    if column.type == "strings":
-        return coded_lists(type_, values)
-    if column.type == "time":
-        values = [None if value is None else value // 1000 for value in values]
-    return plain_values(type_, values)
+    return batch_of("captures", rows)

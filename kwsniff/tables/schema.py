@@ -1,43 +1,32 @@
 """All tables, and their schemas as Arrow and Spark have them. Declared elsewhere in this room, once."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.core.columns import COLUMNS
 from kwsniff.tables.calls import API_CALLS
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.movement import PARTITIONS, RECORD_BATCHES
+from kwsniff.tables.timelines import GROUPS, TRANSACTIONS
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DECLARED: Final = (
-    API_CALLS,
-    LATENCIES,
-    ERROR_CODES,
-    CONNECTIONS,
-    ANOMALIES,
-    PARTITIONS,
-    RECORD_BATCHES,
-    CAPTURES,
-)
-
-
-def _delivered(table: TableSchema) -> TableSchema:
-    """The table as far as the core delivers it."""
-    if table.name not in COLUMNS:
-        return table
-    names = {name for name, _, _ in COLUMNS[table.name]}
-    return replace(
-        table, columns=tuple(column for column in table.columns if {column.name, column.derived_from} & names)
-    )
-
-
 TABLES: Final = {
-    table.name: _delivered(table) for table in _DECLARED if table.name in COLUMNS or table.name == "captures"
+    table.name: table
+    for table in (
+        API_CALLS,
+        LATENCIES,
+        ERROR_CODES,
+        CONNECTIONS,
+        ANOMALIES,
+        PARTITIONS,
+        RECORD_BATCHES,
+        GROUPS,
+        TRANSACTIONS,
+        CAPTURES,
+    )
 }
 """Table name -> declaration, in the order they are shown."""
 

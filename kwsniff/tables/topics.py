@@ -7,8 +7,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwsniff.tables.schema import TABLES
-
 
 def _name_listed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     chunks = []
@@ -42,6 +40,7 @@ _MENDED: Final = {
     "error_codes": _name_one,
     "partitions": _name_one,
     "record_batches": _name_one,
+    "transactions": _name_listed,
 }
 
 Change = Callable[[pa.Table], pa.Table]
@@ -54,4 +53,4 @@ def late_names(names: Mapping[str, str]) -> dict[str, Change]:
     """
     if not names:
         return {}
-    return {table: partial(mend, names=names) for table, mend in _MENDED.items() if table in TABLES}
+    return {table: partial(mend, names=names) for table, mend in _MENDED.items()}

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kwsniff.core.verdicts import ENUMS
-
-_ALL: Final[Mapping[str, Mapping[str, str]]] = {
+_CORE: Final[Mapping[str, Mapping[str, str]]] = {
     "status": {
         "answered": "request and response were both seen",
         "no_response_expected": "a Produce with acks=0: the broker sends no response",
@@ -95,7 +93,9 @@ _ALL: Final[Mapping[str, Mapping[str, str]]] = {
         "snappy": "snappy",
         "lz4": "LZ4",
         "zstd": "Zstandard",
-        "unknown": "a codec that no known Kafka release has",
+        "unknown_5": "codec 5, which no known Kafka release has",
+        "unknown_6": "codec 6, which no known Kafka release has",
+        "unknown_7": "codec 7, which no known Kafka release has",
     },
     "timestamp_type": {
         "create_time": "the producer",
@@ -133,8 +133,30 @@ _ALL: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    name: {word: meaning for word, meaning in words.items() if word in ENUMS[name]}
-    for name, words in _ALL.items()
-    if name in ENUMS
+_DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
+    "group_kind": {
+        "classic": "JoinGroup and SyncGroup",
+        "consumer": "ConsumerGroupHeartbeat (KIP-848)",
+        "share": "ShareGroupHeartbeat (KIP-932)",
+        "streams": "StreamsGroupHeartbeat (KIP-1071)",
+    },
+    "rebalance_reason": {
+        "member_joined": "a member that was not there before asked to join",
+        "member_left": "a member left",
+        "heartbeat_gap": "a member was silent as long as the shortest session lasts, and did not come back",
+        "metadata_change": "the members of before joined again: their subscription, or the topics, changed",
+        "unknown": "the capture does not show it",
+    },
+    "transaction_outcome": {
+        "committed": "EndTxn asked for it and was answered without error",
+        "aborted": "EndTxn asked for it, or the producer began anew with InitProducerId",
+        "fenced": "the producer lost its id to another one, or was told that its epoch is over",
+        "open_at_end": "the capture ended first",
+        "unknown": "an EndTxn was not answered",
+    },
 }
+
+DERIVED_ENUMS: Final = {name: tuple(words) for name, words in _DERIVED.items()}
+"""The closed lists of the tables that are computed here, not in the core."""
+
+WORDS: Final[Mapping[str, Mapping[str, str]]] = {**_CORE, **_DERIVED}

@@ -1,0 +1,330 @@
+"""Rebalances of groups, followed call by call in bounded memory: the rows of the groups table.
+
+Classic groups: a rebalance is everything that carries one generation, which JoinGroup responses announce. A
+JoinGroup that fails (MEMBER_ID_REQUIRED is how every join begins since KIP-394) waits for the generation
+that follows. Groups of KIP-848 and its kin have no such round: members send their epoch with every heartbeat,
+0 to join, below 0 to leave, and a new epoch is seen when the first of them sends it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.rows import picked
+
+MOST_GROUPS = 10_000
+"""Groups followed at a time; beyond it the one that was silent longest is closed."""
+MOST_MEMBERS = 1_000
+"""Members of a group that are known by name; more are only counted."""
+MOST_MEMBERS_TOTAL = 100_000
+"""Members known by name in all groups together."""
+LONGEST_NAME = 256
+"""Characters kept of a member's or group's name."""
+
+JOIN, HEARTBEAT, LEAVE, SYNC = 11, 12, 13, 14
+_KINDS: Final[Mapping[int, str]] = {68: "consumer", 76: "share", 88: "streams"}
+_APIS: Final = (JOIN, HEARTBEAT, LEAVE, SYNC, *_KINDS)
+_MEMBER_ID_REQUIRED = 79
+SHORTEST_SESSION_US: Final[Mapping[str, int]] = {
+    "classic": 6_000_000,  # group.min.session.timeout.ms; session_timeout_ms is known to the broker alone
+    "consumer": 45_000_000,  # group.consumer.min.session.timeout.ms, and so on
+    "share": 45_000_000,
+    "streams": 45_000_000,
+}
+_COLUMNS: Final = (
+    "api_key", "group_id", "member_id", "group_instance_id", "client_id", "generation", "protocol_type",
+    "request_time", "response_end_time", "error_code", "capture",
+)  # fmt: skip
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a group; times in microseconds."""
+
+    api_key: int
+    group_id: str
+    member: str
+    generation: int | None
+    protocol_type: str | None
+    begin: int | None
+    end: int | None
+    error_code: int | None
+    capture: str
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """One row under way: `members` are names and when they joined, `known` those of before and their last
+    sign of life, `founded` whether there were none, `causes` what could have made it begin, as (time, reason,
+    member)."""
+
+    capture: str
+    before: int | None
+    generation: int | None = None
+    begin: int | None = None
+    end: int | None = None
+    protocol_type: str | None = None
+    members: dict[str, int | None] = field(default_factory=dict)
+    unnamed: int = 0
+    calls: int = 0
+    errors: int = 0
+    known: dict[str, int | None] = field(default_factory=dict)
+    founded: bool = False
+    causes: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def count(self, call: Call) -> None:
+        """One more call."""
+        self.calls += 1
+        self.errors += bool(call.error_code)
+        self.protocol_type = self.protocol_type or call.protocol_type
+
+    def begin_by(self, time: int | None) -> None:
+        """It began then, or earlier."""
+        if time is not None:
+            self.begin = time if self.begin is None else min(self.begin, time)
+
+    def end_at(self, time: int | None) -> None:
+        """It ended then, or later."""
+        if time is not None:
+            self.end = time if self.end is None else max(self.end, time)
+
+    def join(self, member: str, time: int | None) -> None:
+        """A member took part."""
+        if member not in self.members and len(self.members) >= MOST_MEMBERS:
+            self.unnamed += 1
+            return
+        self.members.setdefault(member, time)
+
+    def cause(self, time: int | None, reason: str, member: str) -> None:
+        """Something that could be why."""
+        if time is not None and len(self.causes) < MOST_MEMBERS:
+            self.causes.append((time, reason, member))
+
+    def row(self, group_id: str, kind: str) -> Row:
+        """The row of the table; times in nanoseconds."""
+        reason, who = self._reason(kind)
+        joined = sorted((time, name) for name, time in self.members.items() if time is not None)
+        first, last = (joined[0], joined[-1]) if joined else ((None, None), (None, None))
+        ended = self.end if self.generation is not None else None
+        took = None if ended is None or self.begin is None else ended - self.begin
+        return {
+            "capture": self.capture,
+            "group_id": group_id,
+            "kind": kind,
+            "protocol_type": self.protocol_type,
+            "generation_before": self.before,
+            "generation": self.generation,
+            "reason": reason,
+            "reason_member": who,
+            "members": [*(name for _, name in joined), *(n for n, t in self.members.items() if t is None)],
+            "member_count": len(self.members) + self.unnamed,
+            "first_member": first[1],
+            "first_join_time": _nanoseconds(first[0]),
+            "last_member": last[1],
+            "last_join_time": _nanoseconds(last[0]),
+            "begin_time": _nanoseconds(self.begin),
+            "end_time": _nanoseconds(ended),
+            "duration_ns": None if took is None else max(took, 0) * 1000,
+            "calls": self.calls,
+            "error_count": self.errors,
+        }
+
+    def _reason(self, kind: str) -> tuple[str, str | None]:
+        causes = list(self.causes)
+        for name, last in self.known.items():
+            silent = last is not None and self.begin is not None and self.begin - last
+            if name not in self.members and silent and silent >= SHORTEST_SESSION_US[kind]:
+                causes.append((last or 0, "heartbeat_gap", name))
+        if self.known or self.founded or (kind == "classic" and self.generation == 1):
+            new = [(time, name) for name, time in self.members.items() if name not in self.known and time]
+            causes += [(time, "member_joined", name) for time, name in new]
+        if causes:
+            _, reason, who = min(causes)
+            return reason, who
+        if self.known and self.members:
+            return "metadata_change", None
+        return "unknown", None
+
+
+@dataclass(slots=True)
+class Group:
+    """What is known of a group: members with their last sign of life, those that sent the present epoch,
+    whether all have left, the rebalance under way, and the calls (joins that failed, members that left) that
+    belong to the next one."""
+
+    kind: str
+    generation: int | None = None
+    signs: dict[str, int | None] = field(default_factory=dict)
+    adopted: set[str] = field(default_factory=set)
+    empty: bool = False
+    current: Rebalance | None = None
+    coming: Rebalance | None = None
+
+
+class Rebalances:
+    """Follows groups through batches of api_calls; `rows` are the rebalances that are over."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.forgotten = 0
+        """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL."""
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._members = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Takes calls in the order in which they ended."""
+        if not batch.num_rows:
+            return
+        chosen = np.isin(whole_numbers(batch["api_key"], null=-1), _APIS)
+        for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, _COLUMNS):
+            if group is not None:
+                name = (instance or member or client or "")[:LONGEST_NAME]
+                self.take(Call(key, group[:LONGEST_NAME], name, generation, type_, *rest))
+
+    def take(self, call: Call) -> None:
+        """One call of a group."""
+        kind = _KINDS.get(call.api_key, "classic")
+        place = call.group_id, kind
+        # Taken out and put back: the last one is the one that spoke last.
+        group = self._groups[place] = self._groups.pop(place, Group(kind))
+        before = len(group.signs)
+        if kind != "classic":
+            self._take_epoch(group, call)
+        elif call.api_key == JOIN:
+            self._take_join(group, call)
+        elif call.api_key == SYNC:
+            self._take_sync(group, call)
+        elif call.api_key == LEAVE:
+            _leave(group, call)
+        else:
+            group.generation = group.generation if group.generation is not None else call.generation
+            _live(group, call)
+        self._members += len(group.signs) - before
+        while self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS:
+            self._forget()
+
+    def finish(self) -> None:
+        """No more calls come: what is under way becomes rows."""
+        for (name, _), group in self._groups.items():
+            self._close(name, group)
+        self._groups.clear()
+        self._members = 0
+
+    def _forget(self) -> None:
+        place, group = next(iter(self._groups.items()))
+        del self._groups[place]
+        self._members -= len(group.signs)
+        self.forgotten += 1
+        self._close(place[0], group)
+
+    def _close(self, name: str, group: Group) -> None:
+        if group.current:
+            self.rows.append(group.current.row(name, group.kind))
+        coming = group.coming
+        if coming and coming.members:  # somebody asked to join, and it came to nothing
+            self.rows.append(coming.row(name, group.kind))
+        group.current = group.coming = None
+
+    def _begin(self, group: Group, call: Call) -> Rebalance:
+        """A new generation or epoch; what led to it belongs to it."""
+        if group.current:
+            self.rows.append(group.current.row(call.group_id, group.kind))
+        started = group.coming or Rebalance(call.capture, group.generation)
+        started.before, started.generation = group.generation, call.generation
+        started.known, started.founded = group.signs, group.empty
+        if group.kind == "classic":
+            started.members = {}  # those whose attempt failed; they join again
+        group.generation, group.signs, group.adopted, group.empty = call.generation, {}, set(), False
+        group.current, group.coming = started, None
+        return started
+
+    def _take_join(self, group: Group, call: Call) -> None:
+        if call.error_code != 0 or call.generation is None or call.generation < 0:
+            coming = _coming(group, call)
+            coming.count(call)
+            if call.error_code in (None, _MEMBER_ID_REQUIRED):
+                coming.begin_by(call.begin)
+                coming.join(call.member, call.begin)
+            return
+        current = group.current
+        if current is None or current.generation != call.generation:
+            current = self._begin(group, call)
+        current.count(call)
+        current.begin_by(call.begin)
+        current.join(call.member, call.begin)
+        _live(group, call)
+
+    def _take_sync(self, group: Group, call: Call) -> None:
+        current = group.current
+        if call.generation is None:
+            return
+        if current is None or current.generation != call.generation:
+            if group.generation is not None:
+                return  # of a generation that is over, or that others began: its joins were not captured
+            current = self._begin(group, call)
+        current.count(call)
+        if call.error_code == 0:
+            current.end_at(call.end)
+            _live(group, call)
+
+    def _take_epoch(self, group: Group, call: Call) -> None:
+        epoch = call.generation
+        if epoch is None:
+            return
+        if epoch < 0:
+            _leave(group, call)
+        elif epoch == 0:
+            coming = _coming(group, call)
+            coming.count(call)
+            coming.begin_by(call.begin)
+            coming.join(call.member, call.begin)
+            coming.cause(call.begin, "member_joined", call.member)
+        elif call.error_code == 0:
+            self._take_new_epoch(group, call, epoch)
+
+    def _take_new_epoch(self, group: Group, call: Call, epoch: int) -> None:
+        current = group.current
+        if group.generation is None and group.coming is None:
+            group.generation = epoch  # as the capture found it
+        elif group.generation is None or epoch > group.generation:
+            current = self._begin(group, call)
+        known = call.member in group.adopted or len(group.adopted) >= MOST_MEMBERS
+        if current and current.generation == epoch and not known:
+            group.adopted.add(call.member)
+            current.count(call)
+            current.begin_by(call.begin)
+            current.join(call.member, call.begin)
+            current.end_at(call.end)
+        _live(group, call)
+
+
+def _coming(group: Group, call: Call) -> Rebalance:
+    if group.coming is None:
+        group.coming = Rebalance(call.capture, group.generation)
+    return group.coming
+
+
+def _leave(group: Group, call: Call) -> None:
+    coming = _coming(group, call)
+    coming.cause(call.begin, "member_left", call.member)
+    if group.kind != "classic":
+        coming.begin_by(call.begin)
+        coming.count(call)
+    group.signs.pop(call.member, None)
+    if not group.signs:
+        group.empty, group.coming = True, None
+
+
+def _live(group: Group, call: Call) -> None:
+    if call.member in group.signs or len(group.signs) < MOST_MEMBERS:
+        group.signs[call.member] = call.begin
+
+
+def _nanoseconds(time: int | None) -> int | None:
+    return None if time is None else time * 1000

@@ -1,0 +1,74 @@
+"""Batches as Python values and back, for tables that Python computes: few rows, many sources."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import (
+    Bits,
+    coded_lists,
+    flags,
+    numbers,
+    plain_values,
+    texts,
+    valid_rows,
+    whole_numbers,
+)
+from kwsniff.tables.column import Column
+from kwsniff.tables.schema import TABLES, coded_schema
+
+Row = Mapping[str, Any]
+
+
+def batch_of(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows by column name, times in nanoseconds, as a batch in the table's coded schema."""
+    schema = coded_schema(TABLES[table])
+    arrays = [
+        _array(column, [row[column.name] for row in rows], schema.field(column.name).type)
+        for column in TABLES[table].columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(column: Column, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    if column.type == "string":
+        return _coded(values, type_)
+    if column.type == "strings":
+        return coded_lists(type_, values)
+    if column.type == "time":
+        values = [None if value is None else value // 1000 for value in values]
+    return plain_values(type_, values)
+
+
+def _coded(values: Sequence[str | None], type_: pa.DictionaryType) -> pa.DictionaryArray:
+    words = {word: code for code, word in enumerate(dict.fromkeys(v for v in values if v is not None))}
+    codes = np.array([0 if value is None else words[value] for value in values], np.int64)
+    valid = np.array([value is not None for value in values], np.bool_)
+    indices = numbers(type_.index_type, codes.astype(f"i{type_.index_type.bit_width // 8}"), valid)
+    return pa.DictionaryArray.from_arrays(indices, texts(list(words)), safe=False)
+
+
+def picked(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Some columns of the chosen rows as tuples: texts, whole numbers (times in microseconds), None.
+
+    Several times cheaper than Arrow's own way, because a text is made once per dictionary entry.
+    """
+    if not chosen.any():
+        return iter(())
+    part = batch if chosen.all() else batch.filter(flags(chosen))
+    return zip(*(_values(part[name]) for name in names), strict=True)
+
+
+def _values(array: pa.Array) -> Sequence[Any]:
+    if pa.types.is_dictionary(array.type):
+        words = [*array.dictionary.to_pylist(), None]
+        return [words[code] for code in whole_numbers(array.indices, null=-1).tolist()]
+    if pa.types.is_list(array.type) or pa.types.is_boolean(array.type):
+        values: list[Any] = array.to_pylist()
+        return values
+    found: list[Any] = whole_numbers(array, null=0).tolist()
+    if array.null_count:
+        return [value if valid else None for value, valid in zip(found, valid_rows(array), strict=True)]
+    return found

@@ -1,0 +1,34 @@
+"""What is followed over many calls while the rows pass: rebalances and transactions."""
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from kwsniff.tables.rebalances import Rebalances
+from kwsniff.tables.rows import batch_of
+from kwsniff.tables.transactions import Transactions
+
+
+class Timelines:
+    """Takes batches of api_calls and gives batches of groups and transactions. Memory is bounded."""
+
+    def __init__(self, error_names: Mapping[int, str]) -> None:
+        self.rebalances = Rebalances()
+        self.transactions = Transactions(error_names)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Calls in the order in which they ended."""
+        self.rebalances.add(batch)
+        self.transactions.add(batch)
+
+    def finish(self) -> None:
+        """No more calls come."""
+        self.rebalances.finish()
+        self.transactions.finish()
+
+    def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Table name and rows, for the tables that have so many rows."""
+        for table, source in (("groups", self.rebalances), ("transactions", self.transactions)):
+            if len(source.rows) >= at_least:
+                rows, source.rows = source.rows, []
+                yield table, batch_of(table, rows)

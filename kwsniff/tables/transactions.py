@@ -1,0 +1,250 @@
+"""Transactions of producers, followed call by call in bounded memory: the rows of the transactions table.
+
+What makes a transaction begin is the first call that the coordinator or a partition leader counts to it:
+AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit, or a Produce (alone since KIP-890). It ends with the
+answer to EndTxn, with an error that says the producer was fenced, or with the InitProducerId of whoever takes
+over its id, which makes the coordinator abort what is open (KIP-98).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kwsniff.tables.arrays import valid_rows
+from kwsniff.tables.rows import picked
+
+MOST_PRODUCERS = 10_000
+"""Transactional ids followed at a time; beyond it the one that was silent longest is closed."""
+MOST_TOPICS = 1_000
+"""Topics listed of a transaction."""
+LONGEST_NAME = 256
+"""Characters kept of an id or a topic's name."""
+
+PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS = 0, 22, 24, 25, 26, 28
+_APIS: Final = frozenset({PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
+_FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
+_BROKERS_ASK = 4  # AddPartitionsToTxn from this version on: brokers ask the coordinator about many at once
+_COLUMNS: Final = (
+    "api_key", "api_version", "transactional_id", "producer_id", "producer_epoch", "client_address",
+    "client_id", "request_time", "response_end_time", "error_code", "committed", "topics", "partition_count",
+    "group_id", "record_count", "record_bytes", "capture",
+)  # fmt: skip
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call with a transactional id; times in microseconds."""
+
+    api_key: int
+    api_version: int | None
+    transactional_id: str
+    producer_id: int | None
+    producer_epoch: int | None
+    client_address: str
+    client_id: str | None
+    begin: int | None
+    end: int | None
+    error_code: int | None
+    committed: bool | None
+    topics: Sequence[str] | None
+    partition_count: int | None
+    group_id: str | None
+    record_count: int | None
+    record_bytes: int | None
+    capture: str
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One row under way. `asked` is what an EndTxn wanted, `asked_at` when; times in microseconds."""
+
+    capture: str
+    client_id: str | None
+    begin: int | None = None
+    end: int | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    outcome: str = "unknown"
+    asked: bool | None = None
+    asked_at: int | None = None
+    topics: dict[str, None] = field(default_factory=dict)
+    added: int = 0
+    written: int = 0
+    group_id: str | None = None
+    calls: int = 0
+    records: int = 0
+    record_bytes: int = 0
+    errors: int = 0
+    error_code: int | None = None
+
+    def count(self, call: Call) -> None:
+        """One more call."""
+        self.calls += 1
+        if call.error_code:
+            self.errors += 1
+            self.error_code = self.error_code or call.error_code
+        if call.producer_id is not None and call.producer_id >= 0:
+            self.producer_id, self.producer_epoch = call.producer_id, call.producer_epoch
+        if call.api_key == ADD_PARTITIONS:
+            self.added += call.partition_count or 0
+        elif call.api_key == PRODUCE:
+            self.written = max(self.written, call.partition_count or 0)
+            self.records += call.record_count or 0
+            self.record_bytes += call.record_bytes or 0
+        elif call.group_id is not None:
+            self.group_id = call.group_id[:LONGEST_NAME]
+        if call.api_key in (ADD_PARTITIONS, PRODUCE):
+            for topic in call.topics or ():
+                if len(self.topics) < MOST_TOPICS:
+                    self.topics[topic[:LONGEST_NAME]] = None
+
+    def is_after(self, call: Call) -> bool:
+        """Whether the end of this transaction was asked for after the call was made."""
+        return call.begin is not None and self.asked_at is not None and call.begin < self.asked_at
+
+    def row(self, transactional_id: str, error_names: Mapping[int, str]) -> Row:
+        """The row of the table; times in nanoseconds."""
+        took = None if self.begin is None or self.end is None else max(self.end - self.begin, 0)
+        return {
+            "capture": self.capture,
+            "transactional_id": transactional_id,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.producer_epoch,
+            "client_id": self.client_id,
+            "begin_time": None if self.begin is None else self.begin * 1000,
+            "end_time": None if self.end is None else self.end * 1000,
+            "duration_ns": None if took is None else took * 1000,
+            "outcome": self.outcome,
+            "topics": list(self.topics),
+            "partition_count": self.added or self.written,
+            "group_id": self.group_id,
+            "calls": self.calls,
+            "record_count": self.records,
+            "record_bytes": self.record_bytes,
+            "error_count": self.errors,
+            "error_code": self.error_code,
+            "error_name": None if self.error_code is None else error_names.get(self.error_code),
+        }
+
+
+@dataclass(slots=True)
+class Producer:
+    """One transactional id: the transaction that is open, the one before, for calls whose row comes late, and
+    who got the id last."""
+
+    open: Transaction | None = None
+    last: Transaction | None = None
+    owner: tuple[str, str | None] | None = None
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+
+
+class Transactions:
+    """Follows transactional ids through batches of api_calls; `rows` are the transactions that are over."""
+
+    def __init__(self, error_names: Mapping[int, str]) -> None:
+        self.rows: list[Row] = []
+        self.forgotten = 0
+        """Transactional ids closed because of MOST_PRODUCERS."""
+        self._error_names = error_names
+        self._producers: dict[str, Producer] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Takes calls in the order in which they ended."""
+        if not batch.num_rows or batch["transactional_id"].null_count == batch.num_rows:
+            return
+        for values in picked(batch, valid_rows(batch["transactional_id"]), _COLUMNS):
+            call = Call(*values)
+            if call.api_key in _APIS and call.transactional_id:
+                self.take(call)
+
+    def take(self, call: Call) -> None:
+        """One call with a transactional id."""
+        if call.api_key == ADD_PARTITIONS and (call.api_version or 0) >= _BROKERS_ASK:
+            return
+        name = call.transactional_id[:LONGEST_NAME]
+        # Taken out and put back: the last one is the one that spoke last.
+        producer = self._producers[name] = self._producers.pop(name, Producer())
+        if call.api_key == INIT:
+            self._take_over(name, producer, call)
+        elif call.api_key == END:
+            self._take_end(name, producer, call)
+        else:
+            self._take_part(name, producer, call)
+        if len(self._producers) > MOST_PRODUCERS:
+            oldest = next(iter(self._producers))
+            self.forgotten += 1
+            self._give_up(oldest, self._producers.pop(oldest))
+
+    def finish(self) -> None:
+        """No more calls come: what is under way becomes rows."""
+        for name, producer in self._producers.items():
+            self._give_up(name, producer)
+        self._producers.clear()
+
+    def _give_up(self, name: str, producer: Producer) -> None:
+        if producer.open:
+            producer.open.outcome = "open_at_end" if producer.open.asked is None else "unknown"
+            self._close(name, producer, None)
+        self._write(name, producer)
+
+    def _write(self, name: str, producer: Producer) -> None:
+        if producer.last:
+            self.rows.append(producer.last.row(name, self._error_names))
+            producer.last = None
+
+    def _close(self, name: str, producer: Producer, end: int | None) -> None:
+        self._write(name, producer)
+        if producer.open:
+            producer.open.end = end
+        producer.last, producer.open = producer.open, None
+
+    def _start(self, producer: Producer, call: Call, begin: int | None) -> Transaction:
+        started = Transaction(call.capture, call.client_id, begin)
+        started.producer_id, started.producer_epoch = producer.producer_id, producer.producer_epoch
+        producer.open = started
+        return started
+
+    def _take_over(self, name: str, producer: Producer, call: Call) -> None:
+        if call.error_code != 0:
+            return
+        owner = call.client_address, call.client_id
+        if producer.open:
+            same = producer.owner in (None, owner) and producer.open.client_id == call.client_id
+            ended = "aborted" if same else "fenced"
+            producer.open.outcome = ended if producer.open.asked is None else "unknown"
+            self._close(name, producer, call.end)
+        producer.owner = owner
+        producer.producer_id, producer.producer_epoch = call.producer_id, call.producer_epoch
+
+    def _take_end(self, name: str, producer: Producer, call: Call) -> None:
+        last, opened = producer.last, producer.open
+        if opened is None and last and last.asked == call.committed:
+            last.count(call)  # asked again: the coordinator says the same
+            return
+        opened = opened or self._start(producer, call, None)
+        opened.count(call)
+        opened.asked, opened.asked_at = bool(call.committed), call.begin
+        if call.error_code == 0:
+            opened.outcome = "committed" if call.committed else "aborted"
+            self._close(name, producer, call.end)
+        elif call.error_code in _FENCED:
+            opened.outcome = "fenced"
+            self._close(name, producer, call.end)
+
+    def _take_part(self, name: str, producer: Producer, call: Call) -> None:
+        for known in (producer.last, producer.open):
+            if known and known.is_after(call):
+                known.count(call)
+                return
+        if producer.open and producer.open.asked is not None:  # its end was asked for and nobody answered
+            self._close(name, producer, None)
+        opened = producer.open or self._start(producer, call, call.begin)
+        opened.count(call)
+        if call.error_code in _FENCED:
+            opened.outcome = "fenced"
+            self._close(name, producer, call.end)
