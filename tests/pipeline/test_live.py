@@ -12,7 +12,7 @@ from tests.pipeline.compare import analyzed
 
 @pytest.mark.live
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["first_steps", "no_acks"])
+@pytest.mark.parametrize("name", ["rebalance", "no_acks"])
 def test_fresh_recording_holds_the_calls_the_broker_counted(name: str, tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka")
     from tests.record.__main__ import record

@@ -95,10 +95,6 @@ class MockCluster:
     def topic(self, name: str, partitions: int = 1) -> None:
         library().rd_kafka_mock_topic_create(self._cluster, name.encode(), partitions, 1)
 
-    def topic_error(self, name: str, code: int) -> None:
-        """Every answer about this topic says ``code``."""
-        library().rd_kafka_mock_topic_set_error(self._cluster, name.encode(), code)
-
     def next_errors(self, api_key: int, codes: Sequence[int]) -> None:
         """The next requests of this API are answered with these codes, one each."""
         array = (ctypes.c_int * len(codes))(*codes)

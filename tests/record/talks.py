@@ -10,8 +10,7 @@ from typing import Any
 
 from tests.record.mock import MockCluster
 
-PRODUCE, FETCH, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 3, 18, 22
-NOT_LEADER, REBALANCE, UNKNOWN_TOPIC, REQUEST_TIMED_OUT, TOO_LARGE = 6, 27, 3, 7, 10
+PRODUCE, REBALANCE, TOO_LARGE = 0, 27, 10
 PATIENCE_S = 20.0
 
 
@@ -92,14 +91,6 @@ def _read(cluster: MockCluster, report: Report, wanted: int, **more: Any) -> Non
     except KafkaException as error:
         report.notes.append(f"commit failed: {error.args[0].name()}")
     consumer.close()
-
-
-def first_steps(cluster: MockCluster, report: Report) -> None:
-    cluster.topic_error("ordres", UNKNOWN_TOPIC)
-    cluster.next_errors(PRODUCE, [NOT_LEADER])
-    _send(cluster, report, [b"one", b"two", b"three"], linger_ms=50)
-    _send(cluster, report, [b"lost"], topic="ordres", message_timeout_ms=400)
-    _read(cluster, report, 3)
 
 
 def rebalance(cluster: MockCluster, report: Report) -> None:
@@ -203,17 +194,6 @@ def with_aiokafka(cluster: MockCluster, report: Report) -> None:
 KAFKA_2_1 = {0: (0, 7), 1: (0, 10), 2: (0, 3), 3: (0, 7), 8: (0, 6), 9: (0, 5), 10: (0, 2)}
 
 TALKS: Mapping[str, Talk] = {
-    "first_steps": Talk(
-        first_steps,
-        "librdkafka",
-        "The README's example: a producer, a group that reads, and what goes wrong on the way.",
-        [
-            "one Produce answered with error 6 (NOT_LEADER_OR_FOLLOWER) and its retry",
-            "Metadata answers with error 3 for the misspelt topic `ordres`",
-            "a group that joins, reads, commits and leaves",
-        ],
-        relay="modern",
-    ),
     "rebalance": Talk(
         rebalance,
         "librdkafka",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LAST_PACKETS_S = 0.5
+BUFFER_KB = "131072"  # in immediate mode every packet takes as much of it as the snaplen
+_DROPPED = re.compile(rb"(\d+) packets? dropped by kernel|dropped on interface '[^']*': (\d+)")
 
 
 def why_not() -> str | None:
@@ -32,15 +35,21 @@ def why_not() -> str | None:
 
 @contextmanager
 def recording(
-    path: Path, ports: Sequence[int], *, nanoseconds: bool = False, snaplen: int = 262_144
+    path: Path,
+    ports: Sequence[int],
+    *,
+    nanoseconds: bool = False,
+    snaplen: int = 262_144,
+    interface: str = "lo",
 ) -> Iterator[None]:
     """Records TCP of these ports on loopback while the block runs; a name in .pcapng makes dumpcap do it."""
     chosen = "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"
     if path.suffix == ".pcapng":
-        command = ["dumpcap", "-i", "lo", "-s", str(snaplen), "-w", str(path), "-f", chosen]
+        command = ["dumpcap", "-i", interface, "-s", str(snaplen), "-w", str(path), "-f", chosen]
         ready = b"File: "
     else:
-        command = ["tcpdump", "-i", "lo", "-n", "-U", "-s", str(snaplen), "-w", str(path), "--immediate-mode"]
+        command = ["tcpdump", "-i", interface, "-n", "-U", "-s", str(snaplen), "-B", BUFFER_KB]
+        command += ["-w", str(path), "--immediate-mode"]
         command += ["--time-stamp-precision=nano", chosen] if nanoseconds else [chosen]
         ready = b"listening on"
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
@@ -50,7 +59,10 @@ def recording(
         time.sleep(LAST_PACKETS_S)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        _, said = process.communicate(timeout=10)
+    dropped = sum(int(number) for pair in _DROPPED.findall(said) for number in pair if number)
+    if dropped:
+        raise RuntimeError(f"the recorder lost {dropped} packets")
 
 
 def _wait(process: subprocess.Popen[bytes], ready: bytes, seconds: float = 10.0) -> None:

@@ -1,0 +1,106 @@
+"""What a scenario plays on: brokers, a recorder, Java programs; and what it leaves behind."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.broker.artifacts import compiled
+from tests.broker.brokers import HEAP, Cluster
+from tests.record.tcpdump import recording
+
+PATIENCE_S = 90
+NEWEST = "4.3.1"
+
+
+@dataclass
+class Stage:
+    """One performance of a scenario."""
+
+    folder: Path
+    capture: Path
+    snaplen: int = 262_144
+    interface: str = "lo"
+    report: dict[str, Any] = field(default_factory=lambda: {"produced": 0, "failed": 0, "consumed": 0})
+    notes: list[str] = field(default_factory=list)
+    cluster: Cluster | None = None
+    ports: list[int] = field(default_factory=list)
+    begin: datetime = field(default_factory=lambda: datetime.now(UTC))
+    end: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def brokers(self, version: str, nodes: int = 1, **options: Any) -> Cluster:
+        """A cluster of this stage; use it as a context."""
+        self.cluster = Cluster(self.folder, version, nodes, **options)
+        return self.cluster
+
+    @contextmanager
+    def recording(self, ports: Sequence[int] = ()) -> Iterator[None]:
+        """Records these ports (the brokers') while the block runs."""
+        if self.cluster is None:
+            raise RuntimeError("nobody to listen to")
+        self.ports = list(ports or self.cluster.ports)
+        with recording(self.capture, self.ports, snaplen=self.snaplen, interface=self.interface):
+            self.begin = datetime.now(UTC)
+            yield
+        self.end = datetime.now(UTC)
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Counts something the client did."""
+        self.report[name] = self.report.get(name, 0) + amount
+
+    def office(self, *arguments: str) -> None:
+        """An administrator's work that is neither recorded nor reported."""
+        if self.cluster is None:
+            raise RuntimeError("no brokers")
+        silent = Stage(self.folder, self.capture)
+        silent.java("Admin", NEWEST, self.cluster.backstage, *arguments)
+
+    def java(self, program: str, version: str, *arguments: str) -> None:
+        """Runs java/PROGRAM.java; its lines `name=number` go into the report, others into the notes."""
+        command = ["timeout", "--kill-after=5", str(PATIENCE_S), "java", *HEAP]
+        command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", f"-Djava.io.tmpdir={self.folder}"]
+        command += ["-cp", compiled(program, version), program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S + 10, check=False)
+        for line in done.stdout.splitlines():
+            name, mark, amount = line.partition("=")
+            if mark and amount.isdigit():
+                self.add(name, int(amount))
+            elif line.startswith("note "):
+                self.notes.append(line[5:])
+        if done.returncode:
+            raise RuntimeError(f"{program} {arguments} failed:\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario and what its about.toml says."""
+
+    play: Callable[[Stage], None]
+    client: str
+    purpose: str
+    shows: Sequence[str]
+    file: str = "capture.pcap"
+    snaplen: int = 262_144
+    interface: str = "lo"
+    anomalies: Sequence[str] = ()  # those that belong to it; no others are allowed
+    producers: Sequence[str] = ()  # client ids that the report counts, if not all
+
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(
+    client: str, purpose: str, shows: Sequence[str], *, name: str = "", **more: Any
+) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
+    """Registers a function as the scenario of its name."""
+
+    def register(play: Callable[[Stage], None]) -> Callable[[Stage], None]:
+        SCENARIOS[name or play.__name__] = Scenario(play, client, purpose, shows, **more)
+        return play
+
+    return register
