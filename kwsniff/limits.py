@@ -41,6 +41,8 @@ class Limits:
     """Bytes of those responses."""
     call_facts_bytes: int = 65_536
     """Client id, group and topic names kept of one waiting request."""
+    hits_per_message: int = 65_536
+    """Errors, partitions and record batches of one message that get rows of their own; more are only counted."""
     search_bytes: int = _MIB
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
     topic_ids: int = 262_144

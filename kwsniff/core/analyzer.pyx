@@ -108,7 +108,7 @@ cdef class Analyzer:
         self.want_tables(tables)
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
-        start_context(&self.context)
+        start_context(&self.context, <uint64_t>secrets.randbits(63))
         sink.context = &self.context
         sink.bytes = take_bytes
         sink.gap = take_gap

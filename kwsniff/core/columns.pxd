@@ -36,6 +36,7 @@ cdef struct Table:
     int num_columns
     int64_t rows
     int64_t room            # rows that fit without growing
+    uint32_t generation     # counts the times that the table was taken, from 1
     bint wanted             # false: rows are not even begun
     bint failed             # memory was refused: the row under way is lost
 
@@ -101,7 +102,7 @@ cdef enum RecordBatchesColumn:
 cdef bint start_tables(Table* tables)
 cdef void free_tables(Table* tables) noexcept nogil
 cdef bint begin_row(Table* table) noexcept nogil
-cdef void put_string(Table* table, int column, Octets text) noexcept nogil
+cdef bint put_string(Table* table, int column, Octets text) noexcept nogil
 cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil
 cdef void end_list(Table* table, int column, bint valid) noexcept nogil
 cdef object take_table(Table* table, int number)
@@ -126,6 +127,21 @@ cdef inline void put_enum(Table* table, int column, int value) noexcept nogil:
 cdef inline void put_bool(Table* table, int column, bint value) noexcept nogil:
     if value:
         table.columns[column].values.data[table.rows >> 3] |= <uint8_t>(1 << (table.rows & 7))
+
+# Where the dictionary of a string column has a text that comes again and again. Good for one generation.
+cdef struct TextCache:
+    uint32_t generation
+    int32_t entry
+
+cdef inline void put_again(Table* table, int column, TextCache* cache, Octets text) noexcept nogil:
+    """Puts a text that is the same as when the cache was filled, or fills it."""
+    cdef int32_t* slot = &(<int32_t*>table.columns[column].values.data)[table.rows]
+    if cache.generation == table.generation:
+        slot[0] = cache.entry
+        return
+    if put_string(table, column, text):
+        cache.generation = table.generation
+        cache.entry = slot[0]
 
 cdef inline void end_row(Table* table) noexcept nogil:
     table.rows += 1

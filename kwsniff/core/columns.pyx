@@ -19,7 +19,10 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, append, append_raw, contents, release, reserve
+from kwsniff.core.hash cimport hash_octets
 from kwsniff.core.octets cimport Octets, make_octets
+
+import secrets
 
 cdef enum:
     ROOM_AT_FIRST = 64
@@ -113,6 +116,9 @@ COLUMNS = {
     ),
 }
 
+# Per process: who writes a capture cannot choose texts that share a slot. It orders nothing.
+cdef uint64_t hash_seed = secrets.randbits(64)
+
 cdef dict KINDS = {
     "int64": (<int>COLUMN_INT64, 8), "time": (<int>COLUMN_TIME, 8), "int32": (<int>COLUMN_INT32, 4),
     "int16": (<int>COLUMN_INT16, 2), "enum": (<int>COLUMN_ENUM, 1), "bool": (<int>COLUMN_BOOL, 0),
@@ -157,6 +163,7 @@ cdef bint start_tables(Table* tables):
             return False
         tables[i].num_columns = len(specs)
         tables[i].wanted = True
+        tables[i].generation = 1
         for j, (_, kind, _nullable) in enumerate(specs):
             column = &tables[i].columns[j]
             column.kind, column.width = KINDS[kind.partition(":")[0]]
@@ -234,19 +241,7 @@ cdef bint begin_row(Table* table) noexcept nogil:
 
 
 cdef inline uint32_t hash_text(Octets text) noexcept nogil:
-    cdef uint64_t hash = text.num * <uint64_t>0x9E3779B97F4A7C15
-    cdef uint64_t word
-    cdef size_t at = 0
-    while text.num - at >= 8:
-        memcpy(&word, text.at + at, 8)
-        hash = (hash ^ word) * <uint64_t>0x9E3779B97F4A7C15
-        hash ^= hash >> 32
-        at += 8
-    if at < text.num:
-        word = 0
-        memcpy(&word, text.at + at, text.num - at)
-        hash = (hash ^ word) * <uint64_t>0x9E3779B97F4A7C15
-    return <uint32_t>(hash >> 32) ^ <uint32_t>hash
+    return <uint32_t>hash_octets(text, hash_seed)
 
 
 cdef bint grow_slots(Dictionary* dictionary) noexcept nogil:
@@ -299,16 +294,17 @@ cdef int32_t intern_text(Dictionary* dictionary, Octets text) noexcept nogil:
     return <int32_t>(dictionary.num - 1)
 
 
-cdef void put_string(Table* table, int column, Octets text) noexcept nogil:
-    """Puts `text`; a span without an address is null."""
+cdef bint put_string(Table* table, int column, Octets text) noexcept nogil:
+    """Puts `text`; a span without an address is null. Whether there is a value now."""
     cdef Column* c = &table.columns[column]
     cdef int32_t entry = -1
     if text.at != NULL:
         entry = intern_text(&c.dictionary, text)
     if entry < 0:
         put_null(table, column)
-        return
+        return False
     (<int32_t*>c.values.data)[table.rows] = entry
+    return True
 
 
 cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil:
@@ -397,5 +393,8 @@ cdef object take_table(Table* table, int number):
     specs = COLUMNS[TABLES[number]]
     if table.room == 0 and not make_room(table, 1):
         raise MemoryError
+    if table.failed:
+        raise MemoryError(f"rows of {TABLES[number]} were lost")
+    table.generation += 1
     rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
     return [take_column(&table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

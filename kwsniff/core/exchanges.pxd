@@ -1,8 +1,8 @@
 # cython: language_level=3
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.buffer cimport Buffer
-from kwsniff.core.columns cimport Table
+from kwsniff.core.columns cimport Table, TextCache
 from kwsniff.core.facts cimport Facts, Known
 from kwsniff.core.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.limits cimport Limits
@@ -92,6 +92,14 @@ cdef struct Parked:
     Frame frame
     Buffer bytes
 
+# Texts of a connection that every row repeats; the first three once per table.
+cdef enum DialogText:
+    TEXT_CLIENT_ID = 0
+    TEXT_BROKER_ADDRESS = 7
+    TEXT_CLIENT_ADDRESS = 14
+    TEXT_SOFTWARE_NAME = 21
+    TEXT_SOFTWARE_VERSION, TEXT_MECHANISM, TEXT_PRINCIPAL, NUM_TEXTS
+
 cdef struct Dialog:
     Connection* connection
     int client                  # endpoint that asks, or -1 while nobody knows
@@ -119,6 +127,7 @@ cdef struct Dialog:
     Buffer software_version
     Buffer sasl_mechanism
     Buffer principal
+    TextCache texts[25]
     int caller
     int64_t answered_at         # last packet of the latest response, or NO_TIME
     int64_t muted_until         # the broker said that it reads nothing before then
@@ -159,6 +168,8 @@ cdef struct Context:
     Limits limits
     Apis apis
     Table tables[7]
+    TextCache capture_texts[7]
+    int64_t capture_cached      # number of the capture whose name they have
     Tape tape
     Facts facts
     TopicIds topic_ids
@@ -175,7 +186,7 @@ cdef struct Context:
     Buffer capture_name_ends    # int64 per capture
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
 
-cdef void start_context(Context* context) noexcept nogil
+cdef void start_context(Context* context, uint64_t seed) noexcept nogil
 cdef void free_context(Context* context) noexcept nogil
 cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil
 cdef void take_bytes(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil

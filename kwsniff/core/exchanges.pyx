@@ -16,7 +16,7 @@ Rules
     broker to client   | size | correlation | body |
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -51,12 +51,14 @@ cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries
     SPARE_TEXT = 512            # text and partitions of a call up to this size are kept for the next call
     MIN_TRIAL = 24              # bytes of a response that must make sense before its rest is waited for
+    AWAITED = 256               # waiting calls that an answer is looked for among, while out of step
     MIN_UNEXPECTED = 3          # responses in a row that confirm each other
     MAX_TRIALS = 32             # decodings per segment in search of a frame: more would be quadratic work
 
 
-cdef void start_context(Context* context) noexcept nogil:
-    start_topic_ids(&context.topic_ids, <uint32_t>context.limits.topic_ids)
+cdef void start_context(Context* context, uint64_t seed) noexcept nogil:
+    start_topic_ids(&context.topic_ids, <uint32_t>context.limits.topic_ids, seed)
+    context.facts.most_hits = <size_t>context.limits.hits_per_message
     context.frame_sink.context = context
     context.frame_sink.look = look_for_frame
     context.frame_sink.frame = take_frame
@@ -455,7 +457,8 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
     size = be32(data, 0)
     if data.num < 8 or size < 4 or size > context.limits.frame_bytes or dialog.trials >= MAX_TRIALS:
         return LOOK_NO
-    for i in range(dialog.num):
+    # The answer that comes next is one of the first: only lost ones lie before it.
+    for i in range(dialog.num if dialog.num < AWAITED else AWAITED):
         call = &dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
         if call.correlation_id == <int32_t>be32(data, 4):
             dialog.trials += 1
@@ -840,10 +843,11 @@ cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil
     return <int32_t>text.num
 
 
-cdef inline void learn_text(Buffer* known, Octets text) noexcept nogil:
+cdef inline void learn_text(Dialog* dialog, Buffer* known, Octets text) noexcept nogil:
     if text.at != NULL and text.num:
         known.len = 0
         append(known, text)
+        memset(dialog.texts, 0, sizeof(dialog.texts))       # rows from here on say something else
 
 
 cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogil:
@@ -880,10 +884,10 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
     call.records = facts.records
     call.record_bytes = facts.record_bytes
     if dialog.client_id.len == 0:
-        learn_text(&dialog.client_id, facts.client_id)
-    learn_text(&dialog.software_name, facts.software_name)
-    learn_text(&dialog.software_version, facts.software_version)
-    learn_text(&dialog.sasl_mechanism, facts.sasl_mechanism)
+        learn_text(dialog, &dialog.client_id, facts.client_id)
+    learn_text(dialog, &dialog.software_name, facts.software_name)
+    learn_text(dialog, &dialog.software_version, facts.software_version)
+    learn_text(dialog, &dialog.sasl_mechanism, facts.sasl_mechanism)
 
 
 cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
@@ -926,7 +930,7 @@ cdef void learn_principal(Dialog* dialog, Octets token) noexcept nogil:
         while end < token.num and token.at[end]:
             end += 1
         if start < token.num and end < token.num:
-            learn_text(&dialog.principal, keep(drop(token, start + 1), end - start - 1))
+            learn_text(dialog, &dialog.principal, keep(drop(token, start + 1), end - start - 1))
     elif mechanism.num > 6 and memcmp(mechanism.at, b"SCRAM-", 6) == 0 and be16(token, 0) >> 8 in (0x6E, 0x79, 0x70):
         while start + 3 < token.num and not (token.at[start] == 0x2C and be16(token, start + 1) == 0x6E3D):
             start += 1
@@ -934,7 +938,7 @@ cdef void learn_principal(Dialog* dialog, Octets token) noexcept nogil:
         while end < token.num and token.at[end] != 0x2C:
             end += 1
         if start + 3 < token.num:
-            learn_text(&dialog.principal, keep(drop(token, start + 3), end - start - 3))
+            learn_text(dialog, &dialog.principal, keep(drop(token, start + 3), end - start - 3))
 
 
 # -- responses --------------------------------------------------------------------------------------------------

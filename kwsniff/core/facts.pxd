@@ -64,9 +64,8 @@ cdef struct BatchHit:
     Known first_timestamp   # milliseconds since the epoch
     Known max_timestamp
 
+# What is forgotten with every message stands first; `topics` is the first of what is kept.
 cdef struct Facts:
-    bint wants_partitions   # set by the caller, kept over messages
-    bint wants_batches
     Octets client_id
     Octets group
     Octets transactional_id
@@ -87,10 +86,6 @@ cdef struct Facts:
     Known max_wait
     Known min_bytes
     Known replica_id
-    Buffer partition_hits   # PartitionHit
-    Buffer batch_hits       # BatchHit
-    Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
-    Buffer errors           # ErrorHit
     int32_t num_errors
     int16_t first_error
     bint broken             # the message broke off: what is not here may be in the rest
@@ -106,6 +101,13 @@ cdef struct Facts:
     bint records_uncounted  # some record set's count needs decompression
     int64_t records
     int64_t record_bytes
+    Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
+    bint wants_partitions   # set by the caller, kept over messages
+    bint wants_batches
+    size_t most_hits        # of a kind that one message leaves; what comes after is only counted
+    Buffer partition_hits   # PartitionHit
+    Buffer batch_hits       # BatchHit
+    Buffer errors           # ErrorHit
 
 cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, TopicIds* topic_ids) noexcept nogil
 cdef void free_facts(Facts* facts) noexcept nogil

@@ -43,7 +43,6 @@ cdef struct Pending:
 cdef struct Fold:
     Octets message
     int depth
-    int64_t left[40]            # elements still to come of the array at that depth
     Register topic
     Register topic_id
     Register group
@@ -52,11 +51,13 @@ cdef struct Fold:
     int partition_depth
     PartitionHit hit            # of the struct at hit_depth
     int hit_depth
-    Pending pending[64]
     int num_pending
     bint header_read            # the first struct of a message is its header
     int64_t listed              # names still to come of an array of topic names
     int forgotten_depth         # inside the topics that a fetch session drops: they are no part of the call
+    # From here on nothing is read before it is written.
+    int64_t left[40]            # elements still to come of the array at that depth
+    Pending pending[64]
 
 
 cdef void free_facts(Facts* facts) noexcept nogil:
@@ -66,20 +67,12 @@ cdef void free_facts(Facts* facts) noexcept nogil:
     release(&facts.batch_hits)
 
 
-cdef void reset_facts(Facts* facts) noexcept nogil:
-    cdef Facts fresh
-    memset(&fresh, 0, sizeof(Facts))
-    fresh.wants_partitions = facts.wants_partitions
-    fresh.wants_batches = facts.wants_batches
-    fresh.topics = facts.topics
-    fresh.errors = facts.errors
-    fresh.partition_hits = facts.partition_hits
-    fresh.batch_hits = facts.batch_hits
-    fresh.topics.len = 0
-    fresh.errors.len = 0
-    fresh.partition_hits.len = 0
-    fresh.batch_hits.len = 0
-    facts[0] = fresh
+cdef inline void reset_facts(Facts* facts) noexcept nogil:
+    memset(facts, 0, <size_t>(<char*>&facts.topics - <char*>facts))
+    facts.topics.len = 0
+    facts.errors.len = 0
+    facts.partition_hits.len = 0
+    facts.batch_hits.len = 0
 
 
 cdef inline Octets cell_span(Octets message, Cell* cell) noexcept nogil:
@@ -95,7 +88,7 @@ cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, 
     cdef const Op* op
     cdef size_t i
     reset_facts(facts)
-    memset(&fold, 0, sizeof(Fold))
+    memset(&fold, 0, <size_t>(<char*>&fold.left - <char*>&fold))
     fold.message = message
     fold.partition = NO_PARTITION
     for i in range(tape.num):
@@ -162,7 +155,8 @@ cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
         fold.hit.topic = fold.topic.span
         fold.hit.topic_id = fold.topic_id.span
         fold.hit.partition = <int32_t>fold.partition
-        append_raw(&facts.partition_hits, &fold.hit, sizeof(PartitionHit))
+        if facts.partition_hits.len < facts.most_hits * sizeof(PartitionHit):
+            append_raw(&facts.partition_hits, &fold.hit, sizeof(PartitionHit))
     fold.hit_depth = 0
 
 
@@ -208,7 +202,8 @@ cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept 
         hit.group = fold.group.span
         if fold.message_text.depth == pending.depth:
             hit.message = fold.message_text.span
-        append_raw(&facts.errors, &hit, sizeof(ErrorHit))
+        if facts.errors.len < facts.most_hits * sizeof(ErrorHit):
+            append_raw(&facts.errors, &hit, sizeof(ErrorHit))
     fold.num_pending = kept
 
 
@@ -387,7 +382,7 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
             hit.batches += 1
             know_first(&hit.base_offset, batch.base_offset)
             hit.last_offset = batch.last_offset
-        if facts.wants_batches:
+        if facts.wants_batches and facts.batch_hits.len < facts.most_hits * sizeof(BatchHit):
             batch.topic = fold.topic.span
             batch.topic_id = fold.topic_id.span
             if fold.partition_depth:

@@ -18,5 +18,6 @@ cdef struct Limits:
     int64_t parked_responses
     int64_t parked_bytes
     int64_t call_facts_bytes
+    int64_t hits_per_message
     int64_t search_bytes
     int64_t topic_ids

@@ -443,6 +443,8 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
     # Some writers leave the original length smaller than what they captured.
     if original < packet.num:
         original = <uint32_t>packet.num
+    elif original > reader.max_record:
+        original = <uint32_t>reader.max_record      # no packet is that long; where IP gives no length, this one counts
     segment.datagram.at = NULL
     verdict = read_link(reader, interface.link_type, packet, original, &segment)
     reader.verdicts[verdict] += 1

@@ -9,11 +9,14 @@ Rules
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, contents
 from kwsniff.core.columns cimport *
-from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
+from kwsniff.core.exchanges cimport (
+    TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL, TEXT_SOFTWARE_NAME,
+    TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program,
+)
 from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts, Known
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
@@ -87,13 +90,41 @@ cdef inline void put_known(Table* table, int column, bint known, int64_t value) 
         put_null(table, column)
 
 
-cdef inline void put_endpoints(Table* table, Dialog* dialog, int client_address, int client_port, int broker_address,
+cdef inline int number_of(Context* context, Table* table) noexcept nogil:
+    return <int>(table - context.tables)
+
+
+cdef void put_capture(Context* context, Table* table, int column, int64_t number) noexcept nogil:
+    if context.capture_cached != number:
+        context.capture_cached = number
+        memset(context.capture_texts, 0, sizeof(context.capture_texts))
+    put_again(table, column, &context.capture_texts[number_of(context, table)], capture_name(context, number))
+
+
+cdef void put_client_id(Context* context, Table* table, int column, Dialog* dialog, Call* call) noexcept nogil:
+    """Nearly always the connection's."""
+    cdef Octets text = call_client_id(call)
+    if (text.num and text.num == dialog.client_id.len
+            and memcmp(text.at, dialog.client_id.data, text.num) == 0):
+        put_again(table, column, &dialog.texts[<int>TEXT_CLIENT_ID + number_of(context, table)], text)
+    else:
+        put_string(table, column, text)
+
+
+cdef inline void put_broker_address(Context* context, Table* table, int column, Dialog* dialog) noexcept nogil:
+    put_again(table, column, &dialog.texts[<int>TEXT_BROKER_ADDRESS + number_of(context, table)],
+              address_text(dialog, 1 - dialog.client))
+
+
+cdef inline void put_endpoints(Context* context, Table* table, Dialog* dialog, int client_address, int client_port, int broker_address,
                                int broker_port) noexcept nogil:
     cdef int client = dialog.client if dialog.client >= 0 else 0
-    put_string(table, client_address, address_text(dialog, client))
+    put_again(table, client_address, &dialog.texts[<int>TEXT_CLIENT_ADDRESS + number_of(context, table)],
+              address_text(dialog, client))
     if client_port >= 0:
         put_int32(table, client_port, dialog.connection.port[client])
-    put_string(table, broker_address, address_text(dialog, 1 - client))
+    put_again(table, broker_address, &dialog.texts[<int>TEXT_BROKER_ADDRESS + number_of(context, table)],
+              address_text(dialog, 1 - client))
     put_int32(table, broker_port, dialog.connection.port[1 - client])
 
 
@@ -110,15 +141,16 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
         return
     dialog.num_calls += 1
     put_int64(table, CALL_CALL_ID, call.id)
-    put_string(table, CALL_CAPTURE, capture_name(context, call.capture))
+    put_capture(context, table, CALL_CAPTURE, call.capture)
     put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
-    put_endpoints(table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
+    put_endpoints(context, table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
     put_int16(table, CALL_API_KEY, call.key)
     put_int16(table, CALL_API_VERSION, call.version)
     put_int32(table, CALL_CORRELATION_ID, call.correlation_id)
-    put_string(table, CALL_CLIENT_ID, call_client_id(call))
-    put_string(table, CALL_SOFTWARE_NAME, known_text(&dialog.software_name))
-    put_string(table, CALL_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_client_id(context, table, CALL_CLIENT_ID, dialog, call)
+    put_again(table, CALL_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
+    put_again(table, CALL_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
+              known_text(&dialog.software_version))
     put_time(table, CALL_REQUEST_TIME, call.first.time)
     put_time(table, CALL_REQUEST_END_TIME, call.last.time if call.ended else NO_TIME)
     put_int64(table, CALL_REQUEST_FRAME, call.first.frame)
@@ -198,8 +230,8 @@ cdef void put_party(Table* table, Dialog* dialog, Call* call, Facts* facts) noex
     if facts == NULL:
         memset(&none, 0, sizeof(Facts))
         facts = &none
-    put_known_text(table, CALL_SASL_MECHANISM, &dialog.sasl_mechanism)
-    put_known_text(table, CALL_PRINCIPAL, &dialog.principal)
+    put_again(table, CALL_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
+    put_again(table, CALL_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
     if call.caller == CALLER_UNKNOWN:
         put_null(table, CALL_CALLER)
     else:
@@ -310,13 +342,13 @@ cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* ca
                         int broker_port) noexcept nogil:
     """What every table about calls repeats of the call; no broker columns where broker_address is -1."""
     put_int64(table, call_id, call.id)
-    put_string(table, capture, capture_name(context, call.capture))
+    put_capture(context, table, capture, call.capture)
     put_int64(table, connection_id, dialog.connection.id)
     put_int16(table, api_key, call.key)
     put_int16(table, api_version, call.version)
-    put_string(table, client_id, call_client_id(call))
+    put_client_id(context, table, client_id, dialog, call)
     if broker_address >= 0:
-        put_string(table, broker_address, address_text(dialog, 1 - dialog.client))
+        put_broker_address(context, table, broker_address, dialog)
         put_int32(table, broker_port, dialog.connection.port[1 - dialog.client])
 
 
@@ -337,13 +369,13 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
         if not begin_row(table):
             return
         put_int64(table, ERROR_CALL_ID, call.id)
-        put_string(table, ERROR_CAPTURE, capture_name(context, call.capture))
+        put_capture(context, table, ERROR_CAPTURE, call.capture)
         put_int64(table, ERROR_CONNECTION_ID, dialog.connection.id)
-        put_endpoints(table, dialog, ERROR_CLIENT_ADDRESS, -1, ERROR_BROKER_ADDRESS, ERROR_BROKER_PORT)
+        put_endpoints(context, table, dialog, ERROR_CLIENT_ADDRESS, -1, ERROR_BROKER_ADDRESS, ERROR_BROKER_PORT)
         put_int16(table, ERROR_API_KEY, call.key)
         put_int16(table, ERROR_API_VERSION, call.version)
         put_int32(table, ERROR_CORRELATION_ID, call.correlation_id)
-        put_string(table, ERROR_CLIENT_ID, call_client_id(call))
+        put_client_id(context, table, ERROR_CLIENT_ID, dialog, call)
         put_time(table, ERROR_RESPONSE_TIME, response.first.time)
         put_int64(table, ERROR_RESPONSE_FRAME, response.first.frame)
         put_string(table, ERROR_PATH, path_of(program, hit.node))
@@ -400,16 +432,17 @@ cdef void write_response_only(Context* context, Dialog* dialog, Frame* response,
         put_null(table, unknown[i])
     end_list(table, CALL_TOPICS, False)
     put_response_facts(table, NULL)
-    put_known_text(table, CALL_SASL_MECHANISM, &dialog.sasl_mechanism)
-    put_known_text(table, CALL_PRINCIPAL, &dialog.principal)
+    put_again(table, CALL_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
+    put_again(table, CALL_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
     put_int64(table, CALL_CALL_ID, context.next_call_id)
     context.next_call_id += 1
-    put_string(table, CALL_CAPTURE, capture_name(context, dialog.connection.capture))
+    put_capture(context, table, CALL_CAPTURE, dialog.connection.capture)
     put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
-    put_endpoints(table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
+    put_endpoints(context, table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
     put_int32(table, CALL_CORRELATION_ID, correlation_id)
-    put_string(table, CALL_SOFTWARE_NAME, known_text(&dialog.software_name))
-    put_string(table, CALL_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_again(table, CALL_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
+    put_again(table, CALL_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
+              known_text(&dialog.software_version))
     put_response(table, response)
     put_enum(table, CALL_STATUS, STATUS_RESPONSE_ONLY)
     if reason == REASON_NONE:
@@ -442,8 +475,8 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     asks = &connection.direction[client]
     answers = &connection.direction[1 - client]
     put_int64(table, CONN_CONNECTION_ID, connection.id)
-    put_string(table, CONN_CAPTURE, capture_name(context, connection.capture))
-    put_endpoints(table, dialog, CONN_CLIENT_ADDRESS, CONN_CLIENT_PORT, CONN_BROKER_ADDRESS, CONN_BROKER_PORT)
+    put_capture(context, table, CONN_CAPTURE, connection.capture)
+    put_endpoints(context, table, dialog, CONN_CLIENT_ADDRESS, CONN_CLIENT_PORT, CONN_BROKER_ADDRESS, CONN_BROKER_PORT)
     put_enum(table, CONN_PROTOCOL, dialog.protocol)
     put_enum(table, CONN_ROLE, dialog.role)
     put_time(table, CONN_FIRST_TIME, connection.first_time)

@@ -256,7 +256,7 @@ cdef void load_held(Source* source, Streams* streams, Direction* own) noexcept n
     own.held_last = held
     own.held_num += 1
     own.held_bytes += held.length
-    streams.held_total += held.length
+    streams.held_total += <int64_t>(sizeof(Held) + held.captured)
 
 
 cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
@@ -301,6 +301,7 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     memset(&dialog.principal, 0, sizeof(Buffer))
     for i in range(2):
         memset(&dialog.framing[i].kept, 0, sizeof(Buffer))
+    memset(dialog.texts, 0, sizeof(dialog.texts))       # they tell places in another run's dictionaries
     connection.dialog = dialog
     for i in range(2):
         get_bytes(source, &dialog.framing[i].kept)

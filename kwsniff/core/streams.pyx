@@ -24,6 +24,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+from kwsniff.core.hash cimport mix
 from kwsniff.core.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 
@@ -65,11 +66,6 @@ cdef void end_streams(Streams* streams) noexcept nogil:
 
 
 # -- finding connections ----------------------------------------------------------------------------------------
-
-cdef inline uint64_t mix(uint64_t hash, uint64_t word) noexcept nogil:
-    hash = (hash ^ word) * <uint64_t>0x9E3779B97F4A7C15
-    return hash ^ (hash >> 29)
-
 
 cdef inline int source_endpoint(Segment* segment) noexcept nogil:
     """0 when the sender is the smaller endpoint of the two."""
@@ -527,7 +523,7 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
     memcpy(held.data, segment.payload.at, segment.payload.num)
     own.held_bytes += held.length
     own.held_num += 1
-    streams.held_total += held.length
+    streams.held_total += <int64_t>(sizeof(Held) + held.captured)
     if own.held_last != NULL and distance(held.seq, own.held_last.seq) >= 0:
         held.next = NULL
         own.held_last.next = held
@@ -564,7 +560,7 @@ cdef Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
         own.held_last = NULL
     own.held_bytes -= held.length
     own.held_num -= 1
-    streams.held_total -= held.length
+    streams.held_total -= <int64_t>(sizeof(Held) + held.captured)
     return held
 
 

@@ -23,8 +23,9 @@ cdef struct TopicIds:
     uint32_t num_slots
     uint32_t num
     uint32_t limit
+    uint64_t seed           # see hash.pxd
 
-cdef void start_topic_ids(TopicIds* ids, uint32_t limit) noexcept nogil
+cdef void start_topic_ids(TopicIds* ids, uint32_t limit, uint64_t seed) noexcept nogil
 cdef void free_topic_ids(TopicIds* ids) noexcept nogil
 cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil
 cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil

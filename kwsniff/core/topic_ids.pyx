@@ -14,11 +14,13 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.buffer cimport append_raw, release
+from kwsniff.core.hash cimport mix
 from kwsniff.core.octets cimport Octets, make_octets
 
-cdef void start_topic_ids(TopicIds* ids, uint32_t limit) noexcept nogil:
+cdef void start_topic_ids(TopicIds* ids, uint32_t limit, uint64_t seed) noexcept nogil:
     memset(ids, 0, sizeof(TopicIds))
     ids.limit = limit
+    ids.seed = seed
 
 
 cdef void free_topic_ids(TopicIds* ids) noexcept nogil:
@@ -34,9 +36,7 @@ cdef void free_topic_ids(TopicIds* ids) noexcept nogil:
 
 
 cdef inline uint32_t slot_of(TopicIds* ids, uint64_t* id) noexcept nogil:
-    # Ids are random (version 4 uuids) but a hostile capture chooses them: mix both halves.
-    cdef uint64_t hash = (id[0] ^ (id[1] * <uint64_t>0x9E3779B97F4A7C15)) * <uint64_t>0xD6E8FEB86659FD93
-    return <uint32_t>(hash >> 32) & (ids.num_slots - 1)
+    return <uint32_t>mix(mix(ids.seed, id[0]), id[1]) & (ids.num_slots - 1)
 
 
 cdef bint grow(TopicIds* ids) noexcept nogil:
