@@ -1,5 +1,5 @@
-"""Captures that other people made to torture readers: nothing raises, nothing changes unseen, and other readers of
-the same bytes agree."""
+"""Captures that other people made to torture readers: nothing raises, nothing changes unseen, and other
+readers of the same bytes agree."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_tshark_finds_the_same(name: str) -> None:
 
 
 def test_sequence_numbers_that_wrap_change_nothing(shared: Path) -> None:
-    """One stream is in the collection twice: as it was, and with its numbers shifted to the end of the range."""
+    """One stream is there twice: as it was, and with its numbers shifted to the end of their range."""
     plain, wrapped = (
         summarized(analyzed_foreign(f"tcp/seladb+PcapPlusPlus/one_tcp_stream{which}.pcap", shared))
         for which in ("", "_max_seq")

@@ -1,0 +1,117 @@
+"""Packets put together by hand, field by field, and what the analyzer says of them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+
+from tests.pipeline.running import rows_of, run
+from tests.traffic.files import Frame, pcap
+
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+CLIENT, BROKER = ("10.0.0.1", 50_000), ("10.0.0.2", 9092)
+START_NS = 1_700_000_000 * 10**9
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def tcp(
+    payload: bytes = b"",
+    seq: int = 1,
+    ack: int = 0,
+    flags: int = ACK,
+    *,
+    ports: tuple[int, int] = (50_000, 9092),
+) -> bytes:
+    """A segment without options (RFC 9293 3.1); the checksum is left 0."""
+    return struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 512, 0, 0) + payload
+
+
+def ipv4(
+    payload: bytes, *, protocol: int = 6, source: str = "10.0.0.1", target: str = "10.0.0.2",
+    total: int | None = None, ident: int = 1, fragment: int = 0, options: bytes = b"",
+) -> bytes:  # fmt: skip
+    """RFC 791 3.1; `fragment` is the word of flags and offset."""
+    length = 20 + len(options) + len(payload) if total is None else total
+    head = struct.pack(">BBHHHBBH", 0x45 + len(options) // 4, 0, length, ident, fragment, 64, protocol, 0)
+    return head + ip_address(source).packed + ip_address(target).packed + options + payload
+
+
+def ipv6(
+    payload: bytes,
+    *,
+    following: int = 6,
+    source: str = "fd00::1",
+    target: str = "fd00::2",
+    length: int | None = None,
+) -> bytes:
+    """RFC 8200 3; `payload` begins with the extension headers."""
+    size = len(payload) if length is None else length
+    head = struct.pack(">IHBB", 6 << 28, size, following, 64)
+    return head + ip_address(source).packed + ip_address(target).packed + payload
+
+
+def facts_of(data: bytes, **options: Any) -> Mapping[str, Any]:
+    """What the analyzer says of a capture file as a whole."""
+    _, facts = run([data], **options)
+    return facts
+
+
+def verdicts_of(packets: Sequence[bytes], link: int = 101, **options: Any) -> dict[str, int]:
+    """How many packets got which verdict (those that none got are left out)."""
+    data = pcap([Frame(START_NS, packet, len(packet)) for packet in packets], link)
+    return verdicts_in(facts_of(data, **options))
+
+
+def verdicts_in(facts: Mapping[str, Any]) -> dict[str, int]:
+    found = {key[8:]: num for key, num in facts.items() if key.startswith("packets_") and num}
+    assert sum(found.values()) == facts["packets"]
+    return found
+
+
+def tables_of(
+    packets: Sequence[bytes], *, times_ns: Sequence[int] = (), link: int = 101, **options: Any
+) -> Rows:
+    """Rows of every table for raw IP packets, one millisecond apart unless their times are given."""
+    times = times_ns or [START_NS + number * 1_000_000 for number in range(len(packets))]
+    frames = [Frame(time, packet, len(packet)) for time, packet in zip(times, packets, strict=True)]
+    columns, _ = run([pcap(frames, link, nanoseconds=True)], **options)
+    return rows_of(columns)
+
+
+class Talk:
+    """One connection of 10.0.0.1:50000 with the broker 10.0.0.2:9092, segment by segment; numbers move on by
+    themselves, and every segment acknowledges what the other side has sent so far."""
+
+    def __init__(self, client_isn: int = 999, broker_isn: int = 4_999) -> None:
+        self.next = {True: client_isn, False: broker_isn}
+        self.packets: list[bytes] = []
+
+    def send(
+        self,
+        from_client: bool,
+        payload: bytes = b"",
+        flags: int = ACK,
+        *,
+        seq: int | None = None,
+        keep: bool = True,
+    ) -> bytes:
+        """Adds a segment (`seq`: not the next number, which then stays as it is); returns its packet."""
+        number = self.next[from_client] if seq is None else seq
+        ack = self.next[not from_client] % 2**32 if flags & ACK else 0
+        ends = (CLIENT, BROKER) if from_client else (BROKER, CLIENT)
+        segment = tcp(payload, number % 2**32, ack, flags, ports=(ends[0][1], ends[1][1]))
+        packet = ipv4(segment, source=ends[0][0], target=ends[1][0])
+        if seq is None:
+            self.next[from_client] = number + len(payload) + bool(flags & SYN) + bool(flags & FIN)
+        if keep:
+            self.packets.append(packet)
+        return packet
+
+    def open(self) -> Talk:
+        self.send(True, flags=SYN)
+        self.send(False, flags=SYN | ACK)
+        self.send(True)
+        return self
