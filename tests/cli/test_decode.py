@@ -128,3 +128,17 @@ def test_record_set_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert got[0] == {"batches": [], "valid_bytes": 0, "trailing_bytes": 0, "control": [], "error": None}
     assert got[1]["error"]["code"] == "bad_hex"
     assert (got[2]["trailing_bytes"], got[2]["error"]) == (1, None)
+
+
+def test_what_is_inside_bytes_fields_is_in_the_json_but_not_in_json_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    from tests.view.wrapped import join_group
+
+    data = join_group("sr", b'{"a": 1}').hex()
+    assert run(monkeypatch, b"", "--json", data) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert [inner["facts"] for inner in whole.pop("inside")] == [{"a": 1}]
+    line = json.dumps({"direction": "request", "hex": data}).encode()
+    assert run(monkeypatch, line, "--jsonl", "-") == 0
+    assert json.loads(capsys.readouterr().out) == whole

@@ -34,23 +34,34 @@ def shop(tmp_path: Path) -> str:
     return written(tmp_path / "shop.pcap", two_clients().packets())
 
 
-def counted(apis: Iterable[str | None]) -> Counter[str | None]:
-    """Calls of each API, without those that Kafka's brokers do not log."""
-    return Counter(api for api in apis if api not in ("SaslHandshake", "SaslAuthenticate"))
+def check_counts(name: str, apis: Iterable[str | None]) -> None:
+    """Calls of each API as the brokers counted them.
+
+    Kafka's own brokers do not log the SASL APIs, nor what they were about to answer when they ended.
+    """
+    found, logged = Counter(apis), Counter(about(name)["requests"])
+    if "mock" in about(name)["broker"]["name"]:
+        assert found == logged
+    else:
+        assert logged <= found
+        assert set(found) - set(logged) <= {"SaslHandshake", "SaslAuthenticate"}
+        assert (found - logged).total() <= 0.05 * logged.total() + found["SaslHandshake"] + found[
+            "SaslAuthenticate"
+        ]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_are_those_the_brokers_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = messages(capsys, recorded(name))
     calls = {one["call_id"]: one["api_name"] for one in found}
-    assert counted(calls.values()) == about(name)["requests"]
+    check_counts(name, calls.values())
     assert {one["kind"] for one in found} == {"request", "response"}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "large_messages"])
 def test_requests_are_those_the_brokers_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     requests = messages(capsys, recorded(name), "--request-only")
-    assert counted(one["api_name"] for one in requests) == about(name)["requests"]
+    check_counts(name, (one["api_name"] for one in requests))
     assert {one["kind"] for one in requests} == {"request"}
 
 

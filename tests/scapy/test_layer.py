@@ -72,8 +72,12 @@ def test_requests_are_those_the_brokers_counted(name: str) -> None:
     with bound(*about["broker"]["ports"]):
         packets = kafka_of(CAPTURES / name / about["file"])
     requests = Counter(packet.decoded().api_name for packet in packets if packet.side == "request")
-    # Kafka's brokers do not log the SASL APIs; the mock's ports are all of its ports.
-    assert {api: requests[api] for api in about["requests"]} == about["requests"]
+    # Kafka's own brokers do not log the SASL APIs, nor what they were about to answer when they ended.
+    logged = Counter(about["requests"])
+    assert logged <= requests
+    assert (requests - logged).total() <= 0.05 * logged.total() + requests["SaslHandshake"] + requests[
+        "SaslAuthenticate"
+    ]
     assert set(requests) - set(about["requests"]) <= {"SaslHandshake", "SaslAuthenticate"}
     for packet in packets:
         if packet.side == "response":
