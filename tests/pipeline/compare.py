@@ -16,7 +16,10 @@ from tests.traffic.truth import Clock, Seen, TrueCall, microseconds, truth
 
 Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
-TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "captures")
+TABLES = (
+    "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
+    "groups", "transactions", "captures",
+)  # fmt: skip
 # How a run numbers things and what file it read: not part of what a capture says.
 NUMBERING = ("call_id", "connection_id", "capture")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 Columns = dict[str, list[tuple[Any, ...]]]
-CORE_TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies")
+CORE_TABLES = (
+    "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
+)  # fmt: skip
 
 
 def analyzer(**options: Any) -> Any:

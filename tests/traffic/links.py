@@ -51,7 +51,7 @@ def tcp_segment(packet: Packet, style: IpStyle = PLAIN) -> bytes:
         packet.ack,
         (5 + len(options) // 4) << 4,
         packet.flags,
-        501,
+        packet.window,
         0,
         0,
     )

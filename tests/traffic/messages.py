@@ -205,6 +205,8 @@ def fetch(
     errors: Errors | None = None,
     error: int = 0,
     throttle_ms: int = 0,
+    max_wait_ms: int = 500,
+    min_bytes: int = 1,
 ) -> Exchange:
     """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+)."""
     codes = dict(errors or {})
@@ -220,7 +222,7 @@ def fetch(
 
     if version <= 14:
         request.i32(-1)
-    request.i32(500).i32(1).i32(52_428_800).i8(0)
+    request.i32(max_wait_ms).i32(min_bytes).i32(52_428_800).i8(0)
     if version >= 7:
         request.i32(0).i32(-1)
 

@@ -38,6 +38,7 @@ class Packet:
     connection: int
     from_client: bool
     offset: int
+    window: int = 501
 
     @property
     def end(self) -> int:
@@ -107,6 +108,7 @@ class Script:
         self.calls: list[Call] = []
         self._sides = {True: _Side(client_isn), False: _Side(broker_isn)}
         self._controls: list[tuple[int, int, bool, int]] = []
+        self._windows: dict[int, int] = {}
         self._order = 0
 
     def open(self, at: int = 0, round_trip_ns: int = 200 * MICROSECOND) -> None:
@@ -139,6 +141,11 @@ class Script:
     def reset(self, at: int, *, from_client: bool = False) -> None:
         self._control(at, from_client, RST | ACK)
 
+    def acknowledge(self, at: int, *, from_client: bool, window: int = 501) -> None:
+        """An ACK without payload, of everything the other side has sent until then."""
+        self._control(at, from_client, ACK)
+        self._windows[self._order] = window
+
     def _control(self, at: int, from_client: bool, flags: int) -> None:
         self._order += 1
         self._controls.append((at, self._order, from_client, flags))
@@ -165,7 +172,7 @@ class Script:
         sent = {True: 0, False: 0}  # stream bytes of each side so far
         ended = {True: 0, False: 0}  # 1 once a side sent FIN, which takes a sequence number
         out = []
-        for at, _, side, flags, payload in events:
+        for at, order, side, flags, payload in events:
             mine, other = self._sides[side], self._sides[not side]
             seq = mine.isn + (0 if flags & SYN else 1) + sent[side] + ended[side]
             ack = other.isn + 1 + sent[not side] + ended[not side] if flags & ACK else 0
@@ -181,6 +188,7 @@ class Script:
                 self.number,
                 side,
                 sent[side],
+                self._windows.get(order, 501),
             )
             out.append(packet)
             sent[side] += len(payload)
