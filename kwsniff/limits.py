@@ -30,7 +30,7 @@ class Limits:
     frame_kept_bytes: int = 64 * _MIB
     """Bytes kept of one frame; a longer one is decoded as far as it was kept."""
     frame_kept_bytes_total: int = 128 * _MIB
-    """Bytes kept of all unfinished frames and parked responses together."""
+    """Bytes kept of all unfinished frames together."""
     cells: int = 4_000_000
     """Fields decoded of one frame."""
     outstanding_calls: int = 4096
@@ -39,6 +39,8 @@ class Limits:
     """Responses of one connection that wait for a request that the capture has not shown yet."""
     parked_bytes: int = 4 * _MIB
     """Bytes of those responses."""
+    waiting_bytes_total: int = 64 * _MIB
+    """Bytes of all requests and responses together that wait for each other; beyond it the oldest of a connection go."""
     call_facts_bytes: int = 65_536
     """Client id, group and topic names kept of one waiting request."""
     hits_per_message: int = 65_536

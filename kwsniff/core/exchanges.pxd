@@ -61,6 +61,7 @@ cdef struct Call:
     Known max_wait
     Known min_bytes
     int caller
+    int64_t most_facts          # bytes that may be kept of what it says
     Buffer parts                # PartRow, what the request says of each partition
     Buffer text                 # client id, group, transactional id, then per topic: u32 length, name
     int32_t client_id_len       # -1: null
@@ -178,7 +179,8 @@ cdef struct Context:
     void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
     void* owner
     int64_t next_call_id
-    int64_t kept_total
+    int64_t kept_total          # bytes of unfinished frames
+    int64_t waiting_total       # bytes of calls and responses that wait for each other
     bint keeps_messages
     Buffer messages             # Message, its bytes, and so on
     Buffer bins                 # int64 per capture and Bin

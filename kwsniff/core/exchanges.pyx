@@ -152,13 +152,13 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     for j in range(2):
         free_framing(&dialog.framing[j], &context.kept_total)
     for i in range(dialog.num_slots):
-        context.kept_total -= <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
+        context.waiting_total -= <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
         release(&dialog.calls[i].text)
         release(&dialog.calls[i].parts)
-    context.kept_total -= dialog.num_slots * <int64_t>sizeof(Call)
+    context.waiting_total -= dialog.num_slots * <int64_t>sizeof(Call)
     free(dialog.calls)
     for j in range(dialog.num_parked):
-        context.kept_total -= <int64_t>dialog.parked[j].bytes.cap
+        context.waiting_total -= <int64_t>dialog.parked[j].bytes.cap
         release(&dialog.parked[j].bytes)
     free(dialog.parked)
     release(&dialog.client_id)
@@ -669,7 +669,7 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     cdef Call* call
     cdef Buffer text, parts
     if dialog.num >= context.limits.outstanding_calls or (
-            dialog.num and context.kept_total > context.limits.frame_kept_bytes_total):
+            dialog.num and context.waiting_total > context.limits.waiting_bytes_total):
         call = &dialog.calls[dialog.head & (dialog.num_slots - 1)]
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_OUTSTANDING_LIMIT,
                       dialog.num)
@@ -683,16 +683,16 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
         for i in range(dialog.num):
             calls[i] = dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)]
         free(dialog.calls)
-        context.kept_total += (num_slots - dialog.num_slots) * <int64_t>sizeof(Call)
+        context.waiting_total += (num_slots - dialog.num_slots) * <int64_t>sizeof(Call)
         dialog.calls = calls
         dialog.num_slots = num_slots
         dialog.head = 0
     call = &dialog.calls[(dialog.head + dialog.num) & (dialog.num_slots - 1)]
     dialog.num += 1
-    context.kept_total -= <int64_t>(call.text.cap + call.parts.cap)
+    context.waiting_total -= <int64_t>(call.text.cap + call.parts.cap)
     shrink(&call.text, SPARE_TEXT)
     shrink(&call.parts, SPARE_TEXT)
-    context.kept_total += <int64_t>(call.text.cap + call.parts.cap)
+    context.waiting_total += <int64_t>(call.text.cap + call.parts.cap)
     text = call.text
     parts = call.parts
     memset(call, 0, sizeof(Call))
@@ -838,7 +838,7 @@ cdef void read_foreign_header(Context* context, Octets data) noexcept nogil:
 cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil:
     if text.at == NULL:
         return -1
-    if <int64_t>(call.text.len + text.num) > context.limits.call_facts_bytes or not append(&call.text, text):
+    if <int64_t>(call.text.len + text.num) > call.most_facts or not append(&call.text, text):
         return -1
     return <int32_t>text.num
 
@@ -856,13 +856,17 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t i, num = facts.topics.len // sizeof(Octets)
     cdef uint32_t length
-    context.kept_total -= <int64_t>(call.text.cap + call.parts.cap)
+    context.waiting_total -= <int64_t>(call.text.cap + call.parts.cap)
+    # Without room only the names of those who talk are kept.
+    call.most_facts = context.limits.call_facts_bytes
+    if context.waiting_total > context.limits.waiting_bytes_total and call.most_facts > SPARE_TEXT:
+        call.most_facts = SPARE_TEXT
     call.client_id_len = keep_text(context, call, facts.client_id)
     call.group_len = keep_text(context, call, facts.group)
     call.transactional_id_len = keep_text(context, call, facts.transactional_id)
     for i in range(num):
         length = <uint32_t>topics[i].num
-        if <int64_t>(call.text.len + (length & ~TOPIC_BY_ID) + 4) > context.limits.call_facts_bytes:
+        if <int64_t>(call.text.len + (length & ~TOPIC_BY_ID) + 4) > call.most_facts:
             write_anomaly(context, dialog.connection, call.id, &call.first, 0, -1, ANOMALY_CALL_FACTS_LIMIT,
                           <int64_t>num)
             break
@@ -874,7 +878,7 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
         call.num_topics += 1
     keep_party(context, dialog, call, facts)
     keep_parts(context, call, facts)
-    context.kept_total += <int64_t>(call.text.cap + call.parts.cap)
+    context.waiting_total += <int64_t>(call.text.cap + call.parts.cap)
     call.has_acks = facts.has_acks
     call.acks = facts.acks
     call.has_partitions = facts.has_partitions
@@ -1051,6 +1055,9 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     if context.facts.batch_hits.len:
         write_batches(context, dialog, call, &context.facts, frame.first.time)
     if context.facts.num_errors:
+        if <size_t>context.facts.num_errors > context.facts.most_hits:
+            write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_CALL_FACTS_LIMIT,
+                          context.facts.num_errors)
         write_errors(context, dialog, call, frame, &context.facts, program)
 
 
@@ -1085,7 +1092,7 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
         confirm(dialog)         # nothing but answers was captured, and they count up
     while dialog.num_parked and (dialog.num_parked >= context.limits.parked_responses
                                  or dialog.parked_bytes + <int64_t>frame.bytes.num > context.limits.parked_bytes
-                                 or context.kept_total + <int64_t>frame.bytes.num > context.limits.frame_kept_bytes_total):
+                                 or context.waiting_total + <int64_t>frame.bytes.num > context.limits.waiting_bytes_total):
         write_anomaly(context, dialog.connection, -1, &frame.first, 1, frame.offset, ANOMALY_PARKED_LIMIT,
                       dialog.num_parked)
         give_up_parked(context, dialog, 0)
@@ -1106,7 +1113,7 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
         parked.frame.torn = True
         parked.frame.cause = -1
     dialog.parked_bytes += <int64_t>parked.bytes.len
-    context.kept_total += <int64_t>parked.bytes.cap
+    context.waiting_total += <int64_t>parked.bytes.cap
     dialog.num_parked += 1
     return True
 
@@ -1116,7 +1123,7 @@ cdef void unpark(Context* context, Dialog* dialog, int number, Parked* parked) n
     parked[0] = dialog.parked[number]
     parked.frame.bytes = make_octets(parked.bytes.data, parked.bytes.len)
     dialog.parked_bytes -= <int64_t>parked.bytes.len
-    context.kept_total -= <int64_t>parked.bytes.cap
+    context.waiting_total -= <int64_t>parked.bytes.cap
     dialog.num_parked -= 1
     for i in range(number, dialog.num_parked):
         dialog.parked[i] = dialog.parked[i + 1]

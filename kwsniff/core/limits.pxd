@@ -17,6 +17,7 @@ cdef struct Limits:
     int64_t outstanding_calls
     int64_t parked_responses
     int64_t parked_bytes
+    int64_t waiting_bytes_total
     int64_t call_facts_bytes
     int64_t hits_per_message
     int64_t search_bytes

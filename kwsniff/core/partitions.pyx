@@ -44,7 +44,7 @@ cdef void keep_parts(Context* context, Call* call, Facts* facts) noexcept nogil:
     row.name_len = -1
     for i in range(num):
         hit = &hits[i]
-        if <int64_t>(call.parts.len + sizeof(PartRow) + call.text.len + hit.topic.num) > context.limits.call_facts_bytes:
+        if <int64_t>(call.parts.len + sizeof(PartRow) + call.text.len + hit.topic.num) > call.most_facts:
             return
         if hit.topic.at != named.at:        # partitions of one topic point at the same name
             named = hit.topic

@@ -329,12 +329,12 @@ cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t n
         source.failed = True
         return
     dialog.num_slots = num_slots
-    context.kept_total += num_slots * <int64_t>sizeof(Call)
+    context.waiting_total += num_slots * <int64_t>sizeof(Call)
     for i in range(num):
         get(source, &dialog.calls[i], sizeof(Call))
         get_bytes(source, &dialog.calls[i].text)
         get_bytes(source, &dialog.calls[i].parts)
-        context.kept_total += <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
+        context.waiting_total += <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
         dialog.num += 1
 
 
@@ -352,7 +352,7 @@ cdef void load_parked(Source* source, Context* context, Dialog* dialog, int num)
     for i in range(num):
         get(source, &dialog.parked[i], sizeof(Parked))
         get_bytes(source, &dialog.parked[i].bytes)
-        context.kept_total += <int64_t>dialog.parked[i].bytes.cap
+        context.waiting_total += <int64_t>dialog.parked[i].bytes.cap
         dialog.num_parked += 1
 
 

@@ -58,7 +58,8 @@ class CallReader:
         self.captures = find_captures(paths)
         self.notes: list[str] = []
         self._catalog = catalog or load_catalog()
-        ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in self._catalog.apis.values()]
+        apis = self._catalog.apis.values()
+        ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in apis]
         self._analyzer = Analyzer(self._compile, ranges, ports=ports, messages=True)
         self._held: OrderedDict[int, Call] = OrderedDict()
         self._held_bytes = 0
