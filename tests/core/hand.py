@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from tests.pipeline.running import rows_of, run
+from tests.pipeline.running import CORE_TABLES, analyzer, rows_of, run
 from tests.traffic.files import Frame, pcap
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
@@ -77,8 +77,13 @@ def tables_of(
     """Rows of every table for raw IP packets, one millisecond apart unless their times are given."""
     times = times_ns or [START_NS + number * 1_000_000 for number in range(len(packets))]
     frames = [Frame(time, packet, len(packet)) for time, packet in zip(times, packets, strict=True)]
-    columns, _ = run([pcap(frames, link, nanoseconds=True)], **options)
-    return rows_of(columns)
+    engine = analyzer(**options)
+    engine.open_capture("capture")
+    engine.feed(pcap(frames, link, nanoseconds=True))
+    facts = engine.close_capture()
+    engine.finish()
+    assert sum(engine.accounting(0).values()) == facts["tcp_payload_bytes"]
+    return rows_of({name: engine.take(name) for name in CORE_TABLES})
 
 
 class Talk:
@@ -115,3 +120,37 @@ class Talk:
         self.send(False, flags=SYN | ACK)
         self.send(True)
         return self
+
+
+def request(number: int, name: bytes = b"client") -> bytes:
+    """ApiVersions 0 with its size."""
+    body = struct.pack(">hhih", 18, 0, number, len(name)) + name
+    return struct.pack(">i", len(body)) + body
+
+
+def response(number: int) -> bytes:
+    """No error, no APIs."""
+    return struct.pack(">iihi", 10, number, 0, 0)
+
+
+def assert_answered(tables: Rows, *numbers: int, name: str = "client") -> None:
+    """These calls, whole, in this order, and no other."""
+    rows = sorted(tables["api_calls"], key=lambda row: (row["request_frame"], row["correlation_id"]))
+    assert [(row["correlation_id"], row["status"], row["reason"], row["client_id"]) for row in rows] == [
+        (number, "answered", None, name) for number in numbers
+    ]
+    assert {row["client_port"] for row in rows} <= {50_000}
+
+
+def connection_of(tables: Rows) -> dict[str, Any]:
+    (row,) = tables["connections"]
+    return row
+
+
+def names(tables: Rows) -> list[str]:
+    return sorted(row["name"] for row in tables["anomalies"])
+
+
+def ask(talk: Talk, number: int) -> None:
+    talk.send(True, request(number))
+    talk.send(False, response(number))

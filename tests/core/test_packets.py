@@ -1,4 +1,4 @@
-"""Link, IP and TCP headers byte by byte: cut or impossible ones are malformed, what is not ours has a name."""
+"""Link, IP and TCP headers byte by byte: cut or impossible ones are malformed, the rest has a name."""
 
 from __future__ import annotations
 

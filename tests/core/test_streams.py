@@ -1,0 +1,210 @@
+"""TCP as RFC 9293 and 7323 allow it, and worse: which bytes a stream has, and in what order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.hand import (
+    ACK,
+    FIN,
+    PSH,
+    START_NS,
+    Rows,
+    Talk,
+    ask,
+    assert_answered,
+    connection_of,
+    names,
+    request,
+    response,
+    tables_of,
+)
+
+WRAP = 2**32
+
+
+def split_call(talk: Talk, asked: int, answered: int) -> Rows:
+    """A call whose request and response are each cut in two, and a whole one after it."""
+    talk.send(True, request(1)[:asked])
+    talk.send(True, request(1)[asked:])
+    talk.send(False, response(1)[:answered])
+    talk.send(False, response(1)[answered:])
+    ask(talk, 2)
+    return tables_of(talk.packets)
+
+
+def test_frames_split_at_every_point() -> None:
+    """Also inside the size before them; a second pair of frames must be found where the first ends."""
+    for asked in range(1, len(request(1))):
+        for answered in range(1, len(response(1))):
+            assert_answered(split_call(Talk().open(), asked, answered), 1, 2)
+
+
+def test_frames_split_at_every_point_without_a_handshake() -> None:
+    """The first answer is looked for; eight bytes of it (size and correlation id) are needed to know it."""
+    for asked in range(1, len(request(1))):
+        for answered in range(8, len(response(1))):
+            assert_answered(split_call(Talk(1, 1), asked, answered), 1, 2)
+
+
+@pytest.mark.xfail(strict=True, reason="bytes passed over in a search do not speak for the broker")
+@pytest.mark.parametrize("answered", range(1, 8))
+def test_answer_that_was_passed_over_in_a_search_is_not_blamed_on_the_broker(answered: int) -> None:
+    tables = split_call(Talk(1, 1), 10, answered)
+    assert [row["status"] for row in tables["api_calls"] if row["correlation_id"] == 2] == ["answered"]
+    assert "unanswered" not in [row["status"] for row in tables["api_calls"]]
+
+
+def test_one_byte_per_segment() -> None:
+    talk = Talk().open()
+    for number in (1, 2):
+        for byte in request(number):
+            talk.send(True, bytes([byte]))
+        for byte in response(number):
+            talk.send(False, bytes([byte]))
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2)
+    assert connection_of(tables)["client_packets"] == 2 + 2 * len(request(1))
+
+
+@pytest.mark.parametrize("before", range(30))
+def test_numbers_wrap_at_every_byte(before: int) -> None:
+    """2^32-1 is a number like any other, of a SYN, of a byte, of a FIN."""
+    isn = WRAP - 1 - before
+    talk = Talk(isn, (isn + 7) % WRAP).open()
+    ask(talk, 1)
+    second = talk.send(True, request(2)[:5], keep=False)
+    third = talk.send(True, request(2)[5:], keep=False)
+    talk.packets += [third, second]
+    talk.send(False, response(2))
+    talk.send(True, flags=FIN | ACK)
+    talk.send(False, flags=FIN | ACK)
+    talk.send(True)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2)
+    row = connection_of(tables)
+    assert (row["end"], row["client_bytes"], row["broker_bytes"]) == (
+        "fin",
+        2 * len(request(1)),
+        2 * len(response(1)),
+    )
+    assert (row["client_missing_bytes"], row["client_out_of_order"], names(tables)) == (0, 1, [])
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\0", b"?"])
+def test_keep_alives_are_no_data(garbage: bytes) -> None:
+    """RFC 9293 3.8.4: one number before the next one, with or without one byte of garbage."""
+    talk = Talk().open()
+    ask(talk, 1)
+    for _ in range(3):
+        for side in (True, False):
+            talk.send(side, garbage, seq=talk.next[side] - 1)
+            talk.send(not side)
+    ask(talk, 2)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2)
+    assert connection_of(tables)["client_retransmitted_bytes"] == 3 * len(garbage)
+    assert names(tables) == []
+
+
+def test_window_probes_bring_their_byte_once() -> None:
+    """RFC 9293 3.8.6.1: one byte of new data into a closed window, and again with the rest when it opens."""
+    talk = Talk().open()
+    ask(talk, 1)
+    data = request(2)
+    for _ in range(3):
+        talk.send(True, data[:1], seq=talk.next[True])
+        talk.send(False)
+    talk.send(True, data)
+    talk.send(False, response(2))
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2)
+    assert connection_of(tables)["client_retransmitted_bytes"] == 3
+    assert names(tables) == ["segments_overlap"]
+
+
+def test_every_packet_twice() -> None:
+    """`-i any` and two interfaces: the copies bring nothing, and no anomaly."""
+    talk = Talk().open()
+    ask(talk, 1)
+    ask(talk, 2)
+    talk.send(True, flags=FIN | ACK)
+    talk.send(False, flags=FIN | ACK)
+    talk.send(True)
+    tables = tables_of([packet for packet in talk.packets for _ in range(2)])
+    assert_answered(tables, 1, 2)
+    row = connection_of(tables)
+    assert (row["end"], row["client_bytes"], row["client_retransmitted_bytes"]) == ("fin", 40, 40)
+    assert (row["broker_bytes"], row["broker_retransmitted_bytes"]) == (28, 28)
+    assert names(tables) == []
+
+
+def test_conflicting_retransmission() -> None:
+    """The same numbers with other bytes: the first ones count, and an anomaly says so."""
+    talk = Talk().open()
+    start = talk.next[True]
+    talk.send(True, request(1))
+    talk.send(True, request(1, b"CLIENT"), seq=start)
+    talk.send(True, request(1), seq=start)
+    talk.send(False, response(1))
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1)
+    assert names(tables) == ["conflicting_retransmission"]
+    (row,) = tables["anomalies"]
+    assert (row["frame"], row["direction"], row["value"]) == (5, "client", len(request(1)))
+
+
+@pytest.mark.xfail(strict=True, reason="segments that were held for a hole before them are not remembered")
+def test_conflicting_retransmission_of_a_segment_that_was_early() -> None:
+    talk = Talk().open()
+    start = talk.next[True]
+    data = request(1)
+    talk.next[True] += len(data)
+    talk.send(True, data[14:], seq=start + 14)
+    talk.send(True, data[:14], seq=start)
+    talk.send(True, b"CLIENT", seq=start + 14)
+    talk.send(False, response(1))
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1)
+    assert names(tables) == ["conflicting_retransmission"]
+
+
+def test_time_that_runs_backwards_gives_no_latency() -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    ask(talk, 2)
+    times = [START_NS + number * 1_000 for number in range(len(talk.packets))]
+    times[4] = times[3] - 1  # the first answer was stamped before its question
+    tables = tables_of(talk.packets, times_ns=times)
+    assert_answered(tables, 1, 2)
+    found = {row["correlation_id"]: row["latency_ns"] for row in tables["api_calls"]}
+    assert found == {1: None, 2: 1_000}
+    assert names(tables) == ["time_backwards"]
+    assert [row["call_id"] for row in tables["latencies"]] == [
+        row["call_id"] for row in tables["api_calls"] if row["correlation_id"] == 2
+    ]
+
+
+@pytest.mark.parametrize("zeros", [1, 3])
+def test_frames_of_length_nothing_make_no_calls(zeros: int) -> None:
+    """No Kafka message is empty; what comes before and behind is found all the same."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, bytes(4 * zeros))
+    for number in range(2, 6):
+        ask(talk, number)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2, 3, 4, 5)
+    assert "framing_lost" in names(tables)
+
+
+def test_empty_segments_are_only_packets() -> None:
+    talk = Talk().open()
+    for side in (True, False, False, True):
+        talk.send(side)
+        talk.send(side, flags=ACK | PSH)
+    ask(talk, 1)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1)
+    row = connection_of(tables)
+    assert (row["client_packets"], row["broker_packets"], names(tables)) == (7, 6, [])
