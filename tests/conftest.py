@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite(
+    "tests.pipeline.compare"
+)  # before any test imports it: lets it explain what differed
+
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
