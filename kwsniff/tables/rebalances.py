@@ -295,6 +295,8 @@ class Rebalances:
         elif group.generation is None or epoch > group.generation:
             current = self._begin(group, call)
         known = call.member in group.adopted or len(group.adopted) >= MOST_MEMBERS
+        # Who has just joined begins with the epoch that is there, and makes the next one.
+        known = known or bool(group.coming and call.member in group.coming.members)
         if current and current.generation == epoch and not known:
             group.adopted.add(call.member)
             current.count(call)

@@ -33,6 +33,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 Row = dict[str, Any]
+Owner = tuple[str, str | None]
 
 
 @dataclass(slots=True)
@@ -57,13 +58,18 @@ class Call:
     record_bytes: int | None
     capture: str
 
+    @property
+    def owner(self) -> Owner:
+        """Who calls, as far as calls on several connections tell."""
+        return self.client_address, self.client_id
+
 
 @dataclass(slots=True)
 class Transaction:
     """One row under way. `asked` is what an EndTxn wanted, `asked_at` when; times in microseconds."""
 
     capture: str
-    client_id: str | None
+    owner: Owner
     begin: int | None = None
     end: int | None = None
     producer_id: int | None = None
@@ -114,7 +120,7 @@ class Transaction:
             "transactional_id": transactional_id,
             "producer_id": self.producer_id,
             "producer_epoch": self.producer_epoch,
-            "client_id": self.client_id,
+            "client_id": self.owner[1],
             "begin_time": None if self.begin is None else self.begin * 1000,
             "end_time": None if self.end is None else self.end * 1000,
             "duration_ns": None if took is None else took * 1000,
@@ -138,7 +144,7 @@ class Producer:
 
     open: Transaction | None = None
     last: Transaction | None = None
-    owner: tuple[str, str | None] | None = None
+    owner: Owner | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
 
@@ -204,7 +210,7 @@ class Transactions:
         producer.last, producer.open = producer.open, None
 
     def _start(self, producer: Producer, call: Call, begin: int | None) -> Transaction:
-        started = Transaction(call.capture, call.client_id, begin)
+        started = Transaction(call.capture, call.owner, begin)
         started.producer_id, started.producer_epoch = producer.producer_id, producer.producer_epoch
         producer.open = started
         return started
@@ -212,16 +218,27 @@ class Transactions:
     def _take_over(self, name: str, producer: Producer, call: Call) -> None:
         if call.error_code != 0:
             return
-        owner = call.client_address, call.client_id
         if producer.open:
-            same = producer.owner in (None, owner) and producer.open.client_id == call.client_id
-            ended = "aborted" if same else "fenced"
+            ended = "aborted" if producer.open.owner == call.owner else "fenced"
             producer.open.outcome = ended if producer.open.asked is None else "unknown"
             self._close(name, producer, call.end)
-        producer.owner = owner
+        producer.owner = call.owner
         producer.producer_id, producer.producer_epoch = call.producer_id, call.producer_epoch
 
+    def _is_zombie(self, producer: Producer, call: Call) -> bool:
+        """Whether the call is of a producer that lost its id to the one it has now; it is counted where its last
+        transaction is still at hand."""
+        if call.error_code not in _FENCED or producer.owner in (None, call.owner):
+            return False
+        last = producer.last
+        if last and last.owner == call.owner:
+            last.count(call)
+            return True
+        return producer.open is not None and producer.open.owner != call.owner
+
     def _take_end(self, name: str, producer: Producer, call: Call) -> None:
+        if self._is_zombie(producer, call):
+            return
         last, opened = producer.last, producer.open
         if opened is None and last and last.asked == call.committed:
             last.count(call)  # asked again: the coordinator says the same
@@ -237,6 +254,8 @@ class Transactions:
             self._close(name, producer, call.end)
 
     def _take_part(self, name: str, producer: Producer, call: Call) -> None:
+        if self._is_zombie(producer, call):
+            return
         for known in (producer.last, producer.open):
             if known and known.is_after(call):
                 known.count(call)
