@@ -155,3 +155,17 @@ def test_repeated_handshake_is_one_connection() -> None:
     tables = tables_of(talk.packets)
     assert_answered(tables, 1)
     assert (connection_of(tables)["handshake"], names(tables)) == (True, [])
+
+
+@pytest.mark.xfail(strict=True, reason="every SYN with another number begins a connection")
+def test_syn_inside_a_connection_that_is_only_acknowledged() -> None:
+    """RFC 9293 3.10.7.4: the receiver of an old or forged SYN says where it stands, and the connection goes on."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, flags=SYN, seq=77)
+    talk.send(False)
+    ask(talk, 2)
+    tables = tables_of(talk.packets)
+    assert "unanswered" not in [row["status"] for row in tables["api_calls"]]
+    assert_answered(tables, 1, 2)
+    assert connection_of(tables)["end"] == "open"
