@@ -159,7 +159,7 @@ def test_repeated_handshake_is_one_connection() -> None:
 
 @pytest.mark.xfail(strict=True, reason="every SYN with another number begins a connection")
 def test_syn_inside_a_connection_that_is_only_acknowledged() -> None:
-    """RFC 9293 3.10.7.4: the receiver of an old or forged SYN says where it stands, and the connection goes on."""
+    """RFC 9293 3.10.7.4: an old or forged SYN is answered by where the receiver stands; all goes on."""
     talk = Talk().open()
     ask(talk, 1)
     talk.send(True, flags=SYN, seq=77)
