@@ -248,7 +248,7 @@ def engine_round(list pairs, uint64_t seed, uint64_t first, uint64_t num, int ho
     cdef const uint8_t* message_at
     cdef size_t code_size, size
     memset(&engine, 0, sizeof(Engine))
-    start_topic_ids(&engine.topic_ids, 1000)
+    start_topic_ids(&engine.topic_ids, 1000, 1)
     i = first
     try:
         while i < first + num:
