@@ -47,7 +47,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
-    parser.add_argument("--top", type=int, default=20, metavar="N", help="rows shown per list (default: 20)")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
     parser.add_argument(
         "--limit",

@@ -15,7 +15,25 @@ _SKIPPED = {
     "skipped_malformed": "malformed headers",
     "skipped_unknown_link_type": "unknown link type",
 }
-_NUMBERS = frozenset({"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "max", "connections"})
+_NUMBERS = frozenset(
+    {"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "mean", "max", "connections", "longest"}
+    | {"rebalances", "transactions", "throttled", "sum"}
+)
+_SLOWEST = 3
+"""Rows per kind of thing in the list of what is slowest."""
+_SLOW = {
+    "apis": ("API", "api_name"),
+    "clients": ("client", "client_id"),
+    "topics": ("topic", "topic"),
+    "brokers": ("broker", "broker_address"),
+}
+_PARTS = {
+    "request_transmission_ns": "request transmission",
+    "queue_wait_ns": "queue behind earlier calls",
+    "broker_ns": "broker",
+    "deliberate_wait_ns": "deliberate wait",
+    "response_transmission_ns": "response transmission",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +61,12 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     """Lines and grids of the summary, in the order they are shown."""
     yield from _captures(summary["captures"], top)
     yield _found(summary)
-    if summary["calls"]:
-        yield _calls(summary["calls"])
+    yield from _network(summary["transport"])
+    slowest = list(_slowest(summary["latency"]))
+    if slowest:
+        yield Grid(
+            "Slowest, without deliberate waits", ("what", "name", "calls", "mean", "max", "mostly"), slowest
+        )
     for grid in _grids(summary):
         if grid.rows:
             more = len(grid.rows) - top
@@ -102,23 +124,65 @@ def _found(summary: Facts) -> str:
     return f"No Kafka calls on {connections} ({protocols}); {advice}"
 
 
+def _network(transport: Facts) -> Iterator[str]:
+    """What the network did to the calls, in a line, when there is something to tell."""
+    told = []
+    sent = transport["client_bytes"] + transport["broker_bytes"]
+    again = transport["client_retransmitted_bytes"] + transport["broker_retransmitted_bytes"]
+    if again and sent:
+        told.append(f"{in_percent(again, sent)} sent again")
+    missing = transport["client_missing_bytes"] + transport["broker_missing_bytes"]
+    if missing:
+        told.append(f"{in_bytes(missing)} not in the capture")
+    told += [
+        f"{side}s without room for {in_time(full)}"
+        for side in ("client", "broker")
+        if (full := transport[f"{side}_zero_window_ns"])
+    ]
+    vantage = next((word for word in transport["vantages"] if word != "unknown"), None)
+    if vantage:
+        told.append(f"taken {WORDS['vantage'][vantage].partition(':')[0]}")
+    if told:
+        yield f"network: {', '.join(told)}"
+
+
+def _slowest(latency: Facts) -> Iterator[tuple[str, ...]]:
+    for dimension, (what, column) in _SLOW.items():
+        for item in latency[dimension][:_SLOWEST]:
+            name = clean(str(item[column])) if item[column] is not None else "(none)"
+            if dimension == "brokers":
+                name = f"{name}:{item['broker_port']}"
+            mostly = ""
+            if item["dominant"]:
+                mostly = f"{item['dominant_share']:.0%} {_PARTS[item['dominant']]}"
+            times = in_time(item["mean_active_ns"]), in_time(item["max_active_ns"])
+            yield (what, name, f"{item['calls']:,}", *times, mostly)
+
+
 def _calls(calls: Sequence[Facts]) -> Grid:
     names = ("api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max")
-    return Grid("Calls", names, [_call_row(item) for item in calls])
+    return Grid("Calls", names, [_call_row(item) for item in sorted(calls, key=lambda item: -item["calls"])])
 
 
 def _grids(summary: Facts) -> Iterator[Grid]:
+    errors = [
+        (f"{item['count']:,}", _error(item), clean(item["api_name"]), clean(item["topic"]), _partitions(item))
+        for item in summary["errors"]
+    ]
+    yield Grid("Error codes", ("count", "error", "api", "topic", "partitions"), errors)
     incomplete = [
-        (f"{item['count']:,}", item["status"], WORDS["reason"].get(item["reason"] or "", ""))
+        (
+            f"{item['count']:,}",
+            item["status"],
+            WORDS["reason"].get(item["reason"] or "", ""),
+            _few([api["api_name"] or "(unknown)" for api in item["apis"]]),
+        )
         for item in summary["statuses"]
         if item["reason"] or item["status"] not in ("answered", "no_response_expected")
     ]
-    yield Grid("Incomplete calls", ("count", "status", "reason"), incomplete)
-    errors = [
-        (f"{item['count']:,}", _error(item), clean(item["api_name"]), clean(item["topic"]))
-        for item in summary["errors"]
-    ]
-    yield Grid("Error codes", ("count", "error", "api", "topic"), errors)
+    yield Grid("Incomplete calls", ("count", "status", "reason", "apis"), incomplete)
+    yield from _timelines(summary)
+    yield _calls(summary["calls"])
     clients = [
         (f"{item['connections']:,}", clean(item["client_id"]), _software(item)) for item in summary["clients"]
     ]
@@ -133,6 +197,57 @@ def _grids(summary: Facts) -> Iterator[Grid]:
         (f"{item['count']:,}", item["name"], WORDS["anomaly"][item["name"]]) for item in summary["anomalies"]
     ]
     yield Grid("Anomalies", ("count", "name", "meaning"), anomalies)
+
+
+def _timelines(summary: Facts) -> Iterator[Grid]:
+    rebalances = [
+        (
+            f"{item['rebalances']:,}",
+            in_time(item["max_duration_ns"]),
+            clean(item["group_id"]),
+            item["kind"],
+            _words(item["reasons"]),
+        )
+        for item in summary["groups"]
+    ]
+    yield Grid("Rebalances", ("rebalances", "longest", "group", "kind", "reasons"), rebalances)
+    transactions = [
+        (
+            f"{item['transactions']:,}",
+            in_time(item["max_duration_ns"]),
+            clean(item["transactional_id"]),
+            _words(item["outcomes"]),
+        )
+        for item in summary["transactions"]
+    ]
+    yield Grid("Transactions", ("transactions", "longest", "transactional id", "outcomes"), transactions)
+    throttled = [
+        (
+            f"{item['calls']:,}",
+            in_time(item["throttle_time_ns"]),
+            in_time(item["max_throttle_time_ns"]),
+            clean(item["client_id"]),
+            clean(item["api_name"]),
+        )
+        for item in summary["throttling"]
+    ]
+    yield Grid("Throttled by quotas", ("throttled", "sum", "longest", "client id", "api"), throttled)
+
+
+def _words(counts: Mapping[str, int]) -> str:
+    """3 member_joined, 1 member_left."""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{number:,} {word}" for word, number in ordered)
+
+
+def _few(words: Sequence[str], most: int = 4) -> str:
+    """The first words, and how many more there are."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(map(clean, words[:most])) + more
+
+
+def _partitions(item: Facts) -> str:
+    return _few([str(one["partition"]) for one in item["partitions"]], most=8)
 
 
 def _call_row(item: Facts) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from kwsniff.tables.topics import late_names
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 
 _TIMELINE_ROWS = 4096
+_TOGETHER = {"api_calls", "latencies"}  # taken together, so that every latency comes with its call
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Progress = Callable[[str, int, int | None], None]
@@ -146,7 +147,10 @@ class _Rows:
         """Takes the larger tables once one of them fills a row group."""
         rows = {table: analyzer.rows(table) for table in COLUMNS}
         if max(rows.values()) >= ROW_GROUP_ROWS:
-            self.take(analyzer, [table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2])
+            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
+            if large & _TOGETHER:
+                large |= _TOGETHER
+            self.take(analyzer, [table for table in COLUMNS if table in large])
 
     def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
         """Takes tables off the analyzer, after what was taken before is settled."""
@@ -174,8 +178,10 @@ class _Rows:
             self.batches[table].append(batch)
 
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
-        for table, columns in taken:
-            batch = self._builder.build(table, columns)
+        batches = {table: self._builder.build(table, columns) for table, columns in taken}
+        if "latencies" in batches:
+            self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
+        for table, batch in batches.items():
             self.summary.add(table, batch)
             self.keep(table, batch)
             if table == "api_calls":

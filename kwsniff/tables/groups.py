@@ -27,6 +27,11 @@ class Groups:
         self._group = whole_numbers(encoded.indices, null=0)
         self._codes = whole_numbers(encoded.dictionary, null=0)
 
+    @property
+    def numbers(self) -> "np.ndarray[Any, Any]":
+        """The group of each row: its place in `labels`."""
+        return self._group
+
     def labels(self) -> Iterator[tuple[Any, ...]]:
         """The values of each group, null as None."""
         rest = self._codes

@@ -11,6 +11,8 @@ import pyarrow as pa
 from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.groups import Groups
 from kwsniff.tables.latency import LatencySketch
+from kwsniff.tables.shares import Shares
+from kwsniff.tables.trouble import Trouble
 
 MOST_DISTINCT = 10_000
 """Distinct values counted one by one (topics with errors, clients); what comes after is counted together."""
@@ -51,6 +53,8 @@ class Summary:
         self.rows: Counter[str] = Counter()
         self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
         self.reasons: Tally = Counter()
+        self.shares = Shares()
+        self.trouble = Trouble()
         self.errors: Tally = Counter()
         self.clients: Tally = Counter()
         self.protocols: Tally = Counter()
@@ -64,14 +68,15 @@ class Summary:
         self.rows[table] += batch.num_rows
         if batch.num_rows == 0:
             return
+        self.trouble.add(table, batch)
         if table == "api_calls":
             self._add_calls(batch)
-            _count(self.reasons, _tally(batch, ("status", "reason")))
+            _count(self.reasons, _tally(batch, ("status", "reason", "api_name")))
         elif table == "error_codes":
-            named = ("error_code", "error_name", "api_name", "topic", "topic_id")
+            named = ("error_code", "error_name", "api_name", "topic", "topic_id", "partition")
             tally = (
-                ((*error, topic_id if topic is None else topic), number)
-                for (*error, topic, topic_id), number in _tally(batch, named)
+                ((*error, topic_id if topic is None else topic, partition), number)
+                for (*error, topic, topic_id, partition), number in _tally(batch, named)
             )
             _count(self.errors, tally, keep=3)
         elif table == "connections":
@@ -97,11 +102,29 @@ class Summary:
         for figure, values in zip(figures, groups.split(batch["latency_ns"]), strict=True):
             figure.latency.add(values)
 
-    def _named_errors(self) -> Tally:
-        named: Tally = Counter()
-        for (*error, topic), number in self.errors.items():
-            named[*error, self.late_topics.get(topic, topic)] += number
-        return named
+    def _errors(self) -> list[dict[str, Any]]:
+        """By error, API and topic, with the partitions of each."""
+        named: dict[tuple[Any, ...], Tally] = {}
+        for (*error, topic, partition), number in self.errors.items():
+            key = (*error, self.late_topics.get(topic, topic))
+            named.setdefault(key, Counter())[partition,] += number
+        ranked = Counter({key: partitions.total() for key, partitions in named.items()})
+        items = _ranked(ranked, ("error_code", "error_name", "api_name", "topic"))
+        for item, (key, _) in zip(items, ranked.most_common(), strict=True):
+            known = Counter({key: number for key, number in named[key].items() if key != (None,)})
+            item["partitions"] = _ranked(known, ("partition",))
+        return items
+
+    def _statuses(self) -> list[dict[str, Any]]:
+        """By status and reason, with the APIs of each."""
+        found: dict[tuple[Any, ...], Tally] = {}
+        for (status, reason, api), number in self.reasons.items():
+            found.setdefault((status, reason), Counter())[api,] += number
+        ranked = Counter({key: apis.total() for key, apis in found.items()})
+        items = _ranked(ranked, ("status", "reason"))
+        for item, (key, _) in zip(items, ranked.most_common(), strict=True):
+            item["apis"] = _ranked(found[key], ("api_name",))
+        return items
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON: numbers, texts, nulls; nanoseconds where the name says so."""
@@ -113,8 +136,10 @@ class Summary:
             "captures": [_with_iso_times(row) for row in self.captures],
             "rows": {**self.rows, "captures": len(self.captures)},
             "calls": calls,
-            "statuses": _ranked(self.reasons, ("status", "reason")),
-            "errors": _ranked(self._named_errors(), ("error_code", "error_name", "api_name", "topic")),
+            "latency": self.shares.as_dict(self.late_topics),
+            "statuses": self._statuses(),
+            "errors": self._errors(),
+            **self.trouble.as_dict(),
             "clients": _ranked(
                 self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"
             ),

@@ -226,8 +226,10 @@ class Transactions:
         producer.producer_id, producer.producer_epoch = call.producer_id, call.producer_epoch
 
     def _is_zombie(self, producer: Producer, call: Call) -> bool:
-        """Whether the call is of a producer that lost its id to the one it has now; it is counted where its last
-        transaction is still at hand."""
+        """Whether the call is of a producer that lost its id to the one that has it now.
+
+        It is counted where its last transaction is still at hand.
+        """
         if call.error_code not in _FENCED or producer.owner in (None, call.owner):
             return False
         last = producer.last

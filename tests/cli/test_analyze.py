@@ -17,6 +17,7 @@ from kwsniff.cli.main import run
 from kwsniff.cli.summary import show_summary
 from kwsniff.cli.texts import clean, in_bytes, in_time, plural
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.trouble import Trouble
 from kwsniff.tables.words import WORDS
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
@@ -47,10 +48,15 @@ def test_the_summary_says_what_the_capture_shows(capture: Path, capsys: pytest.C
     assert lines[2] == "10 calls on 2 connections (2 kafka)"
     header = ["api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max"]
     assert cells(lines, "api") == header
+    slowest = [line.split() for line in lines if line.split()[:1] in (["API"], ["client"], ["topic"])]
+    assert slowest[0][2:] == ["1", "3", "ms", "3", "ms", "100%", "broker"]
+    assert ["client", "shop-1", "4", "3", "ms", "3", "ms", "100%", "broker"] in slowest
+    # Metadata and two answered Produce in 3 ms, one Fetch in 1 ms and the segments of its answer
+    assert ["topic", "orders", "4", "2.5", "ms", "3", "ms"] in [line[:7] for line in slowest]
     assert cells(lines, "Produce")[:5] == ["Produce", "9", "3", "1", "0"]
     # the scene answers the producer's calls after 3 ms
     assert cells(lines, "Produce")[5:] == ["3", "ms"] * 4
-    assert any(line.split() == ["1", "REQUEST_TIMED_OUT", "(7)", "Produce", "orders"] for line in lines)
+    assert any(line.split() == ["1", "REQUEST_TIMED_OUT", "(7)", "Produce", "orders", "0"] for line in lines)
     assert any(line.split() == ["1", "REBALANCE_IN_PROGRESS", "(27)", "Heartbeat"] for line in lines)
     assert any("shop-2" in line for line in lines)
     assert not any("Tables written" in line for line in lines)
@@ -168,6 +174,11 @@ EMPTY: dict[str, Any] = {
     "connections": [],
     "anomalies": [],
     "tables": {},
+    "latency": {"apis": [], "clients": [], "brokers": [], "topics": []},
+    "groups": [],
+    "transactions": [],
+    "throttling": [],
+    "transport": Trouble().as_dict()["transport"],
 }
 
 

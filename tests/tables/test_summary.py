@@ -75,6 +75,7 @@ def test_errors_are_ranked_by_code_api_and_topic() -> None:
         "api_key": [1, 1, 0, 1],
         "topic": [b"a", b"a", None, b"b"],
         "topic_id": [None, None, None, None],
+        "partition": [0, 7, None, 0],
     }
     got = summarise("error_codes", (4, given))["errors"]
     assert got[0] == {
@@ -83,7 +84,9 @@ def test_errors_are_ranked_by_code_api_and_topic() -> None:
         "api_name": "Fetch",
         "topic": "a",
         "count": 2,
+        "partitions": [{"partition": 0, "count": 1}, {"partition": 7, "count": 1}],
     }
+    assert next(error for error in got if error["topic"] is None)["partitions"] == []
     assert {(e["error_code"], e["topic"], e["count"]) for e in got[1:]} == {(6, None, 1), (3, "b", 1)}
 
 
