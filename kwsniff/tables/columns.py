@@ -55,6 +55,7 @@ API_NAME = Column(
     source="the layouts",
     null="an api key that no known Kafka release uses",
     derived_from="api_key",
+    statistics=True,
 )
 API_VERSION = Column(
     name="api_version",
@@ -74,6 +75,7 @@ CLIENT_ID = Column(
     doc="What the client calls itself.",
     source="request header, client_id",
     null="the client sent none",
+    statistics=True,
 )
 SOFTWARE_NAME = Column(
     name="client_software_name",
@@ -94,6 +96,7 @@ GROUP_ID = Column(
     doc="The consumer, share or streams group.",
     source="the field that names a group",
     null=NOT_NAMED,
+    statistics=True,
 )
 ERROR_NAME = Column(
     name="error_name",
@@ -111,6 +114,7 @@ TOPIC = Column(
     doc="Name of the topic.",
     source="the topic name, or the name of the topic id, in the message",
     null="no message of the run names the topic's id",
+    statistics=True,
 )
 TOPIC_ID = Column(
     name="topic_id",

@@ -19,6 +19,19 @@ _HEAD = """\
 - `strings` is a list of strings. There are no unsigned integers and no nanosecond timestamps.
 - A null always means what the column says about it. Columns that say nothing are never null.
 - Files appear under their names when all of them are complete; a new run replaces them.
+
+## Reading little of them
+
+Rows are in the order in which calls ended (`groups` and `transactions`: in which they ended), in row groups
+of at most 131,072. Every row group says the least and the greatest value of the columns people filter by:
+times, `call_id`, `connection_id`, `api_key`, `api_name`, `client_id`, `group_id`, `topic`, `partition`, status,
+error codes, latencies. So, with any reader that pushes filters down (pyarrow, Spark, DuckDB, Polars):
+
+- A filter on time, `call_id` or a range of them reads the row groups of that time and no others.
+- A filter on an API, a client, a group or a topic skips row groups in which it cannot be, and elsewhere reads
+  that column first: texts are stored once per row group, with a small number per row.
+- Files are one per table and run, not partitioned into directories. A run over one day's captures gives a
+  day's files; readers take many runs as one table: `read_parquet('runs/*/api_calls.parquet')`.
 """
 
 
