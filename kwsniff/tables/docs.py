@@ -24,8 +24,8 @@ _HEAD = """\
 
 Rows are in the order in which calls ended (`groups` and `transactions`: in which they ended), in row groups
 of at most 131,072. Every row group says the least and the greatest value of the columns people filter by:
-times, `call_id`, `connection_id`, `api_key`, `api_name`, `client_id`, `group_id`, `topic`, `partition`, status,
-error codes, latencies. So, with any reader that pushes filters down (pyarrow, Spark, DuckDB, Polars):
+times, `call_id`, `connection_id`, `api_key`, `api_name`, `client_id`, `group_id`, `topic`, `partition`,
+status, error codes, latencies. So, with any reader that pushes filters down (pyarrow, Spark, DuckDB, Polars):
 
 - A filter on time, `call_id` or a range of them reads the row groups of that time and no others.
 - A filter on an API, a client, a group or a topic skips row groups in which it cannot be, and elsewhere reads
