@@ -63,6 +63,10 @@ cdef struct Framing:
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
     int gap_cause           # of the latest of them
+    uint8_t tail[8]         # out of step: a segment too short to tell what it begins
+    size_t tail_num
+    int64_t tail_offset
+    Arrival tail_first
     Link chain[3]
     int chain_num
     int64_t chain_next      # stream position where the chain's next header must be, or that of its last one

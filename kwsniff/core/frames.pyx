@@ -17,15 +17,16 @@ Rules
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, append, contents, release, shrink
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.octets cimport Octets, be32, drop, keep
+from kwsniff.core.octets cimport Octets, be32, copy_out, drop, keep, make_octets
 from kwsniff.core.streams cimport GAP_CUT, Arrival
 
 cdef enum:
     PREFIX = 4
+    SHORT_SEGMENT = 8           # fewer bytes are no header of a response
     SPARE_BYTES = 65536         # a frame buffer up to this size is kept for the next frame
     SPARE_TOTAL = 1 << 22       # while all together are this few: spare buffers count as frames under way
     CHAIN_STEP = 16             # how far correlation ids of neighbours may be apart: some requests get no response
@@ -53,6 +54,7 @@ cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil:
     framing.state = FRAMING_LOST
     framing.searched = 0
     framing.chain_num = 0
+    framing.tail_num = 0
 
 
 cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
@@ -180,9 +182,11 @@ cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, O
 
 cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total, Arrival* arrival,
                    int64_t offset, Octets data) noexcept nogil:
-    """Looks for a frame's start in `data`; returns the bytes passed over. A start that is cut off at the end of the
-    segment is not waited for: frames mostly begin where segments begin, and the next one will do."""
+    """Looks for a frame's start in `data`; returns the bytes passed over. A start that is cut off at the end of a
+    segment is waited for only where the segment is nothing else: frames mostly begin where segments begin."""
     cdef size_t at = 0
+    if framing.tail_num and begins_with_tail(framing, sink, limits, kept_total, data):
+        return 0
     while at < data.num:
         if sink.look(sink.context, sink.dialog, framing.direction, drop(data, at), at == 0) == LOOK_YES:
             return resume(framing, sink, kept_total, arrival, offset, at)
@@ -195,8 +199,50 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
             sink.chained(sink.context, sink.dialog, framing.chain, CHAIN_LENGTH - 1)
             return resume(framing, sink, kept_total, arrival, offset, at)
     framing.searched += <int64_t>data.num
-    sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
+    if data.num < SHORT_SEGMENT:
+        copy_out(data, 0, framing.tail, data.num)
+        framing.tail_num = data.num
+        framing.tail_offset = offset
+        framing.tail_first = arrival[0]
+        count_captured(framing, sink, arrival, <int64_t>data.num)
+    else:
+        sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
     return data.num
+
+
+cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
+                           Octets data) noexcept nogil:
+    """Whether a frame began with the short segment before; if so, the stream is in step behind it."""
+    cdef Buffer joined
+    cdef uint8_t[8] tail
+    cdef size_t num = framing.tail_num
+    cdef Arrival first = framing.tail_first
+    cdef int look = LOOK_NO
+    memset(&joined, 0, sizeof(Buffer))
+    memcpy(tail, framing.tail, num)
+    framing.tail_num = 0
+    if append(&joined, make_octets(tail, num)) and append(&joined, data):
+        look = sink.look(sink.context, sink.dialog, framing.direction, contents(&joined), True)
+    release(&joined)
+    if look != LOOK_YES:
+        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+        framing.captured = 0
+        return False
+    framing.captured = 0            # counted again as the frame's
+    framing.searched -= <int64_t>num
+    resume(framing, sink, kept_total, &first, framing.tail_offset, 0)
+    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset, make_octets(tail, num))
+    if framing.state == FRAMING_LOST:       # memory has no room for it: it must not be found again and again
+        drop_tail(framing, sink)
+        return False
+    return True
+
+
+cdef void drop_tail(Framing* framing, FrameSink* sink) noexcept nogil:
+    if framing.tail_num:
+        framing.tail_num = 0
+        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+        framing.captured = 0
 
 
 cdef size_t resume(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
@@ -265,6 +311,7 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
     if framing.state != FRAMING_IN_STEP:
         if framing.state == FRAMING_START:
             framing.state = FRAMING_LOST
+        drop_tail(framing, sink)
         if num < 0 or framing.chain_next < offset + num:
             framing.chain_num = 0
         return

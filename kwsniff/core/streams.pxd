@@ -59,6 +59,8 @@ cdef struct Direction:
     bint fin_done
     bint catching_up        # waits, in the middle of handing on, for what the other direction had sent before
     uint32_t isn
+    bint other_syn          # a SYN with another initial number came while this connection was alive
+    uint32_t other_isn
     uint32_t next_seq
     uint32_t fin_seq
     uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver

@@ -244,8 +244,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         streams.sink.dropped(streams.sink.context, streams.capture, DROP_NO_MEMORY, <int64_t>segment.payload.num)
         return
     if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
-        end_connection(streams, connection, END_REUSED)
-        begin_connection(streams, connection)
+        begin_again(streams, connection, sender)
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
     note_packet(connection, own, segment)
@@ -256,6 +255,8 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     arrival.capture = streams.capture
     arrival.retransmissions = own.retransmissions + other.retransmissions
     arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
+    if own.other_syn and segment.length and segment.seq == own.other_isn + 1 and not connection.ended:
+        begin_again(streams, connection, 1 - sender)        # its SYN+ACK was not captured, but it goes on
     if connection.ended:
         if segment.length:
             drop_payload(streams, &arrival, DROP_AFTER_END, segment.payload.num)
@@ -265,6 +266,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         take_syn(connection, own, segment, sender)
     if segment.flags & TCP_ACK:
         take_ack(connection, own, other, segment, &arrival)
+    if segment.flags & TCP_RST:
+        take_reset(streams, connection, sender, segment, &arrival)
+        return
     if segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
     if connection.direction[1 - sender].acked_known and not connection.ended:
@@ -276,10 +280,6 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         own.fin_seq = segment.seq + segment.length
         if not own.known:       # a direction whose payload was never captured ends here all the same
             own.fin_done = True
-    if segment.flags & TCP_RST and not connection.ended:
-        if not own.known or -1 <= distance(segment.seq, own.next_seq) <= WINDOW:
-            end_connection(streams, connection, END_RESET)
-            return
     close_if_done(streams, connection)
 
 
@@ -314,6 +314,20 @@ cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, siz
         streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
 
 
+cdef void begin_again(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """The same addresses and ports carry another connection now, whose SYN may have come already."""
+    cdef bint with_syn = connection.direction[1 - sender].other_syn
+    cdef uint32_t isn = connection.direction[1 - sender].other_isn
+    end_connection(streams, connection, END_REUSED)
+    begin_connection(streams, connection)
+    if with_syn:
+        connection.opener = 1 - sender
+        connection.direction[1 - sender].syn = True
+        connection.direction[1 - sender].isn = isn
+        connection.direction[1 - sender].known = True
+        connection.direction[1 - sender].next_seq = isn + 1
+
+
 cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
     connection.packets += 1
     own.packets += 1
@@ -325,15 +339,32 @@ cdef inline void note_packet(Connection* connection, Direction* own, Segment* se
         connection.last_time = segment.time
 
 
+cdef void take_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+                     Arrival* arrival) noexcept nogil:
+    """What a reset carries is a text about it (RFC 9293 3.5.3), not the stream's."""
+    cdef Direction* own = &connection.direction[sender]
+    drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
+    if not own.known or -1 <= distance(segment.seq, own.next_seq) <= WINDOW:
+        end_connection(streams, connection, END_RESET)
+
+
 cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil:
     """Whether this SYN belongs to another connection than the one known under these addresses and ports."""
     cdef Direction* own = &connection.direction[sender]
     if connection.packets == 0:
         return False
-    if own.syn:
-        # The same initial number again is a repeated SYN, even after the end.
-        return segment.seq != own.isn
+    if own.syn and segment.seq == own.isn:
+        return False        # a repeated SYN, even after the end
     if connection.ended:
+        return True
+    if own.syn and not segment.flags & TCP_ACK:
+        # A live peer answers it with a challenge (RFC 9293 3.10.7.4); only its SYN+ACK says that it is a new one.
+        own.other_syn = True
+        own.other_isn = segment.seq
+        return False
+    if segment.flags & TCP_ACK and connection.direction[1 - sender].other_syn:
+        return segment.ack == connection.direction[1 - sender].other_isn + 1
+    if own.syn:
         return True
     if own.known:
         # A SYN behind payload: the number just before the payload means that the capture recorded it late.
@@ -391,7 +422,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     ahead = distance(segment.seq, own.next_seq)
     if ahead == 0:
         own.strange = 0
-        remember(own, segment)
+        remember(own, segment.seq, segment.length, segment.payload)
         time_segment(own, segment, segment.length)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
         if own.held != NULL:
@@ -415,7 +446,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.retransmitted += segment.length
         own.retransmissions += 1
         own.timed = False
-        if differs(own, segment):
+        if differs(own, segment.seq, segment.length, segment.payload):
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
         return
@@ -445,26 +476,26 @@ cdef inline uint64_t hash_payload(Octets payload) noexcept nogil:
     return lanes[0] ^ (lanes[1] << 1) ^ (lanes[2] << 2) ^ (lanes[3] << 3)
 
 
-cdef inline void remember(Direction* own, Segment* segment) noexcept nogil:
+cdef inline void remember(Direction* own, uint32_t seq, uint32_t length, Octets payload) noexcept nogil:
     cdef Recent* recent
     # Long segments come from offloading cards, which retransmit in other pieces: there is nothing to compare.
-    if segment.payload.num < segment.length or segment.length > REMEMBERED_BYTES:
+    if payload.num < length or length > REMEMBERED_BYTES:
         return
     recent = &own.recent[own.num_recent & 7]
     own.num_recent += 1
-    recent.seq = segment.seq
-    recent.length = segment.length
-    recent.hash = hash_payload(segment.payload)
+    recent.seq = seq
+    recent.length = length
+    recent.hash = hash_payload(payload)
 
 
-cdef bint differs(Direction* own, Segment* segment) noexcept nogil:
+cdef bint differs(Direction* own, uint32_t seq, uint32_t length, Octets payload) noexcept nogil:
     """Whether this repeats one of the latest segments with other bytes."""
     cdef uint32_t i
-    if segment.payload.num < segment.length or segment.length > REMEMBERED_BYTES:
+    if payload.num < length or length > REMEMBERED_BYTES:
         return False
     for i in range(8 if own.num_recent > 8 else own.num_recent):
-        if own.recent[i].seq == segment.seq and own.recent[i].length == segment.length:
-            return own.recent[i].hash != hash_payload(segment.payload)
+        if own.recent[i].seq == seq and own.recent[i].length == length:
+            return own.recent[i].hash != hash_payload(payload)
     return False
 
 
@@ -591,10 +622,15 @@ cdef void deliver_first(Streams* streams, Connection* connection, int sender) no
     cdef uint32_t repeated = own.next_seq - held.seq
     if repeated >= held.length:
         own.retransmitted += held.length
+        own.retransmissions += 1
+        if differs(own, held.seq, held.length, make_octets(held.data, held.captured)):
+            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
     else:
         own.retransmitted += repeated
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
+        if repeated == 0:
+            remember(own, held.seq, held.length, make_octets(held.data, held.captured))
         deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
                 held.length - repeated, &held.arrival)
     free(held)

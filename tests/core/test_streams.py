@@ -47,7 +47,6 @@ def test_frames_split_at_every_point_without_a_handshake() -> None:
             assert_answered(split_call(Talk(1, 1), asked, answered), 1, 2)
 
 
-@pytest.mark.xfail(strict=True, reason="bytes passed over in a search do not speak for the broker")
 @pytest.mark.parametrize("answered", range(1, 8))
 def test_answer_that_was_passed_over_in_a_search_is_not_blamed_on_the_broker(answered: int) -> None:
     tables = split_call(Talk(1, 1), 10, answered)
@@ -154,7 +153,6 @@ def test_conflicting_retransmission() -> None:
     assert (row["frame"], row["direction"], row["value"]) == (5, "client", len(request(1)))
 
 
-@pytest.mark.xfail(strict=True, reason="segments that were held for a hole before them are not remembered")
 def test_conflicting_retransmission_of_a_segment_that_was_early() -> None:
     talk = Talk().open()
     start = talk.next[True]

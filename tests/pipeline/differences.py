@@ -23,10 +23,6 @@ def _differ(what: str, why: str) -> Difference:
 _CUT = _differ(
     "tcp_packets", "The TCP header is cut before its flags: tshark shows the ports, kwsniff says malformed."
 )
-_RST = _differ(
-    "bytes",
-    "tshark shows the payload of an RST as a diagnostic text (RFC 1122 4.2.2.12), not as stream bytes.",
-)
 _LATE = _differ("times", "A fraction of a second or more is no time to kwsniff; tshark writes it as it is.")
 _SWITCH = _differ("packets times", "tshark 4.0 refuses files with this link type (a switch's tag).")
 _TCPDUMP = "tcp/the-tcpdump-group+tcpdump"
@@ -49,10 +45,6 @@ TSHARK: Mapping[str, Difference] = {
     f"{_TCPDUMP}/dsa.pcap": _SWITCH,
     f"{_TCPDUMP}/dsa-high-vid.pcap": _SWITCH,
     f"{_TCPDUMP}/tcp_header_heapoverflow.pcap": _CUT,
-    f"{_TCPDUMP}/tcp_rst_data.pcap": _RST,
-    f"{_TCPDUMP}/tcp_rst_data-trunc.pcap": _RST,
-    f"{_TCPDUMP}/tcp_rst_diag_payload.pcap": _RST,
-    f"{_TCPDUMP}/tcp_rst_diag_payload-trunc.pcap": _RST,
     f"{_TCPDUMP}/timestamp_invalid_micro.pcap": _LATE,
     f"{_TCPDUMP}/timestamp_invalid_nano.pcap": _LATE,
     "tcp/zeek+zeek/pppoe-over-qinq.pcap": _differ(
