@@ -94,8 +94,10 @@ PROVENANCE: Mapping[str, Difference] = {
         _SAME, ("streams", "tcp streams", "tcp streams payload", "tcp", "streams"), strict=True
     )},
     **{f"{_TCPDUMP}/{name}": _CUT_PAYLOAD for name in (
-        "heapoverflow-tcp_print.pcap", "tcp-auth-heapoverflow.pcap", "tcp_rst_data-trunc.pcap",
-        "tcp_rst_diag_payload-trunc.pcap",
+        "heapoverflow-tcp_print.pcap", "tcp-auth-heapoverflow.pcap",
+    )},
+    **{f"{_TCPDUMP}/{name}": _differ("payload", _CUT_PAYLOAD.why) for name in (
+        "tcp_rst_data-trunc.pcap", "tcp_rst_diag_payload-trunc.pcap",
     )},
     **{f"{_ZEEK}/{name}": _CUT_PAYLOAD for name in (
         "tcp__retransmit-fast009.pcap", "tcp__timestamp.pcap", "tcp__truncated-header.pcap",
