@@ -40,6 +40,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "-o", "--output", metavar="DIR", help="write one parquet file per table here; made if it is not there"
     )
     parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="make these tables only, may be repeated; the summary then says less, too",
+    )
+    parser.add_argument(
         "--port",
         action="append",
         default=[],
@@ -69,7 +76,14 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.tables.analyze import analyze
 
     with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress:
-        analysis = analyze(args.captures, output=args.output, ports=ports, limits=limits, progress=progress)
+        analysis = analyze(
+            args.captures,
+            output=args.output,
+            tables=[name.strip() for text in args.table for name in text.split(",")] or None,
+            ports=ports,
+            limits=limits,
+            progress=progress,
+        )
     if args.json:
         print(json.dumps(analysis.summary, indent=2, ensure_ascii=False))
     else:

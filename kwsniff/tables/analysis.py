@@ -1,6 +1,6 @@
 """What an analysis gives back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,14 @@ class Analysis:
         paths: Mapping[str, Path],
         batches: Mapping[str, list[pa.RecordBatch]],
         changes: Mapping[str, Change],
+        chosen: Sequence[str],
     ):
         self.paths = dict(paths)
         """Table name -> parquet file; empty when no output was asked for."""
         self._summary = summary
         self._batches = dict(batches)
         self._changes = dict(changes)
+        self._chosen = chosen
         self._tables: dict[str, pa.Table] = {}
 
     @property
@@ -91,9 +93,10 @@ class Analysis:
         return {**self._summary.as_dict(), "tables": {name: str(path) for name, path in self.paths.items()}}
 
     def table(self, name: str) -> pa.Table:
-        """A table by name. Raises UsageError for a name that is none."""
-        if name not in TABLES:
-            raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+        """A table by name. Raises UsageError for a name that is none, or that was not asked for."""
+        if name not in self._chosen:
+            known = "was not asked for" if name in TABLES else "does not exist"
+            raise UsageError(f"table {name!r} {known}; there are {', '.join(self._chosen)}")
         if name not in self._tables:
             self._tables[name] = self._load(name)
         return self._tables[name]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns import COLUMNS
 from kwsniff.core.verdicts import ENUMS
-from kwsniff.errors import CaptureError
+from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, find_captures
 from kwsniff.tables.analysis import Analysis
@@ -19,7 +19,7 @@ from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.summary import Summary
-from kwsniff.tables.timeline import Timelines
+from kwsniff.tables.timeline import TIMELINES, Timelines
 from kwsniff.tables.topics import late_names
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 
@@ -35,6 +35,7 @@ def analyze(
     paths: Paths,
     *,
     output: str | os.PathLike[str] | None = None,
+    tables: Sequence[str] | None = None,
     ports: Sequence[int] = (),
     limits: Mapping[str, int] | None = None,
     progress: Progress | None = None,
@@ -43,31 +44,50 @@ def analyze(
 
     `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input.
     `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
+    `tables`: names of those to make, all of them by default; the summary then knows less, too.
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
     names = find_captures([paths] if isinstance(paths, str | os.PathLike) else paths)
+    chosen = _chosen(tables)
     catalog = load_catalog()
-    analyzer = Analyzer(*analyzer_arguments(catalog), ports=ports, limits=limits or {})
+    delivered = _delivered(chosen)
+    analyzer = Analyzer(*analyzer_arguments(catalog), ports=ports, limits=limits or {}, tables=delivered)
     summary = Summary()
     with ExitStack() as stack:
-        writer = stack.enter_context(TableWriter(output)) if output is not None else None
+        writer = stack.enter_context(TableWriter(output, chosen)) if output is not None else None
         error_names = {code: error.name for code, error in catalog.errors.items()}
-        rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names))
+        rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names, chosen))
         _read(names, analyzer, rows, progress)
         analyzer.finish()
-        rows.take(analyzer, COLUMNS)
+        rows.take(analyzer, delivered)
         rows.finish()
         for number, row in enumerate(summary.captures):
             account(row, analyzer.accounting(number))
         rows.keep("captures", captures_batch(summary.captures))
         summary.late_topics = analyzer.late_topics()
-        changes = late_names(summary.late_topics)
+        changes = late_names(summary.late_topics, chosen)
         if writer is None:
-            return Analysis(summary, {}, rows.batches, changes)
+            return Analysis(summary, {}, rows.batches, changes, chosen)
         for table, change in changes.items():
             writer.rewrite(table, change)
-        return Analysis(summary, writer.commit(), {}, {})
+        return Analysis(summary, writer.commit(), {}, {}, chosen)
+
+
+def _chosen(tables: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of tables in the order they are declared. Raises UsageError for a name that is none."""
+    if tables is None:
+        return tuple(TABLES)
+    unknown = [name for name in tables if name not in TABLES]
+    if unknown:
+        raise UsageError(f"there is no table {unknown[0]!r}; there are {', '.join(TABLES)}")
+    return tuple(name for name in TABLES if name in tables)
+
+
+def _delivered(chosen: Sequence[str]) -> tuple[str, ...]:
+    """The tables that the core must make for these, and for the summary to tell what the capture is."""
+    needed = {*chosen, "api_calls", "connections", "anomalies"}
+    return tuple(name for name in COLUMNS if name in needed)
 
 
 Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
@@ -128,9 +148,10 @@ class _Rows:
         summary: Summary,
         writer: TableWriter | None,
         error_names: Mapping[int, str],
+        chosen: Sequence[str],
     ) -> None:
         self.summary = summary
-        self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
+        self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
         self._builder = builder
         self._writer = writer
         self._timelines = Timelines(error_names)
@@ -172,6 +193,8 @@ class _Rows:
 
     def keep(self, table: str, batch: pa.RecordBatch) -> None:
         """Writes rows, or remembers them when nothing is written."""
+        if table not in self.batches:
+            return
         if self._writer:
             self._writer.write(table, batch)
         else:
@@ -184,7 +207,7 @@ class _Rows:
         for table, batch in batches.items():
             self.summary.add(table, batch)
             self.keep(table, batch)
-            if table == "api_calls":
+            if table == "api_calls" and not self.batches.keys().isdisjoint(TIMELINES):
                 self._timelines.add(batch)
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 

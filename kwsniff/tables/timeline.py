@@ -8,6 +8,8 @@ from kwsniff.tables.rebalances import Rebalances
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.transactions import Transactions
 
+TIMELINES = ("groups", "transactions")
+
 
 class Timelines:
     """Takes batches of api_calls and gives batches of groups and transactions. Memory is bounded."""
@@ -28,7 +30,7 @@ class Timelines:
 
     def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Table name and rows, for the tables that have so many rows."""
-        for table, source in (("groups", self.rebalances), ("transactions", self.transactions)):
-            if len(source.rows) >= at_least:
-                rows, source.rows = source.rows, []
+        for table, rows in (("groups", self.rebalances.rows), ("transactions", self.transactions.rows)):
+            if len(rows) >= at_least:
                 yield table, batch_of(table, rows)
+                rows.clear()

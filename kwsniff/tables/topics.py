@@ -1,6 +1,6 @@
 """Names for topics that rows show by id, because the message that names them came later in the capture."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import Final
 
@@ -46,11 +46,11 @@ _MENDED: Final = {
 Change = Callable[[pa.Table], pa.Table]
 
 
-def late_names(names: Mapping[str, str]) -> dict[str, Change]:
-    """Table name -> what gives its rows (plain types) the names, for the tables that show topics.
+def late_names(names: Mapping[str, str], tables: Container[str]) -> dict[str, Change]:
+    """Table name -> what gives its rows (plain types) the names, for those of `tables` that show topics.
 
     `names`: topic id (22 characters) -> topic; without names there is nothing to do.
     """
     if not names:
         return {}
-    return {table: partial(mend, names=names) for table, mend in _MENDED.items()}
+    return {table: partial(mend, names=names) for table, mend in _MENDED.items() if table in tables}

@@ -32,16 +32,17 @@ _PARTIAL = re.compile(r"\.(\w+)\.parquet\.partial-(\d+)(?:-draft)?")
 
 
 class TableWriter:
-    """Writes all tables of a run into one directory, which is made when it is not there.
+    """Writes tables of a run into one directory, which is made when it is not there.
 
     `write` may be called any number of times per table; each call becomes one row group or more. `commit`
-    gives the files their names. Leaving the `with` block without `commit` removes what was written. Whatever
-    the operating system refuses is an OutputError.
+    gives the files their names, and removes those that an earlier run wrote of tables that this one does not
+    make: all that is there is of one run. Leaving the `with` block without `commit` removes what was written.
+    Whatever the operating system refuses is an OutputError.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(self, directory: str | os.PathLike[str], tables: Sequence[str] = tuple(TABLES)) -> None:
         self.directory = Path(directory)
-        self.paths = {name: self.directory / f"{name}.parquet" for name in TABLES}
+        self.paths = {name: self.directory / f"{name}.parquet" for name in tables}
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._sinks: dict[str, pa.OSFile] = {}
         with self._guard():
@@ -49,8 +50,8 @@ class TableWriter:
         self._refuse_directories()
         self._remove_abandoned()
         try:
-            for name, table in TABLES.items():
-                self._open(name, table)
+            for name in self.paths:
+                self._open(name, TABLES[name])
         except BaseException:
             self.abort()
             raise
@@ -92,12 +93,14 @@ class TableWriter:
         """Completes every file and gives it its name; returns table name -> path."""
         try:
             with self._guard():
-                for name in TABLES:
+                for name in self.paths:
                     if self._writers[name].is_open:
                         self._writers[name].close()
                         self._sinks[name].close()
                 for name, path in self.paths.items():
                     self._partial(name).replace(path)
+                for name in TABLES.keys() - self.paths.keys():
+                    (self.directory / f"{name}.parquet").unlink(missing_ok=True)
         except BaseException:
             self.abort()
             raise

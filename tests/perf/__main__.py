@@ -72,10 +72,12 @@ def kwsniff_command() -> list[str]:
     return [sys.executable, "-c", "import sys; from kwsniff.cli.main import run; sys.exit(run())"]
 
 
-def run_kwsniff(load: Load, folder: Path) -> Measured:
+def run_kwsniff(load: Load, folder: Path, *options: str) -> Measured:
     target = folder / "tables"
     shutil.rmtree(target, ignore_errors=True)
-    done = process([*kwsniff_command(), "analyze", str(load.path), "-o", str(target)], folder / "kwsniff.out")
+    done = process(
+        [*kwsniff_command(), "analyze", str(load.path), "-o", str(target), *options], folder / "kwsniff.out"
+    )
     if done.problem is None:
         found = rows_of(target)
         if found != load.calls:
@@ -152,10 +154,22 @@ def compare(load: Load, folder: Path, with_tshark: bool) -> None:
         say("  kwsniff analyze -o", f"not measured: {ours.problem}")
     else:
         speed("  kwsniff analyze -o", load, ours, anchor)
+        alone(load, folder, ours)
     attempt(
         "  kwsniff.analyze, warm",
         lambda: speed("  kwsniff.analyze, warm", load, Measured(in_process(load), 0.0, 0), anchor),
     )
+
+
+def alone(load: Load, folder: Path, ours: Measured) -> None:
+    """What the other tables cost on top of api_calls: the ratios are those of all tables to this one."""
+    runs = [run_kwsniff(load, folder, "--table", "api_calls") for _ in range(3)]
+    one = min(runs, key=lambda row: row.seconds)
+    name = "  kwsniff analyze -o --table api_calls"
+    if one.problem:
+        say(name, f"not measured: {one.problem}")
+    else:
+        speed(name, load, one, ours)
 
 
 def memory(folder: Path, name: str, megabytes: float, with_tshark: bool) -> None:

@@ -84,7 +84,7 @@ def test_attributes_are_the_tables(capture: Path) -> None:
         assert isinstance(getattr(analysis, name), pa.Table)
         assert getattr(analysis, name) is analysis.table(name)
     assert "JoinGroup" in set(analysis.api_calls.to_pandas()["api_name"])
-    with pytest.raises(UsageError, match="no table 'calls'; there are api_calls"):
+    with pytest.raises(UsageError, match="table 'calls' does not exist; there are api_calls"):
         analysis.table("calls")
 
 
@@ -215,3 +215,22 @@ def test_pandas_is_loaded_when_it_is_asked_for_and_not_before(capture: Path, tmp
     command = [sys.executable, "-c", code, capture, tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "10"]
+
+
+def test_tables_that_are_not_asked_for_are_not_made(capture: Path, tmp_path: Path) -> None:
+    whole = rows_of(capture, output=tmp_path)
+    analysis = kwsniff.analyze(capture, output=tmp_path, tables=["groups", "error_codes"])
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "error_codes.parquet",
+        "groups.parquet",
+        capture.name,
+    }
+    assert analysis.groups.to_pylist() == whole["groups"] != []
+    assert analysis.error_codes.to_pylist() == whole["error_codes"] != []
+    with pytest.raises(UsageError, match="'api_calls' was not asked for; there are error_codes, groups"):
+        analysis.table("api_calls")
+    with pytest.raises(UsageError, match="no table 'calls'; there are api_calls, latencies"):
+        kwsniff.analyze(capture, tables=["calls"])
+    memory = kwsniff.analyze(capture, tables=["latencies"])
+    assert memory.latencies.to_pylist() == whole["latencies"]
+    json.dumps(memory.summary)
