@@ -157,12 +157,14 @@ cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
         fold.hit.partition = <int32_t>fold.partition
         if facts.partition_hits.len < facts.most_hits * sizeof(PartitionHit):
             append_raw(&facts.partition_hits, &fold.hit, sizeof(PartitionHit))
-    fold.hit_depth = 0
+    if fold.hit_depth >= depth:
+        fold.hit_depth = 0
 
 
 cdef inline PartitionHit* hit_here(Facts* facts, Fold* fold) noexcept nogil:
-    """The hit that the current struct fills; NULL where nobody asks for it."""
-    if not facts.wants_partitions:
+    """The hit that the current struct fills; NULL where nobody asks for it, and in the structs inside a partition:
+    the offsets of aborted transactions and snapshots are not the partition's own."""
+    if not facts.wants_partitions or 0 < fold.partition_depth == fold.hit_depth < fold.depth:
         return NULL
     if fold.hit_depth != fold.depth:
         memset(&fold.hit, 0, sizeof(PartitionHit))
