@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.arrays import Bits, flags, whole_numbers
+from kwsniff.tables.groups import Groups
 from kwsniff.tables.rows import picked
 
 MOST_GROUPS = 10_000
@@ -181,7 +182,27 @@ class Rebalances:
         """Takes calls in the order in which they ended."""
         if not batch.num_rows:
             return
-        chosen = np.isin(whole_numbers(batch["api_key"], null=-1), _APIS)
+        keys = whole_numbers(batch["api_key"], null=-1)
+        chosen = np.isin(keys, _APIS)
+        if not (keys[chosen] != HEARTBEAT).any():
+            self._add_heartbeats(batch, chosen)
+            return
+        self._take_rows(batch, chosen)
+
+    def _add_heartbeats(self, batch: pa.RecordBatch, chosen: Bits) -> None:
+        """Most batches have no other calls of groups: then only the last heartbeat of each member counts."""
+        if not chosen.any():
+            return
+        part = batch.select(list(_COLUMNS)).filter(flags(chosen))
+        members = Groups(part, ("group_id", "group_instance_id", "member_id", "client_id", "generation"))
+        # Later rows overwrite earlier ones.
+        last = np.zeros(members.numbers.max() + 1, np.int64)
+        last[members.numbers] = np.arange(part.num_rows)
+        picks = np.zeros(part.num_rows, np.bool_)
+        picks[last] = True
+        self._take_rows(part, picks)
+
+    def _take_rows(self, batch: pa.RecordBatch, chosen: Bits) -> None:
         for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, _COLUMNS):
             if group is not None:
                 name = (instance or member or client or "")[:LONGEST_NAME]

@@ -57,7 +57,8 @@ def picked(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterato
     """
     if not chosen.any():
         return iter(())
-    part = batch if chosen.all() else batch.filter(flags(chosen))
+    part = batch.select(list(names))
+    part = part if chosen.all() else part.filter(flags(chosen))
     return zip(*(_values(part[name]) for name in names), strict=True)
 
 

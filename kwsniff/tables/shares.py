@@ -26,6 +26,8 @@ _DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker_address", "broker_port"),
 }
 
+_KEYS: Final = tuple(name for names in _DIMENSIONS.values() for name in names)
+
 Key = tuple[Any, ...]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -79,9 +81,12 @@ class Shares:
             return
         parts = [whole_numbers(latencies[name], null=0) for name in PARTS]
         active = whole_numbers(latencies["total_ns"], null=0) - parts[_DELIBERATE]
-        for dimension, columns in _DIMENSIONS.items():
-            groups = Groups(latencies, columns)
-            self._count(dimension, list(groups.labels()), groups.numbers, active, parts)
+        # Added up once for all combinations, of which there are few, and then for each dimension of these.
+        groups = Groups(latencies, _KEYS)
+        labels = [dict(zip(_KEYS, label, strict=True)) for label in groups.labels()]
+        for place, sums in _added(groups.numbers, active, parts):
+            for dimension, names in _DIMENSIONS.items():
+                self._count(dimension, tuple(labels[place][name] for name in names), *sums)
         if calls is not None:
             self._add_topics(latencies, calls, active, parts)
 
@@ -91,39 +96,22 @@ class Shares:
         topics = calls["topics"]
         ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
         words, codes = topics.values.dictionary, whole_numbers(topics.values.indices, null=0)
-        asked = whole_numbers(calls["call_id"], null=0)
-        order = np.argsort(asked, kind="stable")
-        found = np.searchsorted(asked[order], whole_numbers(latencies["call_id"], null=0))
-        rows = order[np.minimum(found, len(order) - 1)]
+        rows = _places(whole_numbers(calls["call_id"], null=0), whole_numbers(latencies["call_id"], null=0))
         lengths = (ends[1:] - ends[:-1])[rows]
         repeated = np.repeat(np.arange(len(rows)), lengths)
         if not len(repeated):
             return
         starts = np.repeat(ends[:-1][rows] - (np.cumsum(lengths) - lengths), lengths)
         numbers = codes[starts + np.arange(len(repeated))]
-        labels = [(word,) for word in words.to_pylist()]
-        self._count("topics", labels, numbers, active[repeated], [part[repeated] for part in parts])
+        labels = words.to_pylist()
+        for place, sums in _added(numbers, active[repeated], [part[repeated] for part in parts]):
+            self._count("topics", (labels[place],), *sums)
 
-    def _count(
-        self,
-        dimension: str,
-        labels: Sequence[Key],
-        numbers: Numbers,
-        active: Numbers,
-        parts: Sequence[Numbers],
-    ) -> None:
-        """`numbers`: the place of each row's key in `labels`."""
+    def _count(self, dimension: str, key: Key, calls: int, longest: int, parts: Sequence[int]) -> None:
         sums = self._sums[dimension]
-        counts = np.bincount(numbers, minlength=len(labels))
-        longest = np.zeros(len(labels), np.int64)
-        np.maximum.at(longest, numbers, active)
-        added = [np.bincount(numbers, part, len(labels)) for part in parts]
-        for place in np.flatnonzero(counts).tolist():
-            key = labels[place]
-            if key not in sums and len(sums) >= MOST_KEYS:
-                key = (OTHERS,) * len(key)
-            found = sums.setdefault(key, Sums())
-            found.add(int(counts[place]), int(longest[place]), [int(column[place]) for column in added])
+        if key not in sums and len(sums) >= MOST_KEYS:
+            key = (OTHERS,) * len(key)
+        sums.setdefault(key, Sums()).add(calls, longest, parts)
 
     def as_dict(self, names: Mapping[str, str]) -> dict[str, Any]:
         """By dimension, what is slowest without deliberate waits first. `names`: topic id -> topic."""
@@ -140,3 +128,31 @@ class Shares:
             sums = merged
         for key, found in sorted(sums.items(), key=lambda item: -item[1].active):
             yield {**dict(zip(columns, key, strict=True)), **found.as_dict()}
+
+
+def _added(
+    numbers: Numbers, active: Numbers, parts: Sequence[Numbers]
+) -> Iterator[tuple[int, tuple[int, int, list[int]]]]:
+    """Group, rows, greatest active time, sum of each part; `numbers` is the group of each row."""
+    small = numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers
+    order = np.argsort(small, kind="stable")  # of these a radix sort
+    ordered = numbers[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    counts = np.diff(starts, append=len(ordered))
+    sums = [np.add.reduceat(part[order], starts) if part.any() else np.zeros_like(starts) for part in parts]
+    longest = np.maximum.reduceat(active[order], starts)
+    columns = zip(*(column.tolist() for column in sums), strict=True)
+    for row, added in enumerate(columns):
+        yield int(ordered[starts[row]]), (int(counts[row]), max(int(longest[row]), 0), list(added))
+
+
+def _places(asked: Numbers, wanted: Numbers) -> Numbers:
+    """Where each of the wanted ids stands among those asked, all of which are there."""
+    first = int(asked.min())
+    span = int(asked.max()) - first + 1
+    if span > 16 * len(asked):
+        order = np.argsort(asked, kind="stable")
+        return order[np.searchsorted(asked[order], wanted)]
+    places = np.zeros(span, np.int64)
+    places[asked - first] = np.arange(len(asked))
+    return places[wanted - first]
