@@ -26,7 +26,7 @@ GROUPS = TableSchema(
     row="one rebalance of a consumer, share or streams group: a generation or epoch after another",
     doc="Who joined when, how long it took, and why. Rebalances are told apart by generation (classic "
     "groups) or by the first heartbeat that brings a new epoch (KIP-848 and its kin). Times are exact to the "
-    "microsecond. Computed from api_calls.",
+    "microsecond. Computed from api_calls; at most 10,000 groups are followed at a time.",
     columns=(
         replace(CAPTURE, doc="The capture file of its first call."),
         replace(GROUP_ID, null=None),
@@ -102,7 +102,7 @@ TRANSACTIONS = TableSchema(
     row="one transaction of a transactional producer",
     doc="From the first call that makes the transaction begin (AddPartitionsToTxn, AddOffsetsToTxn, Produce "
     "or TxnOffsetCommit after InitProducerId) to its end. Times are exact to the microsecond. Computed from "
-    "api_calls.",
+    "api_calls; at most 10,000 transactional ids are followed at a time.",
     columns=(
         replace(CAPTURE, doc="The capture file of its first call."),
         _column("transactional_id", "string", "The transactional producer.", "transactional_id"),

@@ -41,15 +41,24 @@ def record(value: bytes | None, offset_delta: int, key: bytes | None = None) -> 
 
 
 def batch(
-    values: Sequence[bytes], *, base_offset: int = 0, gzipped: bool = False, time_ms: int = 1_700_000_000_000
+    values: Sequence[bytes],
+    *,
+    base_offset: int = 0,
+    gzipped: bool = False,
+    time_ms: int = 1_700_000_000_000,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    flags: int = 0,
 ) -> bytes:
-    """One batch of ``values`` without keys; ``gzipped`` compresses the records (codec 1)."""
+    """One batch of ``values`` without keys; ``gzipped`` compresses the records (codec 1).
+
+    ``producer``: id, epoch, first sequence. ``flags``: 8 the broker's time, 16 transactional, 32 control.
+    """
     records = b"".join(record(value, delta) for delta, value in enumerate(values))
     if gzipped:
         records = gzip.compress(records, mtime=0)
     last = max(len(values) - 1, 0)
     tail = (
-        struct.pack(">hiqqqhii", int(gzipped), last, time_ms, time_ms + last, -1, -1, -1, len(values))
+        struct.pack(">hiqqqhii", flags | gzipped, last, time_ms, time_ms + last, *producer, len(values))
         + records
     )
     after_size = struct.pack(">ibI", 0, 2, crc32c(tail)) + tail

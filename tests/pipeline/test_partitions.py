@@ -1,0 +1,159 @@
+"""What calls moved, partition by partition and batch by batch, against the script that wrote it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.compare import analyzed, analyzed_packets
+from tests.pipeline.test_recorded import CAPTURES, about
+from tests.traffic import groups, messages
+from tests.traffic.exchange import Exchange
+from tests.traffic.records import batch, record
+from tests.traffic.scenes import one_by_one
+
+Row = dict[str, Any]
+TIME_MS = 1_700_000_000_000
+ONE, TWO = batch([b"one", b"two"], base_offset=100), batch([b"three"], base_offset=102)
+PACKED = batch([b"x" * 100] * 5, base_offset=7, gzipped=True)
+
+
+def tables_of(folder: Path, *calls: Exchange) -> tuple[list[Row], list[Row]]:
+    """Rows of partitions and record_batches, with the correlation id of their call."""
+    tables = analyzed_packets(folder, one_by_one(calls).packets())
+    numbers = {row["call_id"]: row["correlation_id"] for row in tables["api_calls"]}
+    both = tables["partitions"], tables["record_batches"]
+    rows = [[{**row, "correlation_id": numbers[row["call_id"]]} for row in table] for table in both]
+    return rows[0], rows[1]
+
+
+def picked(rows: list[Row], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+@pytest.mark.parametrize("version", [3, 7, 9, 13])
+def test_a_produce_has_a_row_for_each_partition(tmp_path: Path, version: int) -> None:
+    sets = {"orders": {0: ONE + TWO, 5: PACKED}, "returns": {2: TWO}}
+    call = messages.produce(version, 1, sets, errors={("orders", 5): 6})
+    known = messages.metadata(12, 2, ["orders", "returns"])
+    partitions, _ = tables_of(tmp_path, known, call)
+    rows = [row for row in partitions if row["api_name"] == "Produce"]
+    assert picked(
+        rows, "topic", "partition", "error_code", "record_bytes", "record_count", "batch_count"
+    ) == [
+        ("orders", 0, 0, len(ONE + TWO), 3, 2),
+        ("orders", 5, 6, len(PACKED), 5, 1),
+        ("returns", 2, 0, len(TWO), 1, 1),
+    ]
+    assert [row["base_offset"] for row in rows if row["error_code"] == 0] == [42, 42]
+    assert {row["lag"] for row in rows} == {None}
+    assert all((row["topic_id"] is not None) == (version >= 13) for row in rows)
+
+
+def test_without_acknowledgement_there_is_no_error_code(tmp_path: Path) -> None:
+    partitions, batches = tables_of(tmp_path, messages.produce(9, 1, {"orders": {3: ONE}}, acks=0))
+    assert picked(partitions, "topic", "partition", "error_code", "record_count") == [("orders", 3, None, 2)]
+    assert picked(batches, "topic", "partition", "record_count") == [("orders", 3, 2)]
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 16])
+def test_a_fetch_shows_the_lag_of_its_reader(tmp_path: Path, version: int) -> None:
+    """The answers of the script have high watermark 1000; requests ask for offset 100."""
+    sets = {"orders": {0: ONE + TWO, 1: b"", 2: b""}}
+    call = messages.fetch(version, 1, sets, errors={("orders", 2): 1})
+    rows, _ = tables_of(tmp_path, call)
+    names = ("partition", "error_code", "offset", "record_bytes", "record_count", "batch_count")
+    assert picked(rows, *names) == [
+        (0, 0, 100, len(ONE + TWO), 3, 2),
+        (1, 0, 100, 0, 0, 0),
+        (2, 1, 100, 0, 0, 0),
+    ]
+    first, idle, failed = rows
+    assert (first["base_offset"], first["last_offset"]) == (100, 102)
+    assert (first["high_watermark"], first["last_stable_offset"]) == (1000, 999)
+    assert first["lag"] == 1000 - 103
+    assert idle["lag"] == 1000 - 100
+    assert failed["lag"] is None
+    assert (idle["base_offset"], idle["last_offset"]) == (None, None)
+
+
+def test_offsets_that_are_committed_and_asked_for_are_rows(tmp_path: Path) -> None:
+    offsets = {"orders": {0: 17, 1: 4}, "returns": {3: 9}}
+    partitions, _ = tables_of(
+        tmp_path,
+        groups.offset_commit(8, 1, "g", offsets, errors={("returns", 3): 22}),
+        groups.offset_fetch(7, 2, "g", offsets),
+        groups.list_offsets(7, 3, {"orders": 0}),
+    )
+    names = ("correlation_id", "topic", "partition", "offset", "error_code")
+    assert picked(partitions, *names) == [
+        (1, "orders", 0, 17, 0),
+        (1, "orders", 1, 4, 0),
+        (1, "returns", 3, 9, 22),
+        (2, "orders", 0, 17, 0),
+        (2, "orders", 1, 4, 0),
+        (2, "returns", 3, 9, 0),
+        (3, "orders", 0, 77, 0),
+    ]
+
+
+def test_batches_say_what_their_headers_say(tmp_path: Path) -> None:
+    mine = batch([b"a", b"b", b"c"], base_offset=9, producer=(4000, 2, 17), flags=16)
+    marker = batch([b"\0\0\0\0\0\0"], base_offset=12, producer=(4000, 2, -1), flags=16 | 32)
+    stamped = batch([b"d"], base_offset=13, flags=8, time_ms=TIME_MS + 5)
+    _, rows = tables_of(tmp_path, messages.fetch(11, 1, {"orders": {0: mine + marker + stamped + PACKED}}))
+    assert picked(rows, "topic", "partition", "magic", "codec", "bytes", "record_count") == [
+        ("orders", 0, 2, "none", len(mine), 3),
+        ("orders", 0, 2, "none", len(marker), 1),
+        ("orders", 0, 2, "none", len(stamped), 1),
+        ("orders", 0, 2, "gzip", len(PACKED), 5),
+    ]
+    assert picked(rows, "base_offset", "last_offset", "producer_id", "producer_epoch") == [
+        (9, 11, 4000, 2),
+        (12, 12, 4000, 2),
+        (13, 13, None, None),
+        (7, 11, None, None),
+    ]
+    assert rows[0]["base_sequence"] == 17
+    assert picked(rows, "transactional", "control", "timestamp_type") == [
+        (True, False, "create_time"),
+        (True, True, "create_time"),
+        (False, False, "log_append_time"),
+        (False, False, "create_time"),
+    ]
+    epoch = datetime.fromtimestamp(TIME_MS / 1000, UTC)
+    assert rows[0]["first_timestamp"] == epoch
+    assert rows[0]["max_timestamp"] == epoch + timedelta(milliseconds=2)
+    plain = b"".join(record(b"x" * 100, delta) for delta in range(5))
+    assert [row["uncompressed_bytes"] for row in rows] == [
+        len(mine),
+        len(marker),
+        len(stamped),
+        61 + len(plain),  # the header and the records
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in CAPTURES.glob("*/about.toml")))
+def test_partitions_and_batches_add_up_to_their_calls(name: str) -> None:
+    tables = analyzed(CAPTURES / name / about(name)["file"])
+    calls = {row["call_id"]: row for row in tables["api_calls"]}
+    sums: dict[str, Counter[int]] = {"bytes": Counter(), "records": Counter(), "batches": Counter()}
+    for row in tables["partitions"]:
+        sums["bytes"][row["call_id"]] += row["record_bytes"] or 0
+        sums["batches"][row["call_id"]] += row["batch_count"] or 0
+    for row in tables["record_batches"]:
+        sums["batches"][row["call_id"]] -= 1
+        if row["record_count"] is not None and not row["control"]:
+            sums["records"][row["call_id"]] += row["record_count"]
+    for call_id, call in calls.items():
+        if call["record_bytes"] is not None and call["reason"] is None:
+            assert sums["bytes"][call_id] == call["record_bytes"]
+        if call["record_count"] is not None and call["reason"] is None:
+            assert sums["records"][call_id] == call["record_count"]
+    assert not [call_id for call_id, left in sums["batches"].items() if left]
+    for row in tables["partitions"]:
+        assert row["lag"] is None or row["lag"] >= 0
