@@ -7,22 +7,20 @@ Rules
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
-from kwsniff.core.buffer cimport Buffer, append_raw, contents, release
-from kwsniff.core.columns cimport (
-    NUM_TABLES, TABLE_API_CALLS, TABLE_ANOMALIES, TABLE_CONNECTIONS, TABLE_ERROR_CODES, TABLE_LATENCIES, free_tables,
-    start_tables, take_table,
-)
+from kwsniff.core.buffer cimport Buffer, append_raw, release
+from kwsniff.core.columns cimport NUM_TABLES, start_tables, take_table
+from kwsniff.core.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
 from kwsniff.core.engine cimport program_ops
 from kwsniff.core.exchanges cimport (
-    MESSAGE_TOKEN, PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Message, Program, close_dialog, free_context,
-    start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
+    close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
 )
+from kwsniff.core.messages cimport drain_messages
 from kwsniff.core.octets cimport Octets, drop, make_octets
 from kwsniff.core.packets cimport (
-    FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment,
+    FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.recognition cimport NUM_API_KEYS
@@ -43,7 +41,6 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
 LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2")
-MESSAGE_KINDS = ("request", "response", "unexpected_response", "sasl_token")
 CHECK_BYTES = 16        # in front of a saved state
 PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
 
@@ -291,40 +288,8 @@ cdef class Analyzer:
     def take_messages(self):
         """The messages that came since the last call, in the order they were completed, as dicts: their bytes (header
         and body, without the size) and where they stood. Only with messages=True; they wait in memory."""
-        cdef Message message
-        cdef size_t at = 0
         self.check_idle()
-        taken = []
-        data = self.context.messages.data
-        while at < self.context.messages.len:
-            memcpy(&message, &data[at], sizeof(Message))
-            at += sizeof(Message)
-            taken.append({
-                "kind": MESSAGE_KINDS[message.kind],
-                "direction": message.side,
-                "call_id": message.call_id if message.call_id >= 0 else None,
-                "connection_id": message.connection_id,
-                "capture": message.capture,
-                "client_address": message.client_address.decode(),
-                "client_port": message.client_port,
-                "broker_address": message.broker_address.decode(),
-                "broker_port": message.broker_port,
-                "api_key": message.key if message.key >= 0 else None,
-                "api_version": message.version if message.version >= 0 else None,
-                "correlation_id": message.correlation_id if message.kind != MESSAGE_TOKEN else None,
-                "first_time": None if message.first_time == NO_TIME else message.first_time,
-                "last_time": None if message.last_time == NO_TIME else message.last_time,
-                "first_frame": message.first_frame,
-                "last_frame": message.last_frame if message.last_frame >= 0 else None,
-                "stream_offset": message.offset,
-                "length": message.length,
-                "latency_ns": message.latency if message.latency >= 0 else None,
-                "torn": bool(message.torn),
-                "data": (<const char*>&data[at])[:message.num_bytes],
-            })
-            at += <size_t>message.num_bytes
-        self.context.messages.len = 0
-        return taken
+        return drain_messages(&self.context.messages)
 
     def accounting(self, capture):
         """Payload bytes of capture number `capture` (in the order they were opened) per bin of ENUMS["bin"]. After

@@ -1,7 +1,8 @@
 # cython: language_level=3
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 
 from kwsniff.core.buffer cimport Buffer
+from kwsniff.core.known cimport Known
 from kwsniff.core.octets cimport Octets
 from kwsniff.core.tape cimport Op, Tape
 from kwsniff.core.topic_ids cimport TopicIds
@@ -26,11 +27,6 @@ cdef struct ErrorHit:
     Octets group
     Octets message
 
-# A number that a message has or has not.
-cdef struct Known:
-    bint is_known
-    int64_t value
-
 # What a struct with a partition in it says of that partition.
 cdef struct PartitionHit:
     Octets topic            # at == NULL: none
@@ -46,23 +42,6 @@ cdef struct PartitionHit:
     Known record_bytes
     Known records           # unknown where old batches are compressed
     int64_t batches
-
-cdef struct BatchHit:
-    Octets topic
-    Octets topic_id
-    Known partition
-    int64_t base_offset
-    int64_t bytes           # with the 12 bytes before its length counts
-    Known uncompressed
-    int32_t magic
-    int32_t attributes
-    Known records
-    Known last_offset
-    Known producer_id
-    int32_t producer_epoch
-    int32_t base_sequence
-    Known first_timestamp   # milliseconds since the epoch
-    Known max_timestamp
 
 # What is forgotten with every message stands first; `topics` is the first of what is kept.
 cdef struct Facts:
@@ -106,7 +85,7 @@ cdef struct Facts:
     bint wants_batches
     size_t most_hits        # of a kind that one message leaves; what comes after is only counted
     Buffer partition_hits   # PartitionHit
-    Buffer batch_hits       # BatchHit
+    Buffer batch_hits       # BatchHit, see batches.pxd
     Buffer errors           # ErrorHit
 
 cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, TopicIds* topic_ids) noexcept nogil

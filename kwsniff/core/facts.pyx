@@ -14,12 +14,16 @@ Rules
                 `- topic (depth 1) `- partition (depth 2)
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memset
 
-from kwsniff.core.buffer cimport Buffer, append_raw, release
+from kwsniff.core.batches cimport BatchHit, describe_batch
+from kwsniff.core.buffer cimport append_raw, release
+from kwsniff.core.cursor cimport Cursor, bytes_left, cursor_over
+from kwsniff.core.known cimport know, know_first
 from kwsniff.core.meaning cimport *
-from kwsniff.core.octets cimport Octets, be16, be32, be64, drop, keep, make_octets, u8
+from kwsniff.core.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.records cimport BATCH_OK, BATCH_UNKNOWN_FORMAT, Batch, next_batch
 from kwsniff.core.tape cimport *
 from kwsniff.core.topic_ids cimport TopicIds, find_topic, learn_topic
 
@@ -28,7 +32,6 @@ cdef enum:
     MAX_PENDING = 64            # error fields of open structs; one per struct in every known layout
     OWN_DEPTH = 2               # the message's own struct, and those that stand right in it
     CONTROL_BATCH = 0x20        # attribute of format 2
-    BATCH_HEADER = 61
     RECENT_TOPICS = 8           # a topic is looked for among so many before it counts as another
 
 cdef struct Register:
@@ -170,17 +173,6 @@ cdef inline PartitionHit* hit_here(Facts* facts, Fold* fold) noexcept nogil:
         memset(&fold.hit, 0, sizeof(PartitionHit))
         fold.hit_depth = fold.depth
     return &fold.hit
-
-
-cdef inline void know(Known* known, int64_t value) noexcept nogil:
-    known.is_known = True
-    known.value = value
-
-
-cdef inline void know_first(Known* known, int64_t value) noexcept nogil:
-    if not known.is_known:
-        known.is_known = True
-        known.value = value
 
 
 cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nogil:
@@ -368,105 +360,40 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
     cdef PartitionHit* hit = hit_here(facts, fold)
-    cdef BatchHit batch
+    cdef Cursor cursor = cursor_over(records.at, records.num)
+    cdef Batch batch
     cdef bint uncounted = False
     cdef int64_t records_before = facts.records
+    cdef int status
     facts.has_records = True
     facts.record_bytes += <int64_t>records.num
     if hit != NULL:
         know(&hit.record_bytes, <int64_t>records.num)
-    while records.num >= 17 and read_batch(records, &batch):
-        if not batch.records.is_known:
+    while bytes_left(&cursor):
+        status = next_batch(&cursor, records.at, &batch)
+        if status != BATCH_OK:
+            uncounted = uncounted or status == BATCH_UNKNOWN_FORMAT
+            break
+        if batch.magic < 2 and batch.count < 0:
             uncounted = True
         elif not batch.attributes & CONTROL_BATCH:      # control batches hold no records of a producer
-            facts.records += batch.records.value
+            facts.records += batch.count
         if hit != NULL:
             hit.batches += 1
             know_first(&hit.base_offset, batch.base_offset)
-            hit.last_offset = batch.last_offset
+            know(&hit.last_offset, batch.base_offset + batch.last_offset_delta)
         if facts.wants_batches and facts.batch_hits.len < facts.most_hits * sizeof(BatchHit):
-            batch.topic = fold.topic.span
-            batch.topic_id = fold.topic_id.span
-            if fold.partition_depth:
-                know(&batch.partition, fold.partition)
-            append_raw(&facts.batch_hits, &batch, sizeof(BatchHit))
-        records = drop(records, <size_t>batch.bytes)
+            note_batch(facts, fold, records, &batch)
     facts.records_uncounted = facts.records_uncounted or uncounted
     if hit != NULL and not uncounted:
         know(&hit.records, facts.records - records_before)
 
 
-cdef bint read_batch(Octets records, BatchHit* batch) noexcept nogil:
-    """The header of the batch (format 2) or message (0 and 1) that `records` begins with; false for one that is cut off
-    or cannot be.
-
-        0: offset i64 | size i32 | crc u32 | magic i8 | attributes i8 | ...
-        2: offset i64 | size i32 | epoch i32 | magic i8 | crc u32 | attributes i16 | last offset delta i32 |
-           base timestamp i64 | max timestamp i64 | producer id i64 | epoch i16 | sequence i32 | count i32
-    """
-    cdef uint32_t size = be32(records, 8)
-    memset(batch, 0, sizeof(BatchHit))
-    if size > 0x7FFFFFFF or size < 14 or size > records.num - 12:
-        return False
-    batch.bytes = 12 + <int64_t>size
-    batch.base_offset = <int64_t>be64(records, 0)
-    batch.magic = <int32_t>u8(records, 16)
-    batch.producer_epoch = -1
-    batch.base_sequence = -1
-    if batch.magic < 2:
-        batch.attributes = <int32_t>u8(records, 17)
-        if batch.attributes & 7 == 0:
-            know(&batch.records, 1)
-            know(&batch.uncompressed, batch.bytes)
-        know(&batch.last_offset, batch.base_offset)
-        if batch.magic == 1:
-            know(&batch.first_timestamp, <int64_t>be64(records, 18))
-            batch.max_timestamp = batch.first_timestamp
-        return True
-    if size < 49:
-        return False
-    batch.attributes = <int32_t>be16(records, 21)
-    know(&batch.records, <int32_t>be32(records, 57))
-    know(&batch.last_offset, batch.base_offset + <int32_t>be32(records, 23))
-    know(&batch.first_timestamp, <int64_t>be64(records, 27))
-    know(&batch.max_timestamp, <int64_t>be64(records, 35))
-    if <int64_t>be64(records, 43) >= 0:
-        know(&batch.producer_id, <int64_t>be64(records, 43))
-        batch.producer_epoch = <int16_t>be16(records, 51)
-        batch.base_sequence = <int32_t>be32(records, 53)
-    if batch.attributes & 7 == 0:
-        know(&batch.uncompressed, batch.bytes)
-    else:
-        measure_compressed(keep(drop(records, 61), size - 49), batch.attributes & 7, &batch.uncompressed)
-    return True
-
-
-cdef void measure_compressed(Octets payload, int codec, Known* bytes) noexcept nogil:
-    """How long the batch is once decompressed, where the codec's own frame says so; nothing is decompressed here."""
-    cdef uint64_t total = 0
-    cdef uint32_t size
-    if codec == 1 and payload.num > 18 and be16(payload, 0) == 0x1F8B:
-        # The last four bytes of a gzip member are its length (RFC 1952); Kafka writes one member.
-        total = <uint64_t>u8(payload, payload.num - 4) | <uint64_t>u8(payload, payload.num - 3) << 8 \
-            | <uint64_t>u8(payload, payload.num - 2) << 16 | <uint64_t>u8(payload, payload.num - 1) << 24
-    elif codec == 2 and be64(payload, 0) == <uint64_t>0x82534E4150505900:
-        payload = drop(payload, 16)
-        while payload.num >= 5:
-            size = be32(payload, 0)
-            total += snappy_length(keep(drop(payload, 4), size))
-            payload = drop(payload, 4 + <size_t>size)
-    elif codec == 2:
-        total = snappy_length(payload)
-    if total:
-        know(bytes, <int64_t>total + BATCH_HEADER)
-
-
-cdef uint64_t snappy_length(Octets block) noexcept nogil:
-    """A raw snappy block begins with its length as a varint (format description of snappy)."""
-    cdef uint64_t length = 0
-    cdef uint32_t i
-    for i in range(5):
-        length |= <uint64_t>(u8(block, i) & 0x7F) << (7 * i)
-        if u8(block, i) < 0x80:
-            return length if i < block.num else 0
-    return 0
+cdef inline void note_batch(Facts* facts, Fold* fold, Octets records, Batch* batch) noexcept nogil:
+    cdef BatchHit hit
+    describe_batch(records, batch, &hit)
+    hit.topic = fold.topic.span
+    hit.topic_id = fold.topic_id.span
+    if fold.partition_depth:
+        know(&hit.partition, fold.partition)
+    append_raw(&facts.batch_hits, &hit, sizeof(BatchHit))

@@ -11,10 +11,12 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
+from kwsniff.core.batches cimport BatchHit
 from kwsniff.core.buffer cimport append, append_raw, contents
 from kwsniff.core.columns cimport *
-from kwsniff.core.exchanges cimport Call, Context, Dialog, PartRow
-from kwsniff.core.facts cimport BatchHit, Facts, Known, PartitionHit
+from kwsniff.core.dialog cimport Call, Context, Dialog, PartRow
+from kwsniff.core.facts cimport Facts, PartitionHit
+from kwsniff.core.known cimport Known
 from kwsniff.core.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.rows cimport put_call_head, put_time, write_uuid

@@ -14,7 +14,7 @@ from libc.stdint cimport int16_t, int64_t, uint32_t
 from libc.string cimport memcmp
 
 from kwsniff.core.frames cimport LOOK_MORE, LOOK_NO, LOOK_YES
-from kwsniff.core.octets cimport Octets, be16, be32, u8
+from kwsniff.core.octets cimport Octets, be16, be32, has, u8
 from kwsniff.core.verdicts cimport (
     PROTOCOL_EMPTY, PROTOCOL_HTTP, PROTOCOL_OTHER, PROTOCOL_PROXY, PROTOCOL_SSH, PROTOCOL_TLS, PROTOCOL_UNDECIDED,
 )
@@ -87,6 +87,24 @@ cdef int name_protocol(Octets data) noexcept nogil:
             or begins(data, b"CONNECT ", 8) or begins(data, b"PATCH ", 6) or begins(data, b"PRI * HTTP/2", 12)):
         return PROTOCOL_HTTP
     return PROTOCOL_OTHER
+
+
+cdef bint may_be_foreign(Octets data) noexcept nogil:
+    """A request of an API that Kafka does not have: vendors use keys from 500 on, with Kafka's own header."""
+    cdef uint32_t i, num
+    cdef int client_len = <int16_t>be16(data, 12)
+    cdef uint32_t size = be32(data, 0)
+    if data.num < 14 or <int16_t>be16(data, 4) < 0 or be16(data, 6) >= NUM_VERSIONS or size < 10:
+        return False
+    if client_len < -1 or client_len > <int64_t>size - 10:
+        return False
+    num = client_len if client_len > 0 else 0
+    for i in range(num):
+        if not has(data, 14 + i, 1):
+            return True
+        if data.at[14 + i] < 0x20:
+            return False
+    return True
 
 
 cdef int64_t measure_proxy_header(Octets data) noexcept nogil:

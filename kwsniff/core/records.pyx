@@ -23,12 +23,9 @@ from struct import Struct
 from typing import NamedTuple
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t
 
-from kwsniff.core.cursor cimport (
-    Cursor, bytes_at, bytes_left, cursor_over, offset_from, read_8, read_be16, read_be32, read_be64,
-    read_slice,
-)
+from kwsniff.core.cursor cimport Cursor, bytes_at, cursor_over, offset_from
 
 cdef extern from *:
     """
@@ -106,13 +103,8 @@ cdef extern from *:
     uint32_t kw_crc32(const uint8_t* p, size_t size) noexcept nogil
 
 cdef enum:
-    ENTRY_START = 12       # offset and size
-    TO_MAGIC = 17
-    LEAST_MESSAGE = 14     # of "size": crc, magic, attributes, two lengths
-    LEAST_BATCH = 49       # of "size": format 2 without a record
     MESSAGE_CRC = 16       # where the CRC's bytes begin
     BATCH_CRC = 21
-    CODEC_BITS = 7
 
 kw_fill_tables()
 
@@ -142,86 +134,6 @@ class RecordBatch(NamedTuple):
     attributes: int
     magic: int
     is_valid: int
-
-
-cdef int next_batch(Cursor* cursor, const uint8_t* start, Batch* batch) noexcept nogil:
-    cdef Cursor entry = cursor[0]
-    cdef Cursor whole
-    cdef uint64_t offset = 0
-    cdef uint32_t size = 0
-    cdef uint32_t word = 0
-    cdef uint8_t magic = 0
-    cdef size_t left = bytes_left(cursor)
-    if left == 0:
-        return BATCH_END
-    if not (read_be64(&entry, &offset) and read_be32(&entry, &size)):
-        return BATCH_CUT
-    if <int32_t>size < LEAST_MESSAGE:
-        return BATCH_SIZE_TOO_SMALL
-    if not (read_be32(&entry, &word) and read_8(&entry, &magic)):
-        return BATCH_CUT
-    if magic > 2:
-        return BATCH_UNKNOWN_FORMAT
-    if size > left - ENTRY_START:
-        return BATCH_CUT
-    if magic == 2 and size < LEAST_BATCH:
-        return BATCH_SIZE_TOO_SMALL
-    batch.offset = <uint32_t>offset_from(cursor, start)
-    batch.size = size + ENTRY_START
-    batch.base_offset = <int64_t>offset
-    batch.magic = <int8_t>magic
-    batch.is_valid = 0
-    read_slice(cursor, batch.size, &whole)
-    if magic == 2:
-        batch.leader_epoch = <int32_t>word
-        read_batch(&entry, batch)
-    else:
-        batch.stored_crc = word
-        read_message(&entry, batch)
-    batch.payload = <uint32_t>offset_from(&entry, start)
-    return BATCH_OK
-
-
-cdef void read_batch(Cursor* entry, Batch* batch) noexcept nogil:
-    # Format 2 behind the magic. The caller has checked that the fixed part is there.
-    cdef uint16_t short = 0
-    cdef uint32_t word = 0
-    cdef uint64_t long_ = 0
-    read_be32(entry, &batch.stored_crc)
-    read_be16(entry, &short)
-    batch.attributes = <int16_t>short
-    read_be32(entry, &word)
-    batch.last_offset_delta = <int32_t>word
-    read_be64(entry, &long_)
-    batch.base_timestamp = <int64_t>long_
-    read_be64(entry, &long_)
-    batch.max_timestamp = <int64_t>long_
-    read_be64(entry, &long_)
-    batch.producer_id = <int64_t>long_
-    read_be16(entry, &short)
-    batch.producer_epoch = <int16_t>short
-    read_be32(entry, &word)
-    batch.base_sequence = <int32_t>word
-    read_be32(entry, &word)
-    batch.count = <int32_t>word
-
-
-cdef void read_message(Cursor* entry, Batch* batch) noexcept nogil:
-    cdef Cursor behind = entry[0]
-    cdef uint8_t attributes = 0
-    cdef uint64_t timestamp = 0
-    read_8(&behind, &attributes)
-    batch.attributes = attributes
-    batch.leader_epoch = -1
-    batch.last_offset_delta = 0
-    batch.base_timestamp = -1
-    if batch.magic == 1 and read_be64(&behind, &timestamp):
-        batch.base_timestamp = <int64_t>timestamp
-    batch.max_timestamp = batch.base_timestamp
-    batch.producer_id = -1
-    batch.producer_epoch = -1
-    batch.base_sequence = -1
-    batch.count = -1 if attributes & CODEC_BITS else 1
 
 
 cdef bint check_batch(const uint8_t* start, Batch* batch) noexcept nogil:

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kwsniff.core.columns cimport Table
-from kwsniff.core.exchanges cimport Call, Context, Dialog, Program
+from kwsniff.core.dialog cimport Call, Context, Dialog, Program
 from kwsniff.core.facts cimport Facts
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport Octets

@@ -13,12 +13,13 @@ from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, contents
 from kwsniff.core.columns cimport *
-from kwsniff.core.exchanges cimport (
+from kwsniff.core.dialog cimport (
     TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL, TEXT_SOFTWARE_NAME,
     TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program,
 )
-from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts, Known
+from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.frames cimport Frame
+from kwsniff.core.known cimport Known
 from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.streams cimport Arrival, Connection, Direction

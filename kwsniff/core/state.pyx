@@ -18,7 +18,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, append, append_raw, contents
-from kwsniff.core.exchanges cimport Call, Context, Dialog, Parked
+from kwsniff.core.dialog cimport Call, Context, Dialog, Parked
 from kwsniff.core.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets cimport Octets, copy_out, drop, has, keep, make_octets

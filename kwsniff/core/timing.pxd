@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t
 
-from kwsniff.core.exchanges cimport Call, Context, Dialog
+from kwsniff.core.dialog cimport Call, Context, Dialog
 from kwsniff.core.facts cimport Facts
 from kwsniff.core.frames cimport Frame
 

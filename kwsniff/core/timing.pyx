@@ -18,7 +18,7 @@ Rules
 from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.columns cimport *
-from kwsniff.core.exchanges cimport Call, Context, Dialog
+from kwsniff.core.dialog cimport Call, Context, Dialog
 from kwsniff.core.facts cimport Facts
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.packets cimport NO_TIME
