@@ -61,12 +61,17 @@ def texts(values: Sequence[str | None]) -> pa.StringArray:
 
 
 def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """An array of integers, timestamps (as whole numbers of their unit) or bool; None is null."""
+    """An array of integers, timestamps (as whole numbers of their unit) or bool; None is null.
+
+    Numbers the type cannot hold (sums and differences of what hostile captures say) become the nearest one.
+    """
     valid = np.array([value is not None for value in values], np.bool_)
     filled = [0 if value is None else value for value in values]
     if pa.types.is_boolean(type_):
         return pa.Array.from_buffers(type_, len(values), [bits(valid), bits(np.array(filled, np.bool_))])
-    return numbers(type_, np.array(filled, f"i{type_.bit_width // 8}"), valid)
+    most = (1 << (type_.bit_width - 1)) - 1
+    held = [min(max(value, -most - 1), most) for value in filled]
+    return numbers(type_, np.array(held, f"i{type_.bit_width // 8}"), valid)
 
 
 def coded_lists(type_: pa.DataType, values: Sequence[Sequence[str] | None]) -> pa.Array:

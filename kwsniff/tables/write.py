@@ -28,6 +28,7 @@ ROW_GROUP_ROWS = 1 << 17
 """Rows of a row group at most: a few MB, so that a reader may skip or share out parts of a file."""
 
 _COMPRESSION = "snappy"
+_BATCH_ROWS = 1 << 16  # of a column encoded at a time; Arrow's default of 1024 takes 7 % longer
 _PARTIAL = re.compile(r"\.(\w+)\.parquet\.partial-(\d+)(?:-draft)?")
 
 
@@ -161,6 +162,7 @@ def _encoding(table: TableSchema) -> dict[str, Any]:
     lists = [f"{column.name}.list.element" for column in table.columns if column.type == "strings"]
     return {
         "compression": _COMPRESSION,
+        "write_batch_size": _BATCH_ROWS,
         "use_dictionary": [*words, *lists],
         "column_encoding": {
             column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in numbers

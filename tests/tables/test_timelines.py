@@ -111,3 +111,30 @@ def test_a_row_without_values_is_a_row_of_nulls(name: str) -> None:
     assert batch.schema.equals(coded_schema(TABLES[name]))
     assert batch.to_pylist() == [empty, empty]
     assert rows.batch_of(name, []).num_rows == 0
+
+
+@pytest.mark.parametrize("name", ["groups", "transactions"])
+def test_numbers_that_a_type_cannot_hold_are_the_nearest_it_can(name: str) -> None:
+    row = {
+        column.name: {"strings": [], "string": None, "bool": None}.get(column.type, 1 << 80)
+        for column in TABLES[name].columns
+    }
+    (got,) = rows.batch_of(name, [row]).drop_columns(_times(name)).to_pylist()
+    widths = {"int16": 15, "int32": 31, "int64": 63}
+    for column in TABLES[name].columns:
+        if column.type in widths:
+            assert got[column.name] == (1 << widths[column.type]) - 1
+
+
+def _times(name: str) -> list[str]:
+    return [column.name for column in TABLES[name].columns if column.type == "time"]
+
+
+def test_clocks_that_jump_from_one_end_of_time_to_the_other_do_no_harm() -> None:
+    followed = Rebalances()
+    followed.take(join("g", "m", 1, -(1 << 62)))
+    followed.take(Call(rebalances.SYNC, "g", "m", 1, None, 0, (1 << 63) - 1, 0, "x.pcap"))
+    followed.take(join("h", "m", 1, 1 << 62))
+    followed.take(Call(rebalances.SYNC, "h", "m", 1, None, 0, 5, 0, "x.pcap"))
+    followed.finish()
+    assert rows.batch_of("groups", followed.rows)["duration_ns"].to_pylist() == [(1 << 63) - 1, 0]
