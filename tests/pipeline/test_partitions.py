@@ -157,3 +157,20 @@ def test_partitions_and_batches_add_up_to_their_calls(name: str) -> None:
     assert not [call_id for call_id, left in sums["batches"].items() if left]
     for row in tables["partitions"]:
         assert row["lag"] is None or row["lag"] >= 0
+
+
+def test_topics_named_later_in_the_capture_have_their_names(tmp_path: Path) -> None:
+    calls = [
+        messages.fetch(16, 1, {"orders": {0: ONE}}),
+        messages.produce(13, 2, {"orders": {0: TWO}, "nameless": {0: TWO}}),
+        messages.metadata(12, 3, ["orders"]),
+    ]
+    tables = analyzed_packets(tmp_path, one_by_one(calls).packets())
+    for name in ("partitions", "record_batches"):
+        assert picked(tables[name], "api_name", "topic") == [
+            ("Fetch", "orders"),
+            ("Produce", "orders"),
+            ("Produce", None),
+        ]
+        assert all(row["topic_id"] for row in tables[name])
+    assert analyzed(tmp_path / "capture.pcap", output=tmp_path / "out") == tables
