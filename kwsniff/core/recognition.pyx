@@ -23,6 +23,7 @@ cdef enum:
     HEADER_BYTES = 14           # prefix, key, version, correlation id, length of the client id
     CLIENT_ID_LOOKED_AT = 64
     MAX_TOKEN = 524288          # brokers take no more before a client is known (sasl.server.max.receive.size)
+    MAX_VERSION = 999           # of a connection that is in step and Kafka's: far above what any release speaks
     NEWER_VERSIONS = 4          # a client newer than kwsniff may speak so many versions above the known ones
 
 
@@ -94,7 +95,7 @@ cdef bint may_be_foreign(Octets data) noexcept nogil:
     cdef uint32_t i, num
     cdef int client_len = <int16_t>be16(data, 12)
     cdef uint32_t size = be32(data, 0)
-    if data.num < 14 or <int16_t>be16(data, 4) < 0 or be16(data, 6) >= NUM_VERSIONS or size < 10:
+    if data.num < 14 or <int16_t>be16(data, 4) < 0 or be16(data, 6) > MAX_VERSION or size < 10:
         return False
     if client_len < -1 or client_len > <int64_t>size - 10:
         return False

@@ -132,3 +132,5 @@ cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arriva
     if lost:
         dialog.framing[direction].gaps += 1
         dialog.framing[direction].gap_cause = GAP_LOST
+    elif value:
+        dialog.framing[direction].gaps += 1         # what was passed over may have held answers
