@@ -19,8 +19,7 @@ _NUMBERS = frozenset(
     {"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "mean", "max", "connections", "longest"}
     | {"rebalances", "transactions", "throttled", "sum"}
 )
-_SLOWEST = 3
-"""Rows per kind of thing in the list of what is slowest."""
+_SLOWEST = 3  # rows per kind of thing
 _SLOW = {
     "apis": ("API", "api_name"),
     "clients": ("client", "client_id"),

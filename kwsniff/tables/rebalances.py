@@ -8,19 +8,18 @@ that follows. Groups of KIP-848 and its kin have no such round: members send the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import Bits, flags, whole_numbers
 from kwsniff.tables.groups import Groups
+from kwsniff.tables.rebalance import MOST_MEMBERS, Call, Rebalance, Row
 from kwsniff.tables.rows import picked
 
 MOST_GROUPS = 10_000
 """Groups followed at a time; beyond it the one that was silent longest is closed."""
-MOST_MEMBERS = 1_000
-"""Members of a group that are known by name; more are only counted."""
 MOST_MEMBERS_TOTAL = 100_000
 """Members known by name in all groups together."""
 LONGEST_NAME = 256
@@ -30,127 +29,10 @@ JOIN, HEARTBEAT, LEAVE, SYNC = 11, 12, 13, 14
 _KINDS: Final[Mapping[int, str]] = {68: "consumer", 76: "share", 88: "streams"}
 _APIS: Final = (JOIN, HEARTBEAT, LEAVE, SYNC, *_KINDS)
 _MEMBER_ID_REQUIRED = 79
-SHORTEST_SESSION_US: Final[Mapping[str, int]] = {
-    "classic": 6_000_000,  # group.min.session.timeout.ms; session_timeout_ms is known to the broker alone
-    "consumer": 45_000_000,  # group.consumer.min.session.timeout.ms, and so on
-    "share": 45_000_000,
-    "streams": 45_000_000,
-}
 _COLUMNS: Final = (
     "api_key", "group_id", "member_id", "group_instance_id", "client_id", "generation", "protocol_type",
     "request_time", "response_end_time", "error_code", "capture",
 )  # fmt: skip
-
-Row = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Call:
-    """One call of a group; times in microseconds."""
-
-    api_key: int
-    group_id: str
-    member: str
-    generation: int | None
-    protocol_type: str | None
-    begin: int | None
-    end: int | None
-    error_code: int | None
-    capture: str
-
-
-@dataclass(slots=True)
-class Rebalance:
-    """One row under way: `members` are names and when they joined, `known` those of before and their last
-    sign of life, `founded` whether there were none, `causes` what could have made it begin, as (time, reason,
-    member)."""
-
-    capture: str
-    before: int | None
-    generation: int | None = None
-    begin: int | None = None
-    end: int | None = None
-    protocol_type: str | None = None
-    members: dict[str, int | None] = field(default_factory=dict)
-    unnamed: int = 0
-    calls: int = 0
-    errors: int = 0
-    known: dict[str, int | None] = field(default_factory=dict)
-    founded: bool = False
-    causes: list[tuple[int, str, str]] = field(default_factory=list)
-
-    def count(self, call: Call) -> None:
-        """One more call."""
-        self.calls += 1
-        self.errors += bool(call.error_code)
-        self.protocol_type = self.protocol_type or call.protocol_type
-
-    def begin_by(self, time: int | None) -> None:
-        """It began then, or earlier."""
-        if time is not None:
-            self.begin = time if self.begin is None else min(self.begin, time)
-
-    def end_at(self, time: int | None) -> None:
-        """It ended then, or later."""
-        if time is not None:
-            self.end = time if self.end is None else max(self.end, time)
-
-    def join(self, member: str, time: int | None) -> None:
-        """A member took part."""
-        if member not in self.members and len(self.members) >= MOST_MEMBERS:
-            self.unnamed += 1
-            return
-        self.members.setdefault(member, time)
-
-    def cause(self, time: int | None, reason: str, member: str) -> None:
-        """Something that could be why."""
-        if time is not None and len(self.causes) < MOST_MEMBERS:
-            self.causes.append((time, reason, member))
-
-    def row(self, group_id: str, kind: str) -> Row:
-        """The row of the table; times in nanoseconds."""
-        reason, who = self._reason(kind)
-        joined = sorted((time, name) for name, time in self.members.items() if time is not None)
-        first, last = (joined[0], joined[-1]) if joined else ((None, None), (None, None))
-        ended = self.end if self.generation is not None else None
-        took = None if ended is None or self.begin is None else ended - self.begin
-        return {
-            "capture": self.capture,
-            "group_id": group_id,
-            "kind": kind,
-            "protocol_type": self.protocol_type,
-            "generation_before": self.before,
-            "generation": self.generation,
-            "reason": reason,
-            "reason_member": who,
-            "members": [*(name for _, name in joined), *(n for n, t in self.members.items() if t is None)],
-            "member_count": len(self.members) + self.unnamed,
-            "first_member": first[1],
-            "first_join_time": _nanoseconds(first[0]),
-            "last_member": last[1],
-            "last_join_time": _nanoseconds(last[0]),
-            "begin_time": _nanoseconds(self.begin),
-            "end_time": _nanoseconds(ended),
-            "duration_ns": None if took is None else max(took, 0) * 1000,
-            "calls": self.calls,
-            "error_count": self.errors,
-        }
-
-    def _reason(self, kind: str) -> tuple[str, str | None]:
-        causes = list(self.causes)
-        for name, last in self.known.items():
-            silent = last is not None and self.begin is not None and self.begin - last
-            if name not in self.members and silent and silent >= SHORTEST_SESSION_US[kind]:
-                causes.append((last or 0, "heartbeat_gap", name))
-        if self.known or self.founded or (kind == "classic" and self.generation == 1):
-            new = [(time, name) for name, time in self.members.items() if name not in self.known and time]
-            causes += [(time, "member_joined", name) for time, name in new]
-        if causes:
-            _, reason, who = min(causes)
-            return reason, who
-        if self.known and self.members:
-            return "metadata_change", None
-        return "unknown", None
 
 
 @dataclass(slots=True)
@@ -347,7 +229,3 @@ def _leave(group: Group, call: Call) -> None:
 def _live(group: Group, call: Call) -> None:
     if call.member in group.signs or len(group.signs) < MOST_MEMBERS:
         group.signs[call.member] = call.begin
-
-
-def _nanoseconds(time: int | None) -> int | None:
-    return None if time is None else time * 1000

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kwsniff.tables import rebalances, rows, transactions
-from kwsniff.tables.rebalances import Call, Rebalances
+from kwsniff.tables import rebalance, rebalances, rows, transactions
+from kwsniff.tables.rebalance import Call
+from kwsniff.tables.rebalances import Rebalances
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.tables.transactions import Transactions
 
@@ -54,6 +55,7 @@ def test_beyond_the_limit_the_group_that_was_silent_longest_is_closed(
 
 def test_members_beyond_the_limit_are_counted_but_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalances, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(rebalance, "MOST_MEMBERS", 3)
     followed = Rebalances()
     for number in range(10):
         followed.take(join("g", f"m{number}", 1, number))
