@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
+import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.broker import artifacts, requestlog
@@ -16,12 +22,13 @@ from tests.record.scrub import scrubbed
 from tests.record.tcpdump import why_not
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
-PLAYS = ("clients", "admin", "cluster", "zookeeper")
+PLAYS = ("clients", "admin", "security", "cluster", "zookeeper", "odd", "versions")
 LARGEST = 400_000
+LONGEST_S = 900
 
 
-def record(name: str) -> str:
-    """Plays one scenario and keeps what was recorded: one line about it."""
+def record(name: str, captures: Path = CAPTURES) -> str:
+    """Plays one scenario and keeps what was recorded in a folder of its name: one line about it."""
     scene = SCENARIOS[name]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kafka-") as folder:
@@ -36,13 +43,21 @@ def record(name: str) -> str:
         data = fresh.read_bytes()
         if len(data) > LARGEST:
             raise RuntimeError(f"{name}: {len(data)} bytes are too many to keep")
-        kept = CAPTURES / name
+        kept = captures / name
         kept.mkdir(exist_ok=True)
         (kept / scene.file).write_bytes(scrubbed(data) if scene.file.endswith(".pcapng") else data)
+        if scene.keylog:
+            shutil.copy(fresh.with_name(scene.keylog), kept / scene.keylog)
         requestlog.written(kept / "witness.tsv", logged)
         (kept / "about.toml").write_text(about(name, scene, stage, logged))
     seconds = time.monotonic() - started
     return f"{name}: {len(data)} bytes, {len(logged)} requests, {stage.report}, {seconds:.0f} s\n"
+
+
+def load() -> None:
+    """Fills SCENARIOS."""
+    for play in PLAYS:
+        importlib.import_module(f"tests.broker.{play}")
 
 
 def run(arguments: list[str]) -> int:
@@ -50,12 +65,28 @@ def run(arguments: list[str]) -> int:
     if reason:
         sys.stderr.write(f"cannot record: {reason}\n")
         return 2
-    for play in PLAYS:
-        importlib.import_module(f"tests.broker.{play}")
-    failed = False
-    for name in arguments or sorted(SCENARIOS):
-        failed |= not attempted(name)
-    return int(failed)
+    load()
+    names = arguments or sorted(SCENARIOS)
+    if unknown := set(names) - set(SCENARIOS):
+        sys.stderr.write(
+            f"no such scenario: {', '.join(sorted(unknown))}; there are {', '.join(SCENARIOS)}\n"
+        )
+        return 2
+    if len(names) == 1:
+        with alone():
+            return int(not attempted(names[0]))
+    # One process each: clients of librdkafka that were not told to stop would go on in the next recording.
+    one = [sys.executable, "-m", "tests.broker"]
+    return max(subprocess.run([*one, name], check=False, timeout=LONGEST_S).returncode for name in names)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Waits until no other recording is made on this machine: ports are taken one cluster at a time."""
+    artifacts.CACHE.mkdir(parents=True, exist_ok=True)
+    with (artifacts.CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def attempted(name: str) -> bool:
@@ -71,4 +102,7 @@ def attempted(name: str) -> bool:
 
 
 if __name__ == "__main__":
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(143)
+    )  # an exception: brokers are stopped on the way out
     sys.exit(run(sys.argv[1:]))

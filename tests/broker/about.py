@@ -12,6 +12,7 @@ from tests.broker.requestlog import Logged
 from tests.broker.stage import Scenario, Stage
 
 ENVELOPE = 58
+MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
 PYTHON = ("confluent-kafka", "kafka-python", "aiokafka")
 
 
@@ -36,10 +37,14 @@ def about(name: str, scene: Scenario, stage: Stage, logged: Sequence[Logged]) ->
         f"file = {quoted(scene.file)}",
         'witness = "witness.tsv"',
         f"recorded = {datetime.now(UTC):%Y-%m-%d}",
+        f"witnessed = [{stage.begin:{MOMENT}}, {stage.end:{MOMENT}}]",
         f"command = {quoted(f'python -m tests.broker {name}')}",
         f"snaplen = {scene.snaplen}",
         f"interface = {quoted(scene.interface)}",
-        f"anomalies = {quoted(list(scene.anomalies))} # those that belong to it; no others are allowed",
+        *([f"encrypted = {quoted(scene.encrypted)}"] if scene.encrypted else []),
+        *([f"keylog = {quoted(scene.keylog)}"] if scene.keylog else []),
+        *([f"partial = {quoted(scene.partial)}"] if scene.partial else []),
+        f"anomalies = {quoted(list(scene.anomalies))} # no others are allowed",
         "",
         "[client]",
         f"name = {quoted(scene.client)}",

@@ -264,27 +264,29 @@ def kafka_python_4_3(stage: Stage) -> None:
         admin.close()
 
 
+async def talk(stage: Stage, bootstrap: str, **more: Any) -> None:
+    """aiokafka produces five records and reads them in a group."""
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, client_id="aio-shop", **more) as producer:
+        for number in range(5):
+            await producer.send_and_wait("orders", f"aio {number}".encode())
+            stage.add("produced")
+    settings = {"client_id": "aio-billing", "group_id": "billing", "auto_offset_reset": "earliest", **more}
+    async with AIOKafkaConsumer("orders", bootstrap_servers=bootstrap, **settings) as consumer:
+        while stage.report["consumed"] < 5:
+            batches = await consumer.getmany(timeout_ms=500)
+            stage.add("consumed", sum(map(len, batches.values())))
+
+
 @scenario(
     "aiokafka",
     "aiokafka producing and reading in a group.",
     ["the versions that aiokafka uses with Kafka 4.3"],
 )
 def aiokafka_4_3(stage: Stage) -> None:
-    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-
-    async def talk(bootstrap: str) -> None:
-        async with AIOKafkaProducer(bootstrap_servers=bootstrap, client_id="aio-shop") as producer:
-            for number in range(5):
-                await producer.send_and_wait("orders", f"aio {number}".encode())
-                stage.add("produced")
-        settings = {"client_id": "aio-billing", "group_id": "billing", "auto_offset_reset": "earliest"}
-        async with AIOKafkaConsumer("orders", bootstrap_servers=bootstrap, **settings) as consumer:
-            while stage.report["consumed"] < 5:
-                batches = await consumer.getmany(timeout_ms=500)
-                stage.add("consumed", sum(map(len, batches.values())))
-
     with stage.brokers(NEWEST, internal=True) as cluster:
         stage.office("create", "orders:1")
         warm(cluster.backstage)
         with stage.recording():
-            asyncio.run(asyncio.wait_for(talk(cluster.bootstrap), PATIENCE_S))
+            asyncio.run(asyncio.wait_for(talk(stage, cluster.bootstrap), PATIENCE_S))

@@ -37,15 +37,17 @@ def kraft_start(stage: Stage) -> None:
     "librdkafka (confluent-kafka); Java 4.3.1 administrator",
     "Three brokers that replicate; the leader of a partition moves while a producer writes.",
     ["Fetch of followers, AlterPartition, NOT_LEADER_OR_FOLLOWER, three brokers and controllers"],
+    partial=True,
+    anomalies=["framing_resumed"],
 )
 def replication(stage: Stage) -> None:
     with stage.brokers(NEWEST, 3, properties=SLOW) as cluster, stage.recording(everything(cluster)):
-        stage.office("create", "orders:1,2,3")
+        stage.office("create", "orders:1,2")
         send(
             stage,
             cluster.bootstrap,
             [b"one", b"two", b"three"],
-            between=lambda: stage.office("move", "orders:0:2,3,1"),
+            between=lambda: stage.office("move", "orders:0:2,3"),
         )
         read(stage, cluster.bootstrap, 3)
 

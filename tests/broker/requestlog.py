@@ -12,6 +12,14 @@ from typing import Any
 
 MARK = "Completed request:"
 Json = Any
+# The offset that says most about a call, per API: side of the call, name in Kafka's JSON, kwsniff's column.
+OFFSETS = {
+    0: ("response", "baseOffset", "base_offset"),
+    1: ("response", "highWatermark", "high_watermark"),
+    2: ("response", "offset", "offset"),
+    8: ("request", "committedOffset", "offset"),
+    9: ("response", "committedOffset", "offset"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,8 @@ class Logged:
     throttle_time_ms: int
     record_bytes: int | None
     software: str
+    offsets: tuple[int, ...]  # of the partitions, those that are not negative; see OFFSETS
+    served_us: int  # from the whole request read to the answer made
     forwarded: bool  # it came inside an Envelope: no message of its own on the wire
 
 
@@ -48,6 +58,8 @@ def _row(entry: Json) -> Logged:
     found = list(_walk(entry.get("response")))
     errors = [value for key, value in found if key.lower().endswith("errorcode") and value]
     body = entry.get("request") if header["requestApiKey"] == 0 else entry.get("response")
+    side, key, _ = OFFSETS.get(header["requestApiKey"], ("response", "", ""))
+    offsets = [value for name, value in _walk(entry.get(side)) if name == key and value >= 0]
     sizes = [value for key, value in _walk(body) if key == "recordsSizeInBytes"]
     return Logged(
         broker_port=int(connection[0].rsplit(":", 1)[1]),
@@ -62,6 +74,10 @@ def _row(entry: Json) -> Logged:
         throttle_time_ms=max((value for key, value in found if key == "throttleTimeMs"), default=0),
         record_bytes=sum(sizes) if sizes else None,
         software=entry["clientInformation"]["softwareName"],
+        offsets=tuple(sorted(offsets)),
+        served_us=int(
+            1000 * sum(entry[part] for part in ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs"))
+        ),
         forwarded=entry["isForwarded"],
     )
 
@@ -88,7 +104,7 @@ def written(path: Path, logged: Iterable[Logged]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, names, delimiter="\t", lineterminator="\n")
         table.writeheader()
-        table.writerows(asdict(row) for row in logged)
+        table.writerows(asdict(row) | {"offsets": " ".join(map(str, row.offsets))} for row in logged)
 
 
 def read(path: Path) -> list[Logged]:
@@ -98,7 +114,7 @@ def read(path: Path) -> list[Logged]:
 
 
 def _restored(row: dict[str, str]) -> Logged:
-    texts = {"api", "client_id", "software", "forwarded", "record_bytes"}
+    texts = {"api", "client_id", "software", "forwarded", "record_bytes", "offsets"}
     numbers = {key: int(value) for key, value in row.items() if key not in texts}
     return Logged(
         **numbers,
@@ -106,5 +122,6 @@ def _restored(row: dict[str, str]) -> Logged:
         client_id=row["client_id"],
         software=row["software"],
         forwarded=row["forwarded"] == "True",
+        offsets=tuple(map(int, row["offsets"].split())),
         record_bytes=int(row["record_bytes"]) if row["record_bytes"] else None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from tests.broker.brokers import HEAP, Cluster
 from tests.record.tcpdump import recording
 
 PATIENCE_S = 90
+LONG_POLL_S = 0.7  # a fetch whose consumer has gone is answered later
 NEWEST = "4.3.1"
 
 
@@ -47,7 +49,8 @@ class Stage:
         with recording(self.capture, self.ports, snaplen=self.snaplen, interface=self.interface):
             self.begin = datetime.now(UTC)
             yield
-        self.end = datetime.now(UTC)
+            time.sleep(LONG_POLL_S)
+            self.end = datetime.now(UTC)  # the recorder goes on a little longer
 
     def add(self, name: str, amount: int = 1) -> None:
         """Counts something the client did."""
@@ -87,7 +90,10 @@ class Scenario:
     file: str = "capture.pcap"
     snaplen: int = 262_144
     interface: str = "lo"
-    anomalies: Sequence[str] = ()  # those that belong to it; no others are allowed
+    anomalies: Sequence[str] = ()  # those that may be there; all must be, if it is not partial
+    encrypted: bool = False
+    keylog: str = ""  # a file beside the capture
+    partial: bool = False  # begins or ends in the middle of a conversation
     producers: Sequence[str] = ()  # client ids that the report counts, if not all
 
 

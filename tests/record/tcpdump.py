@@ -15,7 +15,7 @@ from pathlib import Path
 
 LAST_PACKETS_S = 0.5
 BUFFER_KB = "131072"  # in immediate mode every packet takes as much of it as the snaplen
-_DROPPED = re.compile(rb"(\d+) packets? dropped by kernel|dropped on interface '[^']*': (\d+)")
+_DROPPED = re.compile(rb"(\d+) packets? dropped by kernel|/(\d+) \(pcap:")  # tcpdump, dumpcap
 
 
 def why_not() -> str | None:

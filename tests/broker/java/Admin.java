@@ -186,6 +186,7 @@ public class Admin {
         Object made = step("create", () -> admin.createDelegationToken(
             new CreateDelegationTokenOptions().maxLifetimeMs(3600000)).delegationToken());
         byte[] hmac = ((org.apache.kafka.common.security.token.delegation.DelegationToken) made).hmac();
+        Thread.sleep(1000); // the brokers hear of it from the controller
         step("describe", () -> admin.describeDelegationToken().delegationTokens());
         step("renew", () -> admin.renewDelegationToken(hmac).expiryTimestamp());
         step("expire", () -> admin.expireDelegationToken(hmac).expiryTimestamp());

@@ -67,6 +67,7 @@ public class Clients {
             case "share": share(); break;
             case "telemetry": telemetry(); break;
             case "fenced": fenced(); break;
+            case "slow": slow(); break;
             default: throw new IllegalArgumentException(args[1]);
         }
     }
@@ -117,6 +118,16 @@ public class Clients {
         }
         old.close(Duration.ofSeconds(1));
         young.close();
+    }
+
+    // sends for longer than the broker trusts a login
+    static void slow() throws Exception {
+        try (KafkaProducer<String, String> shop = producer("client.id=shop")) {
+            for (int n = 0; n < 8; n++) {
+                send(shop, "orders", 1);
+                Thread.sleep(600);
+            }
+        }
     }
 
     static void group() throws Exception {
