@@ -10,11 +10,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("KWSNIFF_KAFKA", Path.home() / ".cache" / "kwsniff" / "kafka"))
 PATIENCE_S = 300
+KAFKA = "org.apache.kafka"
 
 _LOG4J_2 = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",)
 _LOG4J_1 = ("ch.qos.reload4j:reload4j:1.2.25", "org.slf4j:slf4j-reload4j:1.7.36")
 # What a release needs besides itself: 4.0 moved to log4j 2, the tools were part of the core before 3.x.
 BROKERS = {
+    # Central has no tools and streams of 4.4.0; the broker runs with the older plug-in API of the tools.
+    "4.4.0": ("kafka_2.13", "org.apache.kafka:kafka-tools-api:4.3.1", *_LOG4J_2),
     "4.3.1": ("kafka_2.13", "kafka-tools", "kafka-streams", *_LOG4J_2),
     "4.0.2": ("kafka_2.13", "kafka-tools", *_LOG4J_2),
     "3.9.2": ("kafka_2.13", "kafka-tools", *_LOG4J_1),
@@ -49,14 +52,21 @@ def jars(version: str) -> Path:
 
 def _pom(version: str) -> str:
     wanted = BROKERS.get(version) or CLIENTS[version]
-    names = [name if ":" in name else f"org.apache.kafka:{name}:{version}" for name in wanted]
+    names = [name if ":" in name else f"{KAFKA}:{name}:{version}" for name in wanted]
     parts = [dict(zip(("groupId", "artifactId", "version"), name.split(":"), strict=True)) for name in names]
+    replaced = [
+        part["artifactId"] for part in parts if part["groupId"] == KAFKA and part["version"] != version
+    ]
+    excluded = "".join(_element("exclusion", {"groupId": KAFKA, "artifactId": name}) for name in replaced)
     inner = "".join(
-        "<dependency>" + "".join(f"<{key}>{value}</{key}>" for key, value in part.items()) + "</dependency>"
-        for part in parts
+        _element("dependency", part | ({"exclusions": excluded} if excluded else {})) for part in parts
     )
     head = "<modelVersion>4.0.0</modelVersion><groupId>none</groupId><artifactId>none</artifactId>"
     return f"<project>{head}<version>1</version><dependencies>{inner}</dependencies></project>\n"
+
+
+def _element(name: str, parts: dict[str, str]) -> str:
+    return f"<{name}>" + "".join(f"<{key}>{value}</{key}>" for key, value in parts.items()) + f"</{name}>"
 
 
 def compiled(program: str, version: str) -> str:

@@ -47,6 +47,7 @@ for _name, _version, _protocol in (
     ("zookeeper_1_0", "2.8.2", "1.0"),
     ("zookeeper_2_2", "2.8.2", "2.2"),
     ("zookeeper_2_8", "2.8.2", "2.8"),
+    ("zookeeper_3_2", "3.9.2", "3.2"),
     ("zookeeper_3_9", "3.9.2", "3.9"),
 ):
     _cluster(_name, _version, _protocol)
