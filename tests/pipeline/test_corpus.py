@@ -207,7 +207,7 @@ def test_no_calls_are_invented_where_all_is_encrypted(name: str) -> None:
 
 
 def test_what_real_traffic_has_been_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    """Prints the calls per API, version and direction in all captures: there is no layout without real bytes."""
+    """Prints the calls per API, version and direction in all captures: no layout is without real bytes."""
     requests: Counter[tuple[int, str, int]] = Counter()
     responses: Counter[tuple[int, str, int]] = Counter()
     for name in EVERY:
