@@ -45,6 +45,8 @@ class Limits:
     """Client id, group and topic names kept of one waiting request."""
     hits_per_message: int = 65_536
     """Errors, partitions and record batches of one message that get rows of their own; more are only counted."""
+    session_partitions: int = 4096
+    """Partitions of a fetch session that are followed; of a larger one nobody knows what it asks for."""
     search_bytes: int = _MIB
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
     topic_ids: int = 262_144

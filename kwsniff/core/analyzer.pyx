@@ -141,7 +141,8 @@ cdef class Analyzer:
                 raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
         for name, number in TABLE_NUMBERS.items():
             self.context.tables[number].wanted = name in tables
-        self.context.facts.wants_partitions = "partitions" in tables
+        # Fetch sessions are followed by what is said of partitions, for the sake of the calls themselves.
+        self.context.facts.wants_partitions = "partitions" in tables or "api_calls" in tables
         self.context.facts.wants_batches = "record_batches" in tables
 
     cdef set_apis(self, api_ranges):

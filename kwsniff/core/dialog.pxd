@@ -72,6 +72,7 @@ cdef struct Call:
     Known isolation
     Known committed
     Known session_id
+    Known session_epoch
     Known max_wait
     Known min_bytes
     int caller
@@ -115,6 +116,15 @@ cdef enum DialogText:
     TEXT_SOFTWARE_NAME = 21
     TEXT_SOFTWARE_VERSION, TEXT_MECHANISM, TEXT_PRINCIPAL, NUM_TEXTS
 
+# The fetch session of a connection; its partitions as sessions.pyx keeps them.
+cdef struct Session:
+    bint is_pending             # asked for, not answered yet
+    bint is_known
+    int64_t id
+    int64_t epoch               # of the latest request
+    Buffer parts
+    Buffer text
+
 cdef struct Dialog:
     Connection* connection
     int client                  # endpoint that asks, or -1 while nobody knows
@@ -142,6 +152,7 @@ cdef struct Dialog:
     Buffer software_version
     Buffer sasl_mechanism
     Buffer principal
+    Session session
     TextCache texts[25]
     int caller
     int64_t answered_at         # last packet of the latest response, or NO_TIME

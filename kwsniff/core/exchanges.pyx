@@ -29,6 +29,7 @@ from kwsniff.core.requests cimport take_request
 from kwsniff.core.responses cimport take_response
 from kwsniff.core.rows cimport write_anomaly, write_connection
 from kwsniff.core.search cimport look_for_frame, may_chain, note_step, take_chain
+from kwsniff.core.sessions cimport end_session, session_bytes
 from kwsniff.core.streams cimport *
 from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.verdicts cimport *
@@ -82,6 +83,8 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     release(&dialog.software_version)
     release(&dialog.sasl_mechanism)
     release(&dialog.principal)
+    context.waiting_total -= session_bytes(dialog)
+    end_session(dialog)
     free(dialog)
 
 

@@ -43,6 +43,12 @@ cdef struct PartitionHit:
     Known records           # unknown where old batches are compressed
     int64_t batches
 
+# What a fetch session drops of a topic: big-endian numbers of partitions.
+cdef struct Forgotten:
+    Octets topic
+    Octets topic_id
+    Octets partitions
+
 # What is forgotten with every message stands first; `topics` is the first of what is kept.
 cdef struct Facts:
     Octets client_id
@@ -84,6 +90,7 @@ cdef struct Facts:
     bint wants_partitions   # set by the caller, kept over messages
     bint wants_batches
     size_t most_hits        # of a kind that one message leaves; what comes after is only counted
+    Buffer forgotten        # Forgotten
     Buffer partition_hits   # PartitionHit
     Buffer batch_hits       # BatchHit, see batches.pxd
     Buffer errors           # ErrorHit

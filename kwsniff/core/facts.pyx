@@ -57,6 +57,7 @@ cdef struct Fold:
     int num_pending
     bint header_read            # the first struct of a message is its header
     int64_t listed              # names still to come of an array of topic names
+    Forgotten forgotten
     int forgotten_depth         # inside the topics that a fetch session drops: they are no part of the call
     # From here on nothing is read before it is written.
     int64_t left[40]            # elements still to come of the array at that depth
@@ -67,6 +68,7 @@ cdef void free_facts(Facts* facts) noexcept nogil:
     release(&facts.topics)
     release(&facts.errors)
     release(&facts.partition_hits)
+    release(&facts.forgotten)
     release(&facts.batch_hits)
 
 
@@ -75,6 +77,7 @@ cdef inline void reset_facts(Facts* facts) noexcept nogil:
     facts.topics.len = 0
     facts.errors.len = 0
     facts.partition_hits.len = 0
+    facts.forgotten.len = 0
     facts.batch_hits.len = 0
 
 
@@ -105,7 +108,9 @@ cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, 
                 fold.left[fold.depth] = cell.value
                 if op.meaning == MEANING_FORGOTTEN:
                     fold.forgotten_depth = fold.depth
-        elif op.meaning and not fold.forgotten_depth:
+        elif fold.forgotten_depth:
+            take_forgotten(&fold, op, cell)
+        elif op.meaning:
             take_field(facts, &fold, op, cell, topic_ids)
     while fold.depth > 0:
         fold.left[fold.depth] = 1
@@ -113,8 +118,19 @@ cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, 
     settle_errors(facts, &fold, topic_ids)
 
 
+cdef void take_forgotten(Fold* fold, const Op* op, Cell* cell) noexcept nogil:
+    if op.meaning == MEANING_TOPIC: fold.forgotten.topic = cell_span(fold.message, cell)
+    elif op.meaning == MEANING_TOPIC_ID: fold.forgotten.topic_id = cell_span(fold.message, cell)
+    elif op.meaning == MEANING_PARTITION and op.kind == KIND_ARRAY_SCALAR and cell.value > 0:
+        fold.forgotten.partitions = keep(drop(fold.message, cell.offset), 4 * <size_t>cell.value)
+
+
 cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nogil:
     cdef int depth = fold.depth
+    if fold.forgotten_depth and fold.forgotten_depth == depth:
+        if facts.forgotten.len < facts.most_hits * sizeof(Forgotten):
+            append_raw(&facts.forgotten, &fold.forgotten, sizeof(Forgotten))
+        memset(&fold.forgotten, 0, sizeof(Forgotten))
     if fold.num_pending and fold.pending[fold.num_pending - 1].depth >= depth:
         settle_errors(facts, fold, topic_ids)
     if fold.hit_depth and fold.hit_depth >= depth:

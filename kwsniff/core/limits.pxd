@@ -20,5 +20,6 @@ cdef struct Limits:
     int64_t waiting_bytes_total
     int64_t call_facts_bytes
     int64_t hits_per_message
+    int64_t session_partitions
     int64_t search_bytes
     int64_t topic_ids

@@ -126,6 +126,14 @@ cdef inline void put_number(Table* table, int column, Known number) noexcept nog
         put_null(table, column)
 
 
+cdef inline void put_offset(Table* table, int column, Known number) noexcept nogil:
+    """Kafka writes -1 where there is none."""
+    if number.is_known and number.value >= 0:
+        put_int64(table, column, number.value)
+    else:
+        put_null(table, column)
+
+
 cdef void put_topic(Context* context, Table* table, int name_column, int id_column, Octets name,
                     Octets topic_id) noexcept nogil:
     cdef uint8_t[22] text
@@ -181,12 +189,12 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
         put_int16(table, PART_ERROR_CODE, <int16_t>answered.error.value)
     else:
         put_null(table, PART_ERROR_CODE)
-    put_number(table, PART_OFFSET, offset)
-    put_number(table, PART_BASE_OFFSET, answered.base_offset)
-    put_number(table, PART_LAST_OFFSET, answered.last_offset)
-    put_number(table, PART_HIGH_WATERMARK, answered.high_watermark)
-    put_number(table, PART_LAST_STABLE_OFFSET, answered.last_stable_offset)
-    put_number(table, PART_LOG_START_OFFSET, answered.log_start_offset)
+    put_offset(table, PART_OFFSET, offset)
+    put_offset(table, PART_BASE_OFFSET, answered.base_offset)
+    put_offset(table, PART_LAST_OFFSET, answered.last_offset)
+    put_offset(table, PART_HIGH_WATERMARK, answered.high_watermark)
+    put_offset(table, PART_LAST_STABLE_OFFSET, answered.last_stable_offset)
+    put_offset(table, PART_LOG_START_OFFSET, answered.log_start_offset)
     put_lag(table, offset, answered)
     put_number(table, PART_RECORD_BYTES, record_bytes)
     put_number(table, PART_RECORD_COUNT, records)

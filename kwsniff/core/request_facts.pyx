@@ -83,6 +83,7 @@ cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts)
     call.isolation = facts.isolation
     call.committed = facts.committed
     call.session_id = facts.session_id
+    call.session_epoch = facts.session_epoch
     call.max_wait = facts.max_wait
     call.min_bytes = facts.min_bytes
     if facts.replica_id.is_known and facts.replica_id.value >= 0:

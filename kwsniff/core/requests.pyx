@@ -23,6 +23,7 @@ from kwsniff.core.partitions cimport write_batches
 from kwsniff.core.programs cimport find_program, run
 from kwsniff.core.recognition cimport NUM_API_KEYS, look_at_request, may_be_foreign
 from kwsniff.core.request_facts cimport keep_facts, learn_principal
+from kwsniff.core.sessions cimport follow_asked
 from kwsniff.core.responses cimport answer_from_parked
 from kwsniff.core.rows cimport write_anomaly
 from kwsniff.core.streams cimport GAP_CUT
@@ -103,6 +104,7 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         call.reason = REASON_UNDECODABLE
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
+    follow_asked(context, dialog, &context.facts)
     keep_facts(context, dialog, call)
     if context.facts.batch_hits.len and dialog.confirmed:
         write_batches(context, dialog, call, &context.facts, call.first.time)

@@ -27,6 +27,7 @@ from kwsniff.core.partitions cimport write_batches
 from kwsniff.core.programs cimport MIN_TRIAL, find_program, run
 from kwsniff.core.rows cimport write_anomaly, write_errors
 from kwsniff.core.streams cimport GAP_CUT
+from kwsniff.core.sessions cimport follow_answered
 from kwsniff.core.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.timing cimport note_answer
 from kwsniff.core.verdicts cimport *
@@ -118,6 +119,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
                       ANOMALY_UNDECODABLE_RESPONSE, status)
     if call.key == SASL_HANDSHAKE and call.version == 0 and context.facts.first_error == 0:
         dialog.tokens = True
+    follow_answered(dialog, call, &context.facts)
     finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
     note_answer(dialog, frame, &context.facts)
     if context.facts.batch_hits.len:

@@ -198,7 +198,9 @@ cdef void put_call_facts(Context* context, Table* table, Call* call, Facts* fact
     if call.transactional_id_len > 0:
         at += <size_t>call.transactional_id_len
     put_topics(context, table, call, at, facts)
-    if call.has_partitions and (call.partitions or facts == NULL or not facts.has_partitions):
+    if call.partitions < 0:
+        put_null(table, CALL_PARTITION_COUNT)       # a fetch session whose beginning is not known
+    elif call.has_partitions and (call.partitions or facts == NULL or not facts.has_partitions):
         put_int32(table, CALL_PARTITION_COUNT, clamp(call.partitions))
     elif facts != NULL and facts.has_partitions:
         put_int32(table, CALL_PARTITION_COUNT, clamp(facts.partitions))

@@ -274,7 +274,8 @@ cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
               and put_bytes(out, contents(&dialog.parked[i].bytes)))
     return (ok and put_bytes(out, contents(&dialog.client_id)) and put_bytes(out, contents(&dialog.software_name))
             and put_bytes(out, contents(&dialog.software_version))
-            and put_bytes(out, contents(&dialog.sasl_mechanism)) and put_bytes(out, contents(&dialog.principal)))
+            and put_bytes(out, contents(&dialog.sasl_mechanism)) and put_bytes(out, contents(&dialog.principal))
+            and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.text)))
 
 
 cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
@@ -299,6 +300,8 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     memset(&dialog.software_version, 0, sizeof(Buffer))
     memset(&dialog.sasl_mechanism, 0, sizeof(Buffer))
     memset(&dialog.principal, 0, sizeof(Buffer))
+    memset(&dialog.session.parts, 0, sizeof(Buffer))
+    memset(&dialog.session.text, 0, sizeof(Buffer))
     for i in range(2):
         memset(&dialog.framing[i].kept, 0, sizeof(Buffer))
     memset(dialog.texts, 0, sizeof(dialog.texts))       # they tell places in another run's dictionaries
@@ -313,6 +316,9 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     get_bytes(source, &dialog.software_version)
     get_bytes(source, &dialog.sasl_mechanism)
     get_bytes(source, &dialog.principal)
+    get_bytes(source, &dialog.session.parts)
+    get_bytes(source, &dialog.session.text)
+    context.waiting_total += <int64_t>(dialog.session.parts.cap + dialog.session.text.cap)
 
 
 cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t num) noexcept nogil:

@@ -207,9 +207,18 @@ def fetch(
     throttle_ms: int = 0,
     max_wait_ms: int = 500,
     min_bytes: int = 1,
+    session: tuple[int, int] = (0, -1),
+    opened: int = 0,
+    forgotten: Mapping[str, Sequence[int]] | None = None,
+    news: Batches | None = None,
 ) -> Exchange:
-    """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+)."""
+    """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+).
+
+    ``session``: id and epoch of the request (7+), ``opened``: id in the answer, ``forgotten``: partitions
+    that the session drops, ``news``: what the answer holds when it is not what the request lists.
+    """
     codes = dict(errors or {})
+    answers = batches if news is None else news
     flexible = is_flexible(1, version)
     request = Encoder(flexible)
     response = Encoder(flexible)
@@ -224,7 +233,7 @@ def fetch(
         request.i32(-1)
     request.i32(max_wait_ms).i32(min_bytes).i32(52_428_800).i8(0)
     if version >= 7:
-        request.i32(0).i32(-1)
+        request.i32(session[0]).i32(session[1])
 
     def asked(topic: str) -> None:
         name(request, topic)
@@ -243,15 +252,20 @@ def fetch(
         request.array(batches[topic], partition).tags()
 
     request.array(batches, asked)
+
+    def dropped(topic: str) -> None:
+        name(request, topic)
+        request.array((forgotten or {})[topic], request.i32).tags()
+
     if version >= 7:
-        request.count(0)
+        request.array(forgotten or {}, dropped)
     if version >= 11:
         request.string("")
     request.tags()
 
     response.i32(throttle_ms)
     if version >= 7:
-        response.i16(error).i32(0)
+        response.i16(error).i32(opened)
 
     def answered(topic: str) -> None:
         name(response, topic)
@@ -266,9 +280,9 @@ def fetch(
                 response.i32(-1)
             response.blob(row[1]).tags()
 
-        response.array(batches[topic].items(), partition).tags()
+        response.array(answers[topic].items(), partition).tags()
 
-    response.array(batches, answered).tags()
+    response.array(answers, answered).tags()
     facts = Facts(
         topics=tuple(batches),
         record_bytes=sum(len(data or b"") for rows in batches.values() for data in rows.values()),
