@@ -40,11 +40,11 @@ class Limits:
     parked_bytes: int = 4 * _MIB
     """Bytes of those responses."""
     waiting_bytes_total: int = 64 * _MIB
-    """Bytes of all requests and responses together that wait for each other; beyond it the oldest of a connection go."""
+    """Bytes of all requests and responses that wait for each other; beyond it the oldest of a connection go."""
     call_facts_bytes: int = 65_536
     """Client id, group and topic names kept of one waiting request."""
     hits_per_message: int = 65_536
-    """Errors, partitions and record batches of one message that get rows of their own; more are only counted."""
+    """Errors, partitions, record batches of one message that get rows of their own; more are only counted."""
     session_partitions: int = 4096
     """Partitions of a fetch session that are followed; of a larger one nobody knows what it asks for."""
     search_bytes: int = _MIB

@@ -23,6 +23,7 @@ from kwsniff.core.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     count_drops, feed_reader, free_reader, start_reader,
 )
+from kwsniff.core.programs cimport EARLY_ACCESS
 from kwsniff.core.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows cimport write_anomaly, write_uuid
 from kwsniff.core.state cimport load_state, save_state
@@ -76,6 +77,7 @@ cdef class Analyzer:
     cdef Streams streams
     cdef Reader reader
     cdef object compile_program
+    cdef object compile_early
     cdef list programs          # keeps the bytes that the compiled rooms point into
     cdef object failure
     cdef bint reading
@@ -88,13 +90,15 @@ cdef class Analyzer:
         memset(&self.reader, 0, sizeof(Reader))
         self.programs = []
 
-    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES):
+    def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
+                 compile_early=None):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
         if not start_tables(self.context.tables):
             raise MemoryError
         self.compile_program = compile_program
+        self.compile_early = compile_early
         self.set_limits(Limits.with_changes(dict(limits or {})).as_dict())
         self.set_apis(api_ranges)
         for port in ports:
@@ -160,7 +164,12 @@ cdef class Analyzer:
         cdef list texts
         program.state = PROGRAM_ABSENT
         try:
-            compiled = self.compile_program(key, version, direction)
+            if direction < EARLY_ACCESS:
+                compiled = self.compile_program(key, version, direction)
+            elif self.compile_early is not None:
+                compiled = self.compile_early(key, version, direction - EARLY_ACCESS)
+            else:
+                return
             if compiled is None:
                 return
             code, paths = compiled
@@ -344,11 +353,11 @@ cdef class Analyzer:
             release(&out)
 
     @classmethod
-    def resume(cls, compile_program, api_ranges, state):
+    def resume(cls, compile_program, api_ranges, state, *, compile_early=None):
         """An Analyzer that goes on where the one that was saved stood: with its limits, ports and open capture. Raises
         UsageError for what is no state of this build, or was damaged. A state is trusted like the program itself: its
         check tells accidents, not forgeries."""
-        cdef Analyzer analyzer = cls(compile_program, api_ranges)
+        cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0)
         check = blake2b(data, digest_size=CHECK_BYTES).digest()

@@ -170,7 +170,7 @@ cdef struct Context:
     Facts facts
     TopicIds topic_ids
     FrameSink frame_sink
-    Program* programs[2][128]
+    Program* programs[4][128]   # requests, responses, and early-access layouts of both
     void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
     void* owner
     int64_t next_call_id

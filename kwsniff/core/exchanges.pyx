@@ -49,7 +49,7 @@ cdef void start_context(Context* context, uint64_t seed) noexcept nogil:
 
 cdef void free_context(Context* context) noexcept nogil:
     cdef int direction, key
-    for direction in range(2):
+    for direction in range(4):
         for key in range(<int>NUM_API_KEYS):
             free(context.programs[direction][key])
             context.programs[direction][key] = NULL

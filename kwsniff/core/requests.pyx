@@ -20,7 +20,7 @@ from kwsniff.core.frames cimport LOOK_NO, LOOK_YES, Frame
 from kwsniff.core.messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.partitions cimport write_batches
-from kwsniff.core.programs cimport find_program, run
+from kwsniff.core.programs cimport read_message
 from kwsniff.core.recognition cimport NUM_API_KEYS, look_at_request, may_be_foreign
 from kwsniff.core.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.sessions cimport follow_asked
@@ -52,9 +52,8 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     if look == LOOK_NO and (dialog.tokens or frame.found or not may_be_foreign(data) or not dialog.confirmed
                             and dialog.connection.opener < 0):
         return take_token(context, dialog, frame)
-    program = find_program(context, key, version, REQUEST)
+    program = read_message(context, key, version, REQUEST, message, &status, &stop)
     if program != NULL:
-        status = run(context, program, message, &stop)
         whole = status == ENGINE_OK and not frame.torn
         if not whole and not frame.torn and (dialog.tokens or frame.found or not dialog.confirmed
                                              and dialog.connection.opener < 0):

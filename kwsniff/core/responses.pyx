@@ -24,7 +24,7 @@ from kwsniff.core.messages cimport MESSAGE_RESPONSE, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets cimport Octets, be16, be32, drop
 from kwsniff.core.parked cimport park, unpark_answer
 from kwsniff.core.partitions cimport write_batches
-from kwsniff.core.programs cimport MIN_TRIAL, find_program, run
+from kwsniff.core.programs cimport MIN_TRIAL, find_program, read_message, run
 from kwsniff.core.rows cimport write_anomaly, write_errors
 from kwsniff.core.streams cimport GAP_CUT
 from kwsniff.core.sessions cimport follow_answered
@@ -100,14 +100,13 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     if version != call.version:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
-    program = find_program(context, call.key, version, RESPONSE)
+    program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
         finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
         note_answer(dialog, frame, NULL)
         return
-    status = run(context, program, message, &stop)
     gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
     context.facts.broken = status != ENGINE_OK and status != ENGINE_BYTES_LEFT_OVER
     if frame.torn:

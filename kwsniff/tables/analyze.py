@@ -52,7 +52,13 @@ def analyze(
     chosen = _chosen(tables)
     catalog = load_catalog()
     delivered = _delivered(chosen)
-    analyzer = Analyzer(*analyzer_arguments(catalog), ports=ports, limits=limits or {}, tables=delivered)
+    analyzer = Analyzer(
+        *analyzer_arguments(catalog),
+        ports=ports,
+        limits=limits or {},
+        tables=delivered,
+        compile_early=early_access(catalog),
+    )
     summary = Summary()
     with ExitStack() as stack:
         writer = stack.enter_context(TableWriter(output, chosen)) if output is not None else None
@@ -92,6 +98,16 @@ def _delivered(chosen: Sequence[str]) -> tuple[str, ...]:
 
 Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
 ApiRange = tuple[int, ...]
+
+
+def early_access(catalog: Catalog) -> Compiler:
+    """How to get the program of a version as it was before its release, where that was another one."""
+
+    def compile_early(api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+        programs = catalog.alternates(api_key, version, direction)
+        return (programs[0].code, programs[0].paths) if programs else None
+
+    return compile_early
 
 
 def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:

@@ -60,7 +60,9 @@ class CallReader:
         self._catalog = catalog or load_catalog()
         apis = self._catalog.apis.values()
         ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in apis]
-        self._analyzer = Analyzer(self._compile, ranges, ports=ports, messages=True)
+        self._analyzer = Analyzer(
+            self._compile, ranges, ports=ports, messages=True, compile_early=self._compile_early
+        )
         self._held: OrderedDict[int, Call] = OrderedDict()
         self._held_bytes = 0
 
@@ -91,6 +93,12 @@ class CallReader:
     def _compile(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
         program = self._catalog.program(api_key, version, direction)
         return (program.code, program.paths) if program else None
+
+    def _compile_early(
+        self, api_key: int, version: int, direction: int
+    ) -> tuple[bytes, tuple[str, ...]] | None:
+        programs = self._catalog.alternates(api_key, version, direction)
+        return (programs[0].code, programs[0].paths) if programs else None
 
     def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
         if capture.note:

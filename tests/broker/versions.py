@@ -18,8 +18,6 @@ def _walk(name: str, version: str, zookeeper: bool, controller: bool) -> None:
         ["all versions that client libraries no longer speak; what a broker answers to nonsense"],
         name=name,
         partial=controller,
-        # ReadShareGroupStateSummary 0 of 3.9 and 4.0, early access, had other fields than that of 4.1.
-        anomalies=["undecodable_response"] if name == "versions_4_0" else [],
     )
     def play(stage: Stage) -> None:
         options = {"properties": UNSTABLE} if version >= "4" else {}
