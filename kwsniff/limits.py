@@ -40,7 +40,7 @@ class Limits:
     parked_bytes: int = 4 * _MIB
     """Bytes of those responses."""
     waiting_bytes_total: int = 64 * _MIB
-    """Bytes of all requests and responses that wait for each other; beyond it the oldest of a connection go."""
+    """Bytes of all requests and responses that wait for each other; beyond it the oldest ones go."""
     call_facts_bytes: int = 65_536
     """Client id, group and topic names kept of one waiting request."""
     hits_per_message: int = 65_536
