@@ -24,7 +24,7 @@ from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
 
-ROW_GROUP_ROWS = 1 << 17
+ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group at most: a few MB, so that a reader may skip or share out parts of a file."""
 
 _COMPRESSION = "snappy"
