@@ -12,6 +12,7 @@ _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
   kwsniff analyze capture.pcap.zst -o tables/      and tables/api_calls.parquet, latencies.parquet, ...
   kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
+  kwsniff analyze tls.pcap --tls-keylog keys.log   what is inside TLS, too (docs/tls.md)
   tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends
 
 The tables are described in docs/tables.md. pandas.read_parquet, spark.read.parquet and DuckDB read them as
@@ -53,6 +54,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="N[,N...]",
         help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
     )
+    parser.add_argument(
+        "--tls-keylog",
+        metavar="FILE",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
+    )
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
@@ -83,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
             ports=ports,
             limits=limits,
             progress=progress,
+            tls_keylog=args.tls_keylog,
         )
     if args.json:
         print(json.dumps(analysis.summary, indent=2, ensure_ascii=False))

@@ -55,6 +55,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
     parser.add_argument("-n", "--limit", type=int, metavar="N", help="stop after N calls")
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
+    parser.add_argument(
+        "--tls-keylog", metavar="FILE", help="decrypt TLS with the secrets in FILE; needs tshark"
+    )
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--request-only", action="store_true", help="only requests")
     sides.add_argument("--response-only", action="store_true", help="only responses")
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     filters = _filters(args)
-    reader = CallReader(args.captures, ports=ports)
+    reader = CallReader(args.captures, ports=ports, tls_keylog=args.tls_keylog)
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
         payload=args.payload,

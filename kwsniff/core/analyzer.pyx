@@ -23,9 +23,11 @@ from kwsniff.core.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     count_drops, feed_reader, free_reader, start_reader,
 )
+from kwsniff.core.plaintext cimport decrypt_segments, decrypt_streams
 from kwsniff.core.programs cimport EARLY_ACCESS
 from kwsniff.core.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows cimport write_anomaly, write_uuid
+from kwsniff.core.tls_sessions cimport Plaintext, free_sessions, start_sessions
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.streams cimport (
     Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
@@ -52,6 +54,11 @@ cdef void pass_segment(void* streams, Segment* segment) noexcept nogil:
     take_segment(<Streams*>streams, segment)
 
 
+cdef void fetch_pieces(void* owner) noexcept nogil:
+    with gil:
+        (<Analyzer>owner).fetch()
+
+
 cdef void compile_program(void* owner, int key, int version, int direction, Program* program) noexcept nogil:
     with gil:
         (<Analyzer>owner).compile(key, version, direction, program)
@@ -76,6 +83,9 @@ cdef class Analyzer:
     cdef Context context
     cdef Streams streams
     cdef Reader reader
+    cdef Plaintext plaintext    # active after decrypt()
+    cdef object next_pieces
+    cdef bytes pieces           # the batch that `plaintext` reads
     cdef object compile_program
     cdef object compile_early
     cdef list programs          # keeps the bytes that the compiled rooms point into
@@ -88,6 +98,7 @@ cdef class Analyzer:
         memset(&self.context, 0, sizeof(Context))
         memset(&self.streams, 0, sizeof(Streams))
         memset(&self.reader, 0, sizeof(Reader))
+        memset(&self.plaintext, 0, sizeof(Plaintext))
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
@@ -129,6 +140,7 @@ cdef class Analyzer:
             self.streams.sink.ended = forget_dialog
             end_streams(&self.streams)
             free_streams(&self.streams)
+        free_sessions(&self.plaintext)
         free_reader(&self.reader)
         free_context(&self.context)
 
@@ -205,6 +217,38 @@ cdef class Analyzer:
             raise failure
         return 0
 
+    def decrypt(self, next_pieces):
+        """Takes plaintext for TLS connections from the next capture on. `next_pieces()` gives the next pieces as bytes, b""
+        when there are no more. All numbers are native. For each frame that completed TLS records, in their order: its
+        number (uint64; 1 is the first frame of the next capture, and the count goes on in the captures behind it), the
+        number of records and of plain bytes (uint32 each), for each record its length with header, its bytes of
+        application data, and about how many could not be decrypted (uint32 each), and all plain bytes."""
+        self.check_idle()
+        if self.reading:
+            raise UsageError("a capture is open; decryption begins between captures")
+        if not self.plaintext.active:
+            if not start_sessions(&self.plaintext, &self.streams, &self.reader,
+                                  <uint64_t>self.context.limits.connections, <uint64_t>secrets.randbits(63),
+                                  self.context.limits.gap_patience):
+                raise MemoryError
+            self.plaintext.active = True
+            self.plaintext.owner = <void*>self
+            self.plaintext.fetch = fetch_pieces
+            decrypt_streams(&self.plaintext, &self.context, &self.streams.sink)
+        self.next_pieces = next_pieces
+        self.plaintext.pieces = make_octets(NULL, 0)
+        self.plaintext.dry = False
+        self.plaintext.frames_before = 0
+
+    cdef void fetch(self) noexcept:
+        try:
+            self.pieces = bytes(self.next_pieces())
+        except BaseException as error:      # feed() raises it
+            self.failure = error
+            self.pieces = b""
+        self.plaintext.dry = not self.pieces
+        self.plaintext.pieces = make_octets(<const uint8_t*><const char*>self.pieces, len(self.pieces))
+
     def open_capture(self, name):
         """Begins a capture; connections of the captures before go on."""
         cdef bytes text
@@ -225,6 +269,8 @@ cdef class Analyzer:
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.datagrams)
+        if self.plaintext.active:
+            decrypt_segments(&self.plaintext, &self.reader)
         self.reading = True
 
     def feed(self, data):
@@ -292,6 +338,7 @@ cdef class Analyzer:
         }
         for number, name in enumerate(PACKET_VERDICTS):
             facts[f"packets_{name}"] = reader.verdicts[<int>number]
+        self.plaintext.frames_before += reader.frame
         free_reader(reader)
         return facts
 
@@ -341,6 +388,8 @@ cdef class Analyzer:
         messages too: a state holds what is unfinished, not results."""
         cdef Buffer out
         self.check_idle()
+        if self.plaintext.active:
+            raise UsageError("an analysis that decrypts cannot be saved: what decrypts keeps a state of its own")
         if self.context.messages.len or any(self.context.tables[<int>i].rows for i in range(<int>NUM_TABLES)):
             raise UsageError("take the tables and messages before saving the state")
         memset(&out, 0, sizeof(Buffer))

@@ -160,7 +160,9 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
             set_client(dialog, direction, ROLE_HANDSHAKE)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
-    if dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
+    if protocol == PROTOCOL_TLS and context.plaintext != NULL:
+        turn_away(context, dialog, protocol)                # on a port that is Kafka's, too: plaintext may follow
+    elif dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
         dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on
     else:
         turn_away(context, dialog, protocol)

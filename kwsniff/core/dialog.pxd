@@ -16,6 +16,7 @@ from kwsniff.core.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.known cimport Known
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.recognition cimport Apis
+from kwsniff.core.tls_sessions cimport Plaintext
 from kwsniff.core.streams cimport GAP_CUT, GAP_NOT_CAPTURED, Arrival, Connection
 from kwsniff.core.tape cimport Op, Tape
 from kwsniff.core.topic_ids cimport TopicIds
@@ -182,6 +183,7 @@ cdef struct Context:
     Buffer capture_names
     Buffer capture_name_ends    # int64 per capture
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
+    Plaintext* plaintext        # where what is inside TLS comes from, or NULL
 
 
 cdef inline void count_bytes(Context* context, int64_t capture, int bin, int64_t num) noexcept nogil:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, find_captures
+from kwsniff.sources.tls import Decryption
 from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
@@ -39,6 +41,7 @@ def analyze(
     ports: Sequence[int] = (),
     limits: Mapping[str, int] | None = None,
     progress: Progress | None = None,
+    tls_keylog: str | os.PathLike[str] | None = None,
 ) -> Analysis:
     """Reads captures (in the given order, as parts of one) and makes all tables of them.
 
@@ -46,7 +49,9 @@ def analyze(
     `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
     `tables`: names of those to make, all of them by default; the summary then knows less, too.
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
-    kwsniff.limits. Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
+    kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
+    those inside pcapng files; see docs/tls.md.
+    Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
     names = find_captures([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen = _chosen(tables)
@@ -64,7 +69,7 @@ def analyze(
         writer = stack.enter_context(TableWriter(output, chosen)) if output is not None else None
         error_names = {code: error.name for code, error in catalog.errors.items()}
         rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names, chosen))
-        _read(names, analyzer, rows, progress)
+        _read(names, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
         rows.take(analyzer, delivered)
         rows.finish()
@@ -123,27 +128,51 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
     return compile_program, ranges
 
 
-def _read(names: Sequence[str], analyzer: Analyzer, rows: "_Rows", progress: Progress | None) -> None:
+def _read(
+    names: Sequence[str],
+    analyzer: Analyzer,
+    rows: "_Rows",
+    progress: Progress | None,
+    tls_keylog: str | os.PathLike[str] | None,
+) -> None:
     total = _total_size(names)
     before = 0
-    for name in names:
-        with CaptureFile(name) as capture:
-            analyzer.open_capture(name)
-            try:
-                for buffer in capture.buffers():
-                    analyzer.feed(buffer)
-                    rows.drain(analyzer)
-                    if analyzer.stopped:
-                        break
-                    if progress:
-                        progress(name, before + capture.consumed, total)
-                facts = analyzer.close_capture()
-            except CaptureError as error:
-                if str(error).startswith(f"{name}: "):
-                    raise
-                raise CaptureError(f"{name}: {error}") from error
+    with Decryption(names, tls_keylog) as decryption:
+        for name in names:
+            if pieces := decryption.begin(name):
+                analyzer.decrypt(pieces)
+            with CaptureFile(name) as capture:
+                facts = _feed(capture, analyzer, rows, _shifted(progress, before, total))
             rows.summary.captures.append(capture_row(capture, facts))
             before += capture.consumed
+    for note in decryption.notes:
+        rows.summary.captures[-1]["notes"].append(note)
+
+
+def _shifted(progress: Progress | None, before: int, total: int | None) -> Callable[[CaptureFile], None]:
+    def show(capture: CaptureFile) -> None:
+        if progress:
+            progress(capture.name, before + capture.consumed, total)
+
+    return show
+
+
+def _feed(
+    capture: CaptureFile, analyzer: Analyzer, rows: "_Rows", show: Callable[[CaptureFile], None]
+) -> dict[str, Any]:
+    analyzer.open_capture(capture.name)
+    try:
+        for buffer in capture.buffers():
+            analyzer.feed(buffer)
+            rows.drain(analyzer)
+            if analyzer.stopped:
+                break
+            show(capture)
+        return analyzer.close_capture()
+    except CaptureError as error:
+        if str(error).startswith(f"{capture.name}: "):
+            raise
+        raise CaptureError(f"{capture.name}: {error}") from error
 
 
 def _total_size(names: Sequence[str]) -> int | None:

@@ -16,6 +16,7 @@ from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, find_captures
+from kwsniff.sources.tls import Decryption
 
 _MOST_HELD_BYTES: Final = 64 << 20
 # What the dict of a message's facts takes.
@@ -53,10 +54,16 @@ class CallReader:
     """
 
     def __init__(
-        self, paths: Sequence[str], *, ports: Sequence[int] = (), catalog: Catalog | None = None
+        self,
+        paths: Sequence[str],
+        *,
+        ports: Sequence[int] = (),
+        catalog: Catalog | None = None,
+        tls_keylog: str | None = None,
     ) -> None:
         self.captures = find_captures(paths)
         self.notes: list[str] = []
+        self._tls_keylog = tls_keylog
         self._catalog = catalog or load_catalog()
         apis = self._catalog.apis.values()
         ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in apis]
@@ -71,24 +78,34 @@ class CallReader:
 
         Raises CaptureError for a file that is no capture or cannot be read.
         """
-        for name in self.captures:
-            with CaptureFile(name) as capture:
-                self._analyzer.open_capture(name)
-                try:
-                    for buffer in capture.buffers():
-                        self._analyzer.feed(buffer)
-                        yield from self._over()
-                        if self._analyzer.stopped:
-                            break
-                    self._note(capture, self._analyzer.close_capture())
-                except CaptureError as error:
-                    if str(error).startswith(f"{name}: "):
-                        raise
-                    raise CaptureError(f"{name}: {error}") from error
+        decryption = Decryption(self.captures, self._tls_keylog)
+        try:
+            with decryption:
+                for name in self.captures:
+                    if pieces := decryption.begin(name):
+                        self._analyzer.decrypt(pieces)
+                    yield from self._read(name)
+        finally:
+            self.notes += decryption.notes
         self._analyzer.finish()
         yield from self._over()
         yield from sorted(self._held.values(), key=_first_frame)
         self._held.clear()
+
+    def _read(self, name: str) -> Iterator[Call]:
+        with CaptureFile(name) as capture:
+            self._analyzer.open_capture(name)
+            try:
+                for buffer in capture.buffers():
+                    self._analyzer.feed(buffer)
+                    yield from self._over()
+                    if self._analyzer.stopped:
+                        break
+                self._note(capture, self._analyzer.close_capture())
+            except CaptureError as error:
+                if str(error).startswith(f"{name}: "):
+                    raise
+                raise CaptureError(f"{name}: {error}") from error
 
     def _compile(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
         program = self._catalog.program(api_key, version, direction)

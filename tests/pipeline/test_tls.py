@@ -1,0 +1,302 @@
+"""TLS with its keys: the same tables as of the same messages in the clear, packet by packet."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.broker.requestlog import read
+from tests.pipeline.compare import analyzed
+from tests.pipeline.opened import BOTH, PLACES, TABLES, both, facts, timings, wide, written
+from tests.pipeline.running import analyzer
+from tests.sources.test_tls import with_secrets
+from tests.traffic import files, messages, scenes, tls
+from tests.traffic.tcp import MILLISECOND, Scene
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+TLS_1_2, TLS_1_3 = tls.VERSIONS
+
+pytestmark = pytest.mark.skipif(tls.missing() is not None, reason=str(tls.missing()))
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tls.KeyLog:
+    return tls.KeyLog(tmp_path)
+
+
+SCENES: dict[str, Callable[[], Scene]] = {
+    "two_clients": scenes.two_clients,
+    "two_clients_ipv6": lambda: scenes.two_clients("2001:db8::"),
+    "pipelined": scenes.pipelined,
+    "every_message": lambda: scenes.one_by_one(scenes.vocabulary()),
+    "small_segments": lambda: scenes.one_by_one(scenes.vocabulary(), mss=48),
+    "sequence_numbers_wrap": lambda: scenes.one_by_one(
+        scenes.vocabulary(), client_isn=(1 << 32) - 900, broker_isn=(1 << 32) - 2500
+    ),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("scene", SCENES)
+def test_the_tables_are_those_of_the_plaintext(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion, scene: str
+) -> None:
+    plain = SCENES[scene]()
+    clear, opened = both(tmp_path, keys, plain, keys.encrypt(plain, version))
+    for table in TABLES:
+        without = PLACES | (timings(clear[table]) if scene == "small_segments" else set())
+        assert facts(opened[table], without) == facts(clear[table], without), table
+    assert Counter(row["name"] for row in opened["anomalies"]) == Counter(
+        row["name"] for row in clear["anomalies"]
+    )
+    assert [row["protocol"] for row in opened["connections"]] == ["kafka"] * len(plain.scripts)
+
+
+@BOTH
+def test_messages_over_many_segments_are_timed_by_the_packets_they_came_in(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion
+) -> None:
+    """Records make streams longer: a message may take a packet more (1 us here), but begins when it did."""
+    plain = wide()
+    clear, opened = both(tmp_path, keys, plain, keys.encrypt(plain, version))
+    ends = {"request_end_time", "response_end_time", "latency_ns"}
+    assert facts(opened["api_calls"], PLACES | ends) == facts(clear["api_calls"], PLACES | ends)
+    for mine, theirs in zip(opened["api_calls"], clear["api_calls"], strict=True):
+        assert 0 <= mine["latency_ns"] - theirs["latency_ns"] <= 2_000
+    for mine, theirs in zip(opened["latencies"], clear["latencies"], strict=True):
+        assert abs(mine["request_transmission_ns"] - theirs["request_transmission_ns"]) <= 2_000
+        assert abs(mine["response_transmission_ns"] - theirs["response_transmission_ns"]) <= 2_000
+        assert mine["wait"] == theirs["wait"]
+
+
+@pytest.mark.parametrize("cipher", ["AES128-SHA", "AES256-SHA384", "CHACHA20-POLY1305", "AES128-CCM"])
+def test_ciphers_of_tls_1_2(tmp_path: Path, cipher: str) -> None:
+    plain = scenes.two_clients()
+    keys = tls.KeyLog(tmp_path, ciphers=f"ECDHE-ECDSA-{cipher}")
+    clear, opened = both(tmp_path, keys, plain, keys.encrypt(plain, TLS_1_2))
+    assert facts(opened["api_calls"]) == facts(clear["api_calls"])
+    assert opened["anomalies"] == []
+
+
+@BOTH
+def test_resumed_sessions(tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion) -> None:
+    plain = Scene()
+    for number in range(3):
+        script = plain.connection()
+        at = number * 100 * MILLISECOND
+        script.open(at=at)
+        script.call(
+            messages.metadata(9, 5, ["orders"]), at=at + 10 * MILLISECOND, answer_at=at + 11 * MILLISECOND
+        )
+        script.close(at=at + 20 * MILLISECOND)
+    encrypted = keys.encrypt(plain, version, resume=True)
+    sizes = [sum(len(packet.payload) for packet in script.packets()) for script in encrypted.scripts]
+    assert sizes[1] < sizes[0] - 300, "no session was resumed: the certificate came again"
+    clear, opened = both(tmp_path, keys, plain, encrypted)
+    assert facts(opened["api_calls"]) == facts(clear["api_calls"])
+
+
+def test_key_updates_of_both_sides(tmp_path: Path, keys: tls.KeyLog) -> None:
+    plain = scenes.one_by_one(scenes.vocabulary())
+    try:
+        encrypted = keys.encrypt(plain, TLS_1_3, update_after=(2, 3, 9, 20, 21))
+    except (AttributeError, OSError) as error:
+        pytest.skip(f"OpenSSL's SSL_key_update cannot be reached: {error}")
+    clear, opened = both(tmp_path, keys, plain, encrypted)
+    assert facts(opened["api_calls"]) == facts(clear["api_calls"])
+
+
+@BOTH
+def test_connections_without_their_keys_stay_as_they_are(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion
+) -> None:
+    plain = scenes.two_clients()
+    path = written(
+        tmp_path / "tls.pcap", keys.encrypt(plain, version, logged=lambda number: number == 1).packets()
+    )
+    closed, opened = analyzed(path), analyzed(path, tls_keylog=keys.path)
+    assert [row["protocol"] for row in closed["connections"]] == ["tls", "tls"]
+    assert [row["protocol"] for row in opened["connections"]] == ["tls", "kafka"]
+    assert opened["connections"][0] == closed["connections"][0]
+    assert {row["client_port"] for row in opened["api_calls"]} == {50_001}
+    assert len(opened["api_calls"]) == 5
+
+
+def test_a_port_that_is_kafkas_does_not_make_its_handshakes_kafka(tmp_path: Path, keys: tls.KeyLog) -> None:
+    plain = scenes.two_clients()
+    clear, opened = both(tmp_path, keys, plain, keys.encrypt(plain, TLS_1_3), ports=[9092])
+    assert facts(opened["api_calls"]) == facts(clear["api_calls"])
+    assert opened["anomalies"] == clear["anomalies"] == []
+
+
+def test_plain_connections_beside_are_untouched(tmp_path: Path, keys: tls.KeyLog) -> None:
+    first = scenes.two_clients()
+    packets = [*first.packets(), *keys.encrypt(scenes.two_clients("10.2.0."), TLS_1_3).packets()]
+    opened = analyzed(written(tmp_path / "both.pcap", packets), tls_keylog=keys.path)
+    clear = analyzed(written(tmp_path / "plain.pcap", first.packets()))
+    assert opened["api_calls"][:10] != []
+    assert facts(opened["connections"][:2], {"capture"}) == facts(clear["connections"], {"capture"})
+    assert len(opened["api_calls"]) == 20
+
+
+def test_ports_used_again_begin_anew(tmp_path: Path, keys: tls.KeyLog) -> None:
+    rounds = []
+    for number in range(3):
+        scene = scenes.two_clients()
+        for script in scene.scripts:
+            script.epoch_ns += number * 10**9
+            script._sides[True].isn += number * 7_000_000
+            script._sides[False].isn += number * 9_000_000
+        rounds += keys.encrypt(scene, (TLS_1_3, TLS_1_2, TLS_1_3)[number]).packets()
+    opened = analyzed(written(tmp_path / "tls.pcap", rounds), tls_keylog=keys.path)
+    assert len(opened["api_calls"]) == 30
+    assert [row["protocol"] for row in opened["connections"]] == ["kafka"] * 6
+    assert opened["anomalies"] == []
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_rotated_files_go_on_where_the_one_before_ended(tmp_path: Path, keys: tls.KeyLog, cut: int) -> None:
+    packets = keys.encrypt(wide(), TLS_1_3).packets()
+    whole = analyzed(written(tmp_path / "whole.pcap", packets), tls_keylog=keys.path)
+    middle = len(packets) // 3
+    parts = [
+        written(
+            tmp_path / f"x.pcap{number}", packets[number * middle : (number + 1) * middle + 2 * (number == 2)]
+        )
+        for number in range(3)
+    ]
+    if cut == 2:  # another kind of file: another tshark, which knows no handshake of these connections
+        parts[1].write_bytes(files.pcapng(files.frames(packets[middle : 2 * middle])))
+        opened = analyzed(*parts, tls_keylog=keys.path)
+        assert len(opened["api_calls"]) < len(whole["api_calls"])
+        return
+    opened = analyzed(*parts, tls_keylog=keys.path)
+    assert facts(opened["api_calls"]) == facts(whole["api_calls"])
+    frames = [row["response_end_frame"] for row in opened["api_calls"]]
+    assert max(frame for frame in frames if frame) <= middle + 2
+
+
+@pytest.mark.parametrize(
+    "form", ["pcap_us_big", "pcap_ns_little", "pcapng_little", "pcapng_three_interfaces"]
+)
+def test_capture_files_of_every_kind(tmp_path: Path, keys: tls.KeyLog, form: str) -> None:
+    packets = keys.encrypt(scenes.two_clients(), TLS_1_2).packets()
+    path = tmp_path / "tls"
+    path.write_bytes(files.gzipped(files.FORMATS[form].write(files.frames(packets), 1)))
+    assert len(analyzed(path, tls_keylog=keys.path)["api_calls"]) == 10
+
+
+@BOTH
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_secrets_inside_a_capture_are_used_without_being_asked(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion, order: str
+) -> None:
+    packets = keys.encrypt(scenes.two_clients(), version).packets()
+    path = tmp_path / "tls.pcapng"
+    plain = files.pcapng(files.frames(packets), big=order == ">")
+    path.write_bytes(plain)
+    assert analyzed(path)["api_calls"] == []
+    path.write_bytes(with_secrets(plain, keys.path.read_bytes(), order))
+    tables = analyzed(path)
+    assert len(tables["api_calls"]) == 10
+    assert tables["captures"][0]["notes"] == []
+
+
+def test_a_key_log_of_other_sessions_is_mentioned(tmp_path: Path, keys: tls.KeyLog) -> None:
+    path = written(tmp_path / "tls.pcap", keys.encrypt(scenes.two_clients(), TLS_1_3).packets())
+    keys.encrypt(scenes.two_clients(), TLS_1_3, logged=lambda number: False)
+    tables = analyzed(path, tls_keylog=keys.path.with_suffix(".other"))
+    assert [row["protocol"] for row in tables["connections"]] == ["tls", "tls"]
+    assert "the key log opened no TLS connection" in tables["captures"][0]["notes"][0]
+
+
+def test_secrets_never_reach_what_is_written_or_said(
+    tmp_path: Path, keys: tls.KeyLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kwsniff.cli.main import run
+
+    path = written(tmp_path / "tls.pcap", keys.encrypt(scenes.two_clients(), TLS_1_3).packets())
+    out = tmp_path / "out"
+    options = ["--tls-keylog", str(keys.path)]
+    assert run(["analyze", str(path), "-o", str(out), "--json", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["calls"] != []
+    assert run(["show", str(path), "--secrets", "--payload", "--hexdump", *options]) == 0
+    said = capsys.readouterr()
+    secrets = [line.split()[2] for line in keys.path.read_text().splitlines() if not line.startswith("#")]
+    assert len(secrets) >= 8
+    blobs = [said.out.encode(), said.err.encode(), *(file.read_bytes() for file in out.iterdir())]
+    for secret in secrets:
+        assert not any(secret.encode() in blob or bytes.fromhex(secret) in blob for blob in blobs)
+
+
+@BOTH
+def test_show_shows_the_messages_of_the_plaintext(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kwsniff.cli.main import run
+
+    plain = scenes.two_clients()
+    shown = []
+    for name, scene, options in (
+        ("plain", plain, []),
+        ("tls", keys.encrypt(plain, version), ["--tls-keylog", str(keys.path)]),
+    ):
+        assert run(["show", str(written(tmp_path / name, scene.packets())), "--json", *options]) == 0
+        documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        shown.append([(one["direction"], one["api_key"], one["header"], one["body"]) for one in documents])
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 19
+
+
+def test_the_size_of_chunks_changes_nothing(tmp_path: Path, keys: tls.KeyLog) -> None:
+    packets = keys.encrypt(scenes.two_clients(), TLS_1_3).packets()
+    path = written(tmp_path / "tls.pcap", packets)
+    from kwsniff.sources.tls import Decryption
+
+    rows = []
+    for size in (1 << 20, 700, 1):
+        engine = analyzer()
+        with Decryption([str(path)], keys.path) as decryption:
+            engine.decrypt(decryption.begin(str(path)))
+            engine.open_capture("tls")
+            data = path.read_bytes()
+            for at in range(0, len(data), size):
+                engine.feed(data[at : at + size])
+            engine.close_capture()
+        engine.finish()
+        rows.append(
+            [
+                bytes(part)
+                for column in engine.take("api_calls")
+                for part in column
+                if not isinstance(part, int | str | None)
+            ]
+        )
+    assert rows[0] == rows[1] == rows[2]
+
+
+@pytest.mark.parametrize("name", ["tls_1_2", "tls_1_3"])
+def test_recorded_clients_of_a_real_broker(name: str) -> None:
+    """Every request of the broker's own log, with its error and throttle time; nothing else."""
+    folder = CAPTURES / name
+    if not (folder / "about.toml").is_file():
+        pytest.skip(f"captures/{name} has not been recorded")
+    about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
+    tables = analyzed(folder / about["file"], tls_keylog=folder / about["keylog"])
+    assert Counter(row["api_name"] for row in tables["api_calls"]) == about["requests"]
+    columns = ("broker_port", "client_port", "api_key", "api_version", "correlation_id", "error_code")
+    logged = [tuple(getattr(row, column) for column in columns) for row in read(folder / about["witness"])]
+    assert sorted(tuple(row[column] for column in columns) for row in tables["api_calls"]) == sorted(logged)
+    assert {row["status"] for row in tables["api_calls"]} == {"answered"}
+    assert tables["anomalies"] == []
+    assert {row["protocol"] for row in tables["connections"]} == {"kafka"}
+    assert (
+        sum(row["record_count"] for row in tables["api_calls"] if row["api_key"] == 0)
+        == about["report"]["produced"]
+    )
