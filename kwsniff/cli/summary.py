@@ -119,7 +119,7 @@ def _found(summary: Facts) -> str:
         return "No TCP connections: was the capture taken on the right interface, with the right filter?"
     advice = "give broker ports with --port if there should be"
     if any(item["protocol"] == "tls" for item in summary["connections"]):
-        advice = "TLS hides what it carries: give its secrets with --tls-keylog, or capture on a plaintext listener"
+        advice = "TLS hides it: give its secrets with --tls-keylog, or capture on a plaintext listener"
     return f"No Kafka calls on {connections} ({protocols}); {advice}"
 
 

@@ -14,7 +14,7 @@ import threading
 from binascii import unhexlify
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Final, Self, cast
+from typing import IO, Final, Literal, Self, cast
 
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.joined import joinable, joined
@@ -22,6 +22,9 @@ from kwsniff.sources.keylog import check_keylog, holds_secrets
 
 Pieces = Callable[[], bytes]
 """Gives plaintext as Analyzer.decrypt() wants it, b"" at the end."""
+
+KeyLog = str | os.PathLike[str] | Literal[False] | None
+"""A file of secrets; None for those inside captures alone; False to decrypt nothing."""
 
 _BATCH_BYTES: Final = 1 << 20
 _APPLICATION_DATA: Final = b"23"
@@ -65,17 +68,18 @@ _OPTIONS: Final = (
 class Decryption:
     """What decrypts captures, in the order of their analysis: with a key log, or secrets inside them.
 
-    Without either it does nothing. ``notes`` is whole after its ``with`` block. Raises UsageError for a key
-    log that is none, without tshark, and for captures that can be read only once.
+    Without either it does nothing, nor with False for a key log. ``notes`` is whole after its ``with`` block.
+    Raises UsageError for a key log that is none, without tshark, and for captures that can be read only once.
     """
 
-    def __init__(self, captures: Sequence[str], keylog: str | os.PathLike[str] | None) -> None:
+    def __init__(self, captures: Sequence[str], keylog: KeyLog) -> None:
         self.notes: list[str] = []
-        self._keylog = None if keylog is None else check_keylog(keylog)
+        self._keylog = None if keylog is None or keylog is False else check_keylog(keylog)
         self._runs: dict[str, list[str]] = {}
         self._running: _Tshark | None = None
         self._opened = False
-        secretive = [] if self._keylog else [name for name in captures if holds_secrets(name)]
+        asked = keylog is not None
+        secretive = [] if asked else [name for name in captures if holds_secrets(name)]
         if not self._keylog and not secretive:
             return
         self._program = shutil.which("tshark")

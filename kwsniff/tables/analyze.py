@@ -15,7 +15,7 @@ from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, find_captures
-from kwsniff.sources.tls import Decryption
+from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
@@ -41,7 +41,7 @@ def analyze(
     ports: Sequence[int] = (),
     limits: Mapping[str, int] | None = None,
     progress: Progress | None = None,
-    tls_keylog: str | os.PathLike[str] | None = None,
+    tls_keylog: KeyLog = None,
 ) -> Analysis:
     """Reads captures (in the given order, as parts of one) and makes all tables of them.
 
@@ -50,7 +50,7 @@ def analyze(
     `tables`: names of those to make, all of them by default; the summary then knows less, too.
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
-    those inside pcapng files; see docs/tls.md.
+    those inside pcapng files; False decrypts nothing; see docs/tls.md.
     Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
     names = find_captures([paths] if isinstance(paths, str | os.PathLike) else paths)
@@ -133,7 +133,7 @@ def _read(
     analyzer: Analyzer,
     rows: "_Rows",
     progress: Progress | None,
-    tls_keylog: str | os.PathLike[str] | None,
+    tls_keylog: KeyLog,
 ) -> None:
     total = _total_size(names)
     before = 0

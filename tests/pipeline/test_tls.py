@@ -203,6 +203,7 @@ def test_secrets_inside_a_capture_are_used_without_being_asked(
     path.write_bytes(plain)
     assert analyzed(path)["api_calls"] == []
     path.write_bytes(with_secrets(plain, keys.path.read_bytes(), order))
+    assert analyzed(path, tls_keylog=False)["api_calls"] == []
     tables = analyzed(path)
     assert len(tables["api_calls"]) == 10
     assert tables["captures"][0]["notes"] == []
