@@ -1,0 +1,85 @@
+"""A Spark session with the settings that kwsniff's work wants. Spark is imported when one is asked for."""
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from kwsniff.errors import UsageError
+from kwsniff.spark import register
+from kwsniff.spark.java import find_java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: Final = {
+    "spark.driver.memory": "1g",  # the bytes of captures never pass the JVM
+    "spark.log.level": "ERROR",
+    "spark.python.unix.domain.socket.enabled": "true",  # a task starts twice as fast
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's default has no statistics
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What differs from Spark's defaults; `--conf` overrides each of them."""
+
+_RETRIES = 4
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
+
+
+def start_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, name: str = "kwsniff"
+) -> "SparkSession":
+    """The session that runs already, or a new one.
+
+    `master` as Spark has it; all cores of this machine when neither it nor spark-submit says another. In
+    local mode tasks that fail are tried again, as on a cluster. `conf`: name -> value, before kwsniff's own.
+    Raises UsageError, in one line, when there is no pyspark or no Java.
+    """
+    if find_spec("pyspark") is None:
+        raise UsageError("pyspark is not installed; install it with: pip install 'kwsniff[spark]'")
+    from pyspark.sql import SparkSession
+
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        register(running)
+        return running
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        _prepare_environment()
+    # Of those who submit a job, their command line decides.
+    settings = {**({} if submitted else SETTINGS), **(conf or {})}
+    builder = SparkSession.builder.appName(name)
+    if master or not submitted:
+        builder = builder.master(with_retries(master or "local[*]"))
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+        raise UsageError(f"Spark does not start ({first}); look at --master, --conf and JAVA_HOME") from error
+    register(session)
+    return session
+
+
+def with_retries(master: str) -> str:
+    """`local[N]` as `local[N,4]`: without the second number Spark tries no local task again."""
+    match = _LOCAL.fullmatch(master)
+    return f"local[{match[1] or 1},{_RETRIES}]" if match else master
+
+
+def _prepare_environment() -> None:
+    home = find_java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    # Workers are the same Python, and nothing listens on the network.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

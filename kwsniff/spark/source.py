@@ -1,0 +1,161 @@
+"""The Spark data source `kafka_capture`: captures as DataFrames, one table per read.
+
+Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9093`, `connections=1000`),
+`tls_keylog`, `pushdown` (false; true needs spark.sql.python.filterPushdown.enabled, which kwsniff's own
+sessions have). A schema given by the user chooses columns, the only way in which Spark prunes those of
+Python sources.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from kwsniff.errors import UsageError
+from kwsniff.spark.filters import Condition, condition
+from kwsniff.tables.schema import TABLES, spark_ddl
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS = 10_000
+_TRUE = ("true", "1", "yes")
+
+
+class CaptureSource(DataSource):
+    """`spark.read.format("kafka_capture")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` calls it."""
+        return "kafka_capture"
+
+    def schema(self) -> str:
+        """The table's declared schema."""
+        return spark_ddl(TABLES[table_of(self.options)])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of these columns; one that takes filters only on request: Spark may refuse it."""
+        # By default Spark fails with a reader that takes filters, whatever the query.
+        takes_filters = str(self.options.get("pushdown", "false")).lower() in _TRUE
+        return (FilteringReader if takes_filters else CaptureReader)(self.options, schema)
+
+
+@dataclass
+class Whole(InputPartition):
+    """All captures, in their order: connections go on from one to the next."""
+
+    names: tuple[str, ...]
+
+
+class CaptureReader(DataSourceReader):
+    """Analyzes the captures in one task and hands on the rows of one table."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.table = table_of(options)
+        self.paths = paths_of(options)
+        self.ports = tuple(int(port) for port in _words(options.get("port", "")))
+        self.limits = {name: int(value) for name, value in map(_limit, _words(options.get("limit", "")))}
+        self.keylog = options.get("tls_keylog")
+        self.schema = schema
+        self.conditions: list[Condition] = []
+        known = {column.name for column in TABLES[self.table].columns}
+        unknown = [name for name in schema.names if name not in known]
+        if unknown:
+            raise UsageError(f"table {self.table} has no column {unknown[0]!r}; docs/tables.md lists them")
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One, in which the rows come in the order of `kwsniff analyze`."""
+        from kwsniff.sources.files import find_captures
+
+        return [Whole(tuple(find_captures(self.paths)))]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """The rows, as exactly the Arrow types that Spark wants of this schema."""
+        assert isinstance(partition, Whole)  # noqa: S101 - what `partitions` returned
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from kwsniff.tables.analyze import analyze
+
+        wanted = to_arrow_schema(self.schema, timezone="UTC")
+        columns = [*dict.fromkeys([*wanted.names, *(each.column for each in self.conditions)])]
+        with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+            # Through a file: memory stays bounded, and topics named late have their names.
+            paths = analyze(
+                partition.names,
+                output=folder,
+                tables=[self.table],
+                ports=self.ports,
+                limits=self.limits,
+                tls_keylog=self.keylog,
+            ).paths
+            with pq.ParquetFile(paths[self.table]) as file:
+                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
+                    for each in self.conditions:
+                        batch = batch.filter(each.rows(batch))  # noqa: PLW2901
+                    if batch.num_rows:
+                        table = pa.Table.from_batches([batch]).select(wanted.names).cast(wanted)
+                        yield from table.combine_chunks().to_batches()
+
+
+class FilteringReader(CaptureReader):
+    """The same, for sessions that hand filters to Python sources."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        """Takes what it can decide row by row, and gives back the rest."""
+        known = {column.name: column for column in TABLES[self.table].columns}
+        for each in filters:
+            taken = condition(each, known)
+            if taken is None:
+                yield each
+            else:
+                self.conditions.append(taken)
+
+
+def table_of(options: Mapping[str, str]) -> str:
+    """The table that is asked for. Raises UsageError for one that does not exist."""
+    table = options.get("table", "api_calls")
+    if table not in TABLES:
+        raise UsageError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+    return table
+
+
+def paths_of(options: Mapping[str, str]) -> list[str]:
+    """The paths given to `load`, patterns replaced by what they match, sorted. Raises UsageError."""
+    given = json.loads(options["paths"]) if "paths" in options else [options.get("path")]
+    if not given or None in given:
+        raise UsageError('no capture was named: spark.read.format("kafka_capture").load("capture.pcap")')
+    found: list[str] = []
+    for path in given:
+        text = str(path).removeprefix("file://")
+        matches = [text] if Path(text).exists() or not set(text) & set("*?[") else sorted(_matching(text))
+        if not matches:
+            raise UsageError(f"{text}: nothing matches this pattern")
+        found += matches
+    return found
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    path = Path(pattern)
+    root = Path(path.anchor) if path.is_absolute() else Path()
+    return (str(found) for found in root.glob(str(path.relative_to(root) if path.anchor else path)))
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _limit(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not value.strip().isdecimal():
+        raise UsageError(
+            f"option limit {text!r}: give a name and a whole number, for example connections=1000"
+        )
+    return name.strip(), value

@@ -1,0 +1,127 @@
+"""`spark.read.format("kafka_capture")` gives what `kwsniff.analyze` gives, as the declared types."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kwsniff
+from kwsniff.tables.schema import TABLES, spark_ddl
+
+NUMBERING = ("call_id", "connection_id")
+
+
+def read(spark: Any, *paths: object, **options: str) -> Any:
+    return spark.read.format("kafka_capture").options(**options).load([str(path) for path in paths])
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in row.items() if name not in NUMBERING} for row in table.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_has_the_declared_schema_and_the_rows_of_analyze(
+    spark: Any, capture: Path, table: str
+) -> None:
+    from pyspark.sql.types import StructType
+
+    frame = read(spark, capture, table=table)
+    assert frame.schema == StructType.fromDDL(spark_ddl(TABLES[table]))
+    assert rows(frame.toArrow()) == rows(kwsniff.analyze(capture).table(table))
+
+
+def test_rows_are_those_of_the_recording(spark: Any, capture: Path) -> None:
+    """Counts of the recording's requests, as its own description has them."""
+    import tomllib
+
+    about = tomllib.loads(capture.with_name("about.toml").read_text("utf-8"))
+    found = read(spark, capture).where("request_frame is not null").groupBy("api_name").count().collect()
+    assert {row["api_name"]: row["count"] for row in found} == about["requests"]
+
+
+def test_folders_patterns_and_compressed_files_are_read(spark: Any, capture: Path, tmp_path: Path) -> None:
+    data = capture.read_bytes()
+    (tmp_path / "a.pcap.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "b.txt").write_text("no capture")
+    wanted = [row | {"capture": None} for row in rows(kwsniff.analyze(capture).error_codes)]
+    for path in (tmp_path, tmp_path / "*.gz", tmp_path / "a.pcap.gz"):
+        found = rows(read(spark, path, table="error_codes").toArrow())
+        assert {row["capture"] for row in found} == {str(tmp_path / "a.pcap.gz")}
+        assert [row | {"capture": None} for row in found] == wanted
+
+
+def test_a_schema_given_by_the_user_chooses_columns(spark: Any, capture: Path) -> None:
+    ddl = "latency_ns bigint, topics array<string>, api_name string"
+    frame = spark.read.format("kafka_capture").schema(ddl).load(str(capture))
+    assert frame.columns == ["latency_ns", "topics", "api_name"]
+    assert frame.toArrow().to_pylist() == kwsniff.analyze(capture).api_calls.select(frame.columns).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "api_name = 'Metadata'",
+        "api_name <=> 'Metadata' and error_count > 0",
+        "latency_ns >= 2000000 and latency_ns < 20000000",
+        "api_key in (3, 18) and client_id is not null",
+        "group_id is null and client_id like '%prod%'",
+        "client_id like 'shop%' or api_key = 1",
+        "request_time > timestamp'2026-11-20 18:09:15'",
+        "not (error_code = 0)",
+        "array_contains(topics, 'orders') and client_id like '%-1'",
+    ],
+)
+def test_filters_taken_by_the_source_give_the_rows_of_filters_in_spark(
+    spark: Any, capture: Path, where: str
+) -> None:
+    plain = read(spark, capture).where(where)
+    pushed = read(spark, capture, pushdown="true").where(where)
+    assert plain.count() > 0
+    assert pushed.toArrow().drop_columns(list(NUMBERING)).to_pylist() == (
+        plain.toArrow().drop_columns(list(NUMBERING)).to_pylist()
+    )
+
+
+def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, capture: Path) -> None:
+    plan = read(spark, capture, pushdown="true").where("api_key = 3")._jdf.queryExecution().toString()
+    assert "Filter (api_key" not in plan.partition("Physical Plan")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"table": "calls"}, "there is no table 'calls'"),
+        ({"limit": "connections"}, "give a name and a whole number"),
+        ({"path": "nowhere.pcap"}, "no such file"),
+        ({"path": "nowhere/*.pcap"}, "nothing matches"),
+    ],
+)
+def test_bad_usage_says_what_is_wrong(spark: Any, capture: Path, options: dict[str, str], words: str) -> None:
+    path = options.pop("path", str(capture))
+    with pytest.raises(Exception, match=words):
+        read(spark, path, **options).count()
+
+
+def test_the_source_is_found_by_name_in_a_session_that_was_not_told(tmp_path: Path, capture: Path) -> None:
+    """Spark imports packages called pyspark_...; the wheel has one."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    root = Path(__file__).parents[2]
+    (tmp_path / "pyspark_kafka_capture").symlink_to(root / "kwsniff" / "spark" / "found_by_name")
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from pkgutil import iter_modules\n"
+        "assert 'pyspark_kafka_capture' in {module.name for module in iter_modules()}\n"
+        "from pyspark_kafka_capture import DefaultSource\n"
+        "from pyspark.sql.datasource import DataSource\n"
+        "assert issubclass(DefaultSource, DataSource)\n"
+        "print(DefaultSource.name())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "kafka_capture\n"
