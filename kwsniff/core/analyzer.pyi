@@ -18,16 +18,34 @@ class Analyzer:
         messages: bool = False,
         tables: Sequence[str] = ...,
         compile_early: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None] | None = None,
-    ) -> None: ...
+        bucket: tuple[int, int] | None = None,
+    ) -> None:
+        """`bucket`: (number, number of buckets): only connections of that bucket become rows. The rows of
+        all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's."""
+
     def decrypt(self, next_pieces: Callable[[], bytes]) -> None: ...
     def open_capture(self, name: str) -> None: ...
     def feed(self, data: Buffer) -> None: ...
+    def begin_runs(self, data: Buffer, runs: bytes, *, begin: int, frames_before: int) -> None:
+        """Goes to a split of the open capture, whose head was fed: `data` is the whole file, `runs` what
+        splits.scan found in it for this bucket, `begin` that scan's begin, `frames_before` the packets of
+        the scans before it."""
+
+    def feed_runs(self, most: int = ...) -> bool:
+        """Feeds up to `most` bytes of the runs; whether more of them are left. Raises CaptureError when the
+        file is not what was scanned."""
+
     @property
     def stopped(self) -> bool: ...
-    def close_capture(self) -> dict[str, Any]: ...
+    def close_capture(self, *, end: str | None = None) -> dict[str, Any]:
+        """`end`: the `stop` of the last scan, where runs were fed."""
+
     def take_messages(self) -> list[dict[str, Any]]: ...
     def accounting(self, capture: int) -> dict[str, int]: ...
     def late_topics(self) -> dict[str, str]: ...
+    def topic_names(self) -> dict[str, str]:
+        """Every topic id (22 characters) that a message named so far, and its name."""
+
     def finish(self) -> None: ...
     def save(self) -> bytes: ...
     @classmethod
