@@ -59,7 +59,7 @@ class Scan(NamedTuple):
     """Nanoseconds since the epoch, smallest and largest, None where no packet has a time."""
     last_time: int | None
     stop: str | None
-    """truncated (the file ends inside a record) or damaged (a record cannot be); nothing behind `end` is read."""
+    """truncated (the file ends inside a record), damaged (a record cannot be): nothing follows `end`."""
     head: int
     """Which head it was scanned with: a check sum."""
     next_head: bytes | None
