@@ -138,6 +138,10 @@ cdef void take_oddity(void* opaque, Connection* connection, int direction, Arriv
     elif oddity == ODD_AFTER_END: name = ANOMALY_DATA_AFTER_END
     elif oddity == ODD_HELD_LIMIT: name = ANOMALY_HELD_LIMIT
     elif oddity == ODD_CONFLICT: name = ANOMALY_CONFLICTING_RETRANSMISSION
+    elif oddity == ODD_EVICTED: name = ANOMALY_CONNECTION_EVICTED
+    if oddity == ODD_EVICTED:
+        write_anomaly(context, connection, -1, arrival, -1, -1, name, value)
+        return
     write_anomaly(context, connection, -1, arrival, side_of(dialog, direction) if dialog != NULL else -1,
                   connection.direction[direction].offset, name, value)
 

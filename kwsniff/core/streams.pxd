@@ -38,6 +38,7 @@ cdef enum StreamOddity:
     ODD_AFTER_END = 2
     ODD_HELD_LIMIT = 3
     ODD_CONFLICT = 4
+    ODD_EVICTED = 5
 
 cdef struct Held:
     Held* next

@@ -196,6 +196,14 @@ cdef void grow_buckets(Streams* streams) noexcept nogil:
 
 cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil:
     cdef Connection** link = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
+    cdef Arrival arrival
+    if not connection.ended:
+        memset(&arrival, 0, sizeof(Arrival))
+        arrival.time = connection.last_time
+        arrival.frame = connection.last_frame
+        arrival.acked = -1
+        arrival.capture = streams.capture
+        streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, streams.num)
     end_connection(streams, connection, END_EVICTED)
     while link[0] != connection:
         link = &link[0].chain
@@ -245,6 +253,8 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         return
     if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
         begin_again(streams, connection, sender)
+    if segment.time != NO_TIME:
+        drop_idle(streams, segment.time)
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
     note_packet(connection, own, segment)
@@ -312,6 +322,14 @@ cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length)
 cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
     if num:
         streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
+
+
+cdef inline void drop_idle(Streams* streams, int64_t time) noexcept nogil:
+    """Ends the connection that was silent longest, if that is too long by the capture's own clock."""
+    cdef Connection* oldest = streams.oldest
+    if oldest != streams.newest and oldest.last_time != NO_TIME \
+            and time - oldest.last_time > streams.limits.idle_seconds * 1000000000LL:
+        remove_connection(streams, oldest)
 
 
 cdef void begin_again(Streams* streams, Connection* connection, int sender) noexcept nogil:

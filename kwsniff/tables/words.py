@@ -110,6 +110,7 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "segments_overlap": "segments hold the same part of the stream, differently cut",
         "segment_out_of_window": "a segment far away from the rest of the stream; ignored",
         "data_after_end": "data after the end of the connection; ignored",
+        "connection_evicted": "too many connections, or one that was silent for too long",
         "held_limit": "too much data waited for a missing segment",
         "conflicting_retransmission": "data was sent again with other contents; the first counts",
         "framing_lost": "the beginnings of messages can no longer be told",

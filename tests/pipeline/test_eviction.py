@@ -1,0 +1,51 @@
+"""Connections that are given up: too many, or silent for too long; the others are unharmed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.pipeline.compare import analyzed_packets
+from tests.traffic import groups
+from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
+
+SECOND = 1_000 * MILLISECOND
+
+
+def three_connections(apart: int) -> Scene:
+    """Each asks once when it is opened; the first one asks again, last of all."""
+    scene = Scene()
+    scripts = [
+        scene.connection(Endpoint(f"10.9.0.{n}", 50_000 + n), Endpoint("10.9.1.1", 9092)) for n in range(3)
+    ]
+    for number, script in enumerate(scripts):
+        at = number * apart
+        script.open(at)
+        script.call(groups.heartbeat(3, 1, "g"), at=at + MILLISECOND, answer_at=at + 2 * MILLISECOND)
+    at = 3 * apart
+    scripts[0].call(groups.heartbeat(3, 2, "g"), at=at, answer_at=at + MILLISECOND)
+    return scene
+
+
+def test_connection_that_was_silent_too_long_is_given_up(tmp_path: Path) -> None:
+    tables = analyzed_packets(tmp_path, three_connections(10 * SECOND).packets(), limits={"idle_seconds": 15})
+    evicted = [row["client_port"] for row in tables["connections"] if row["end"] == "evicted"]
+    assert evicted == [50_000, 50_001]
+    names = [row["name"] for row in tables["anomalies"]]
+    assert names.count("connection_evicted") == 2
+    answered = sorted((r["client_port"], r["correlation_id"]) for r in tables["api_calls"])
+    assert answered == [(50_000, 1), (50_000, 2), (50_001, 1), (50_002, 1)]
+    assert {r["status"] for r in tables["api_calls"]} == {"answered"}
+
+
+def test_nothing_is_given_up_within_the_time(tmp_path: Path) -> None:
+    tables = analyzed_packets(tmp_path, three_connections(10 * SECOND).packets(), limits={"idle_seconds": 31})
+    assert {row["end"] for row in tables["connections"]} == {"open"}
+    assert tables["anomalies"] == []
+
+
+def test_too_many_connections_cost_the_most_silent_one(tmp_path: Path) -> None:
+    tables = analyzed_packets(tmp_path, three_connections(SECOND).packets(), limits={"connections": 2})
+    evicted = [row["client_port"] for row in tables["connections"] if row["end"] == "evicted"]
+    assert evicted == [50_000, 50_001]
+    assert [row["name"] for row in tables["anomalies"]].count("connection_evicted") == 2
+    assert len(tables["api_calls"]) == 4
