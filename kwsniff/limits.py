@@ -17,7 +17,7 @@ class Limits:
     """IP datagrams whose fragments are put together at a time."""
     connections: int = 50_000
     """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
-    idle_seconds: int = 7200
+    idle_seconds: int = 14_400
     """Seconds of the capture's own time without a packet after which a connection is closed as `evicted`."""
     held_bytes: int = 16 * _MIB
     """Out-of-order payload held per direction."""

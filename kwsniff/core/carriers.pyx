@@ -22,9 +22,10 @@ from libc.string cimport memset
 from kwsniff.core.buffer cimport append_raw, contents
 from kwsniff.core.octets cimport Octets, copy_out, drop, keep, u8
 from kwsniff.core.packets cimport Segment
+from kwsniff.core.segments cimport distance
 from kwsniff.core.streams cimport take_segment
 from kwsniff.core.tls_sessions cimport (
-    Carrier, Piece, Plaintext, Record, Share, Side, TlsSession, distance, drop_front,
+    Carrier, Piece, Plaintext, Record, Share, Side, TlsSession, drop_front,
 )
 
 cdef enum:

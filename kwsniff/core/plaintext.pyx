@@ -29,9 +29,10 @@ from kwsniff.core.dialog cimport Context, Dialog
 from kwsniff.core.exchanges cimport close_dialog, take_bytes, take_end
 from kwsniff.core.octets cimport Octets, copy_out, drop, keep
 from kwsniff.core.packets cimport TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Reader, Segment
+from kwsniff.core.segments cimport distance, source_endpoint
 from kwsniff.core.streams cimport Arrival, Connection, StreamSink, take_segment
 from kwsniff.core.tls_sessions cimport (
-    Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, distance, drop_front, find_session, forget_session,
+    Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session, forget_session,
 )
 from kwsniff.core.verdicts cimport BIN_NOT_KAFKA, NUM_BINS
 
@@ -167,14 +168,6 @@ cdef void take_cipher(void* opaque, Segment* segment) noexcept nogil:
         pass_on(plaintext, segment)
     else:
         replace(plaintext, session, &session.side[sender], segment, &piece)
-
-
-cdef inline int source_endpoint(Segment* segment) noexcept nogil:
-    """0 when the sender is the smaller endpoint of the two, as in the streams."""
-    cdef int order = memcmp(segment.source, segment.target, 16)
-    if order:
-        return 0 if order < 0 else 1
-    return 0 if segment.source_port <= segment.target_port else 1
 
 
 cdef void follow(Plaintext* plaintext, Side* own, Segment* segment, Piece* piece) noexcept nogil:

@@ -18,12 +18,13 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.buffer cimport Buffer, append, append_raw, contents
+from kwsniff.core.connections cimport adopt_connection
 from kwsniff.core.dialog cimport Call, Context, Dialog, Parked
 from kwsniff.core.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets cimport Octets, copy_out, drop, has, keep, make_octets
 from kwsniff.core.packets cimport Interface, Reader, SegmentSink
-from kwsniff.core.streams cimport Connection, Direction, Held, Streams, adopt_connection
+from kwsniff.core.streams cimport Connection, Direction, Held, Streams
 from kwsniff.core.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
@@ -171,7 +172,8 @@ cdef void load_topic_ids(Source* source, Context* context) noexcept nogil:
 
 cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
     cdef Connection* connection = streams.oldest
-    cdef bint ok = (put(out, &streams.next_id, 8) and put(out, &streams.capture, 8) and put(out, &streams.num, 8))
+    cdef bint ok = (put(out, &streams.next_id, 8) and put(out, &streams.capture, 8) and put(out, &streams.now, 8)
+                    and put(out, &streams.num, 8))
     while ok and connection != NULL:
         ok = save_connection(out, connection)
         connection = connection.newer
@@ -182,6 +184,7 @@ cdef void load_streams(Source* source, Context* context, Streams* streams) noexc
     cdef int64_t num = 0, i
     get(source, &streams.next_id, 8)
     get(source, &streams.capture, 8)
+    get(source, &streams.now, 8)
     get(source, &num, 8)
     streams.limits = context.limits
     for i in range(num):

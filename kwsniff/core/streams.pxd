@@ -106,6 +106,7 @@ cdef struct Connection:
     int64_t last_time
     int64_t first_frame
     int64_t last_frame
+    int64_t last_capture    # number of the capture that has it
     int64_t syn_time
     int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
     void* dialog            # what the rooms above keep for this connection
@@ -126,6 +127,7 @@ cdef struct Streams:
     int64_t next_id
     int64_t capture
     int64_t held_total
+    int64_t now             # time of the latest segment, or NO_TIME
     Connection* oldest
     Connection* newest
     Connection* last        # of the packet before
@@ -134,7 +136,6 @@ cdef struct Streams:
     bint no_memory
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
-cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil
 cdef void end_streams(Streams* streams) noexcept nogil
 cdef void free_streams(Streams* streams) noexcept nogil

@@ -11,7 +11,9 @@ Rules
      that was silent longest makes room.
   5. Bytes that were held are handed on after those of the other direction that their sender had received by then: when
      both directions have holes, the answer does not pass the question.
-  6. Nothing here knows what the bytes mean.
+  6. A connection that was silent for `idle_seconds` of the capture's time is given up. Whether that is noticed at its own
+     next packet, at another connection's or at the end makes no difference to any row.
+  7. Nothing here knows what the bytes mean.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
@@ -20,18 +22,25 @@ Rules
 A connection without a handshake begins at the first payload byte that was captured of each direction.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
-from kwsniff.core.hash cimport mix
+from kwsniff.core.connections cimport add_connection, begin_connection, find_connection, remove_connection
 from kwsniff.core.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.segments cimport distance, source_endpoint
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323
     REMEMBERED_BYTES = 2048     # payload of an ordinary segment, and some
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
+
+cdef extern from *:
+    """
+    #define SECOND 1000000000LL
+    """
+    const int64_t SECOND
 
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil:
@@ -59,188 +68,15 @@ cdef void free_streams(Streams* streams) noexcept nogil:
 
 cdef void end_streams(Streams* streams) noexcept nogil:
     """Every open connection delivers what it holds and ends as still open."""
-    cdef Connection* connection = streams.oldest
+    cdef Connection* connection
+    drop_silent(streams, streams.now)
+    connection = streams.oldest
     while connection != NULL:
         end_connection(streams, connection, END_OPEN)
         connection = connection.newer
 
 
-# -- finding connections ----------------------------------------------------------------------------------------
-
-cdef inline int source_endpoint(Segment* segment) noexcept nogil:
-    """0 when the sender is the smaller endpoint of the two."""
-    cdef int order = memcmp(segment.source, segment.target, 16)
-    if order:
-        return 0 if order < 0 else 1
-    return 0 if segment.source_port <= segment.target_port else 1
-
-
-cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
-                                    uint32_t ports) noexcept nogil:
-    cdef uint64_t words[4]
-    memcpy(words, low, 16)
-    memcpy(&words[2], high, 16)
-    return mix(mix(mix(mix(mix(seed, words[0]), words[1]), words[2]), words[3]), ports)
-
-
-cdef inline bint same_endpoints(Connection* connection, const uint8_t* low, const uint8_t* high,
-                                uint16_t low_port, uint16_t high_port) noexcept nogil:
-    return (connection.port[0] == low_port and connection.port[1] == high_port
-            and memcmp(connection.address[0], low, 16) == 0 and memcmp(connection.address[1], high, 16) == 0)
-
-
-cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:
-    cdef const uint8_t* low = &segment.source[0] if sender == 0 else &segment.target[0]
-    cdef const uint8_t* high = &segment.target[0] if sender == 0 else &segment.source[0]
-    cdef uint16_t low_port = segment.source_port if sender == 0 else segment.target_port
-    cdef uint16_t high_port = segment.target_port if sender == 0 else segment.source_port
-    cdef Connection* connection = streams.last
-    cdef uint64_t hash
-    if connection != NULL and same_endpoints(connection, low, high, low_port, high_port):
-        return connection
-    hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
-    connection = streams.buckets[hash & (streams.num_buckets - 1)]
-    while connection != NULL:
-        if connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port):
-            break
-        connection = connection.chain
-    if connection == NULL:
-        connection = add_connection(streams, hash)
-        if connection == NULL:
-            return NULL
-        memcpy(connection.address[0], low, 16)
-        memcpy(connection.address[1], high, 16)
-        connection.port[0] = low_port
-        connection.port[1] = high_port
-    if streams.newest != connection:
-        unlink_age(streams, connection)
-        link_newest(streams, connection)
-    streams.last = connection
-    return connection
-
-
-cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil:
-    """Takes up a connection that was known before, as the newest one."""
-    cdef Connection** bucket
-    connection.hash = hash_endpoints(streams.seed, connection.address[0], connection.address[1],
-                                     <uint32_t>connection.port[0] << 16 | connection.port[1])
-    if <uint64_t>streams.num >= streams.num_buckets:
-        grow_buckets(streams)
-    bucket = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
-    connection.chain = bucket[0]
-    bucket[0] = connection
-    streams.num += 1
-    link_newest(streams, connection)
-
-
-cdef Connection* add_connection(Streams* streams, uint64_t hash) noexcept nogil:
-    cdef Connection* connection
-    cdef Connection** bucket
-    if streams.num >= streams.limits.connections and streams.oldest != NULL:
-        remove_connection(streams, streams.oldest)
-    if <uint64_t>streams.num >= streams.num_buckets:
-        grow_buckets(streams)
-    connection = <Connection*>calloc(1, sizeof(Connection))
-    if connection == NULL:
-        streams.no_memory = True
-        return NULL
-    connection.hash = hash
-    bucket = &streams.buckets[hash & (streams.num_buckets - 1)]
-    connection.chain = bucket[0]
-    bucket[0] = connection
-    streams.num += 1
-    link_newest(streams, connection)
-    begin_connection(streams, connection)
-    return connection
-
-
-cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
-    memset(connection.direction, 0, sizeof(connection.direction))
-    connection.id = streams.next_id
-    streams.next_id += 1
-    connection.capture = streams.capture
-    connection.direction[0].closed_since = NO_TIME
-    connection.direction[1].closed_since = NO_TIME
-    connection.direction[0].round_trip = -1
-    connection.direction[1].round_trip = -1
-    connection.opener = -1
-    connection.ended = False
-    connection.end = END_OPEN
-    connection.packets = 0
-    connection.first_time = NO_TIME
-    connection.last_time = NO_TIME
-    connection.first_frame = 0
-    connection.syn_time = NO_TIME
-    connection.round_trip = -1
-    connection.dialog = NULL
-
-
-cdef void grow_buckets(Streams* streams) noexcept nogil:
-    cdef uint64_t num = streams.num_buckets * 2, i
-    cdef Connection** buckets = <Connection**>calloc(num, sizeof(Connection*))
-    cdef Connection* connection
-    cdef Connection* chain
-    if buckets == NULL:
-        return      # longer chains, nothing lost
-    for i in range(streams.num_buckets):
-        connection = streams.buckets[i]
-        while connection != NULL:
-            chain = connection.chain
-            connection.chain = buckets[connection.hash & (num - 1)]
-            buckets[connection.hash & (num - 1)] = connection
-            connection = chain
-    free(streams.buckets)
-    streams.buckets = buckets
-    streams.num_buckets = num
-
-
-cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil:
-    cdef Connection** link = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
-    cdef Arrival arrival
-    if not connection.ended:
-        memset(&arrival, 0, sizeof(Arrival))
-        arrival.time = connection.last_time
-        arrival.frame = connection.last_frame
-        arrival.acked = -1
-        arrival.capture = streams.capture
-        streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, streams.num)
-    end_connection(streams, connection, END_EVICTED)
-    while link[0] != connection:
-        link = &link[0].chain
-    link[0] = connection.chain
-    unlink_age(streams, connection)
-    if streams.last == connection:
-        streams.last = NULL
-    streams.num -= 1
-    free(connection)
-
-
-cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:
-    connection.newer = NULL
-    connection.older = streams.newest
-    if streams.newest != NULL:
-        streams.newest.newer = connection
-    else:
-        streams.oldest = connection
-    streams.newest = connection
-
-
-cdef inline void unlink_age(Streams* streams, Connection* connection) noexcept nogil:
-    if connection.older != NULL:
-        connection.older.newer = connection.newer
-    elif streams.oldest == connection:
-        streams.oldest = connection.newer
-    if connection.newer != NULL:
-        connection.newer.older = connection.older
-    elif streams.newest == connection:
-        streams.newest = connection.older
-
-
 # -- taking segments --------------------------------------------------------------------------------------------
-
-cdef inline int32_t distance(uint32_t to, uint32_t since) noexcept nogil:
-    return <int32_t>(to - since)
-
 
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef int sender = source_endpoint(segment)
@@ -249,15 +85,25 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef Direction* other
     cdef Arrival arrival
     if connection == NULL:
+        if streams.num >= streams.limits.connections and streams.oldest != NULL:
+            evict(streams, streams.oldest)
+        connection = add_connection(streams, segment, sender)
+    if connection == NULL:
+        streams.no_memory = True
         streams.sink.dropped(streams.sink.context, streams.capture, DROP_NO_MEMORY, <int64_t>segment.payload.num)
         return
-    if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
+    if silent_too_long(streams, connection, segment.time):
+        give_up(streams, connection)
+        begin_connection(streams, connection)
+    elif segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
         begin_again(streams, connection, sender)
-    if segment.time != NO_TIME:
-        drop_idle(streams, segment.time)
+    if streams.oldest != connection:
+        drop_silent(streams, segment.time)
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
     note_packet(connection, own, segment)
+    connection.last_capture = streams.capture
+    streams.now = segment.time
     note_window(own, segment)
     arrival.time = segment.time
     arrival.frame = segment.frame
@@ -324,12 +170,33 @@ cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, siz
         streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
 
 
-cdef inline void drop_idle(Streams* streams, int64_t time) noexcept nogil:
-    """Ends the connection that was silent longest, if that is too long by the capture's own clock."""
-    cdef Connection* oldest = streams.oldest
-    if oldest != streams.newest and oldest.last_time != NO_TIME \
-            and time - oldest.last_time > streams.limits.idle_seconds * 1000000000LL:
-        remove_connection(streams, oldest)
+cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64_t time) noexcept nogil:
+    return (connection.last_time != NO_TIME and time != NO_TIME
+            and time - connection.last_time > streams.limits.idle_seconds * SECOND)
+
+
+cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
+    """Gives up connections that were silent for too long by the capture's own clock."""
+    while streams.oldest != NULL and silent_too_long(streams, streams.oldest, time):
+        evict(streams, streams.oldest)
+
+
+cdef void evict(Streams* streams, Connection* connection) noexcept nogil:
+    give_up(streams, connection)
+    remove_connection(streams, connection)
+
+
+cdef void give_up(Streams* streams, Connection* connection) noexcept nogil:
+    cdef Arrival arrival
+    if connection.ended:
+        return
+    memset(&arrival, 0, sizeof(Arrival))
+    arrival.time = connection.last_time
+    arrival.frame = connection.last_frame
+    arrival.acked = -1
+    arrival.capture = connection.last_capture
+    streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, connection.packets)
+    end_connection(streams, connection, END_EVICTED)
 
 
 cdef void begin_again(Streams* streams, Connection* connection, int sender) noexcept nogil:

@@ -93,10 +93,6 @@ cdef struct Piece:
     uint32_t length         # of all records
     uint32_t lost
 
-cdef inline int32_t distance(uint32_t to, uint32_t since) noexcept nogil:
-    """From one sequence number to another (RFC 9293 3.4)."""
-    return <int32_t>(to - since)
-
 cdef bint start_sessions(Plaintext* plaintext, Streams* streams, Reader* reader, uint64_t most, uint64_t seed,
                          int64_t patience) noexcept nogil
 cdef void free_sessions(Plaintext* plaintext) noexcept nogil

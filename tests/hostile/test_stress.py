@@ -39,11 +39,12 @@ def test_a_million_half_open_connections():
         _START
         + """
 analyzer = begun()
-sizes, ended_early = [], 0
+sizes, ended_early, evicted = [], 0, 0
 for chunk in half_open(1_000_000):
     analyzer.feed(chunk)
     ended_early += analyzer.rows("connections")
     analyzer.take("connections")
+    evicted += anomalies(analyzer).count("connection_evicted")
     sizes.append(rss())
 half = sizes[len(sizes) // 2]
 assert sizes[-1] - half < 16 * MIB, (half, sizes[-1])
@@ -51,6 +52,7 @@ assert sizes[-1] - sizes[0] < 300 * MIB, (sizes[0], sizes[-1])
 facts = ended(analyzer)
 assert facts["packets_tcp"] == 1_000_000
 assert ended_early + analyzer.rows("connections") == 1_000_000
+assert evicted == ended_early == 950_000
 """,
         seconds=300,
         memory=GIB,

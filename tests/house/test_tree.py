@@ -21,7 +21,7 @@ LONG_COMPILED = {
     "packets.pyx": 650,
     "rows.pyx": 550,
     "state.pyx": 450,
-    "streams.pyx": 750,
+    "streams.pyx": 650,
     "columns.pyx": 450,
 }
 

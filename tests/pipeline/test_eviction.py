@@ -37,6 +37,22 @@ def test_connection_that_was_silent_too_long_is_given_up(tmp_path: Path) -> None
     assert {r["status"] for r in tables["api_calls"]} == {"answered"}
 
 
+def test_connection_that_goes_on_after_a_long_silence_begins_anew(tmp_path: Path) -> None:
+    """With no other connection whose packets could tell the time."""
+    scene = Scene()
+    script = scene.connection(Endpoint("10.9.0.1", 50_000), Endpoint("10.9.1.1", 9092))
+    script.open(0)
+    script.call(groups.heartbeat(3, 1, "g"), at=SECOND, answer_at=2 * SECOND)
+    script.call(groups.heartbeat(3, 2, "g"), at=20 * SECOND, answer_at=21 * SECOND)
+    script.call(groups.heartbeat(3, 3, "g"), at=22 * SECOND, answer_at=23 * SECOND)
+    tables = analyzed_packets(tmp_path, scene.packets(), limits={"idle_seconds": 15})
+    assert [(row["end"], row["calls"]) for row in tables["connections"]] == [("evicted", 1), ("open", 2)]
+    assert [row["name"] for row in tables["anomalies"]] == ["connection_evicted"]
+    assert [(row["correlation_id"], row["status"]) for row in tables["api_calls"]] == [
+        (number, "answered") for number in (1, 2, 3)
+    ]
+
+
 def test_nothing_is_given_up_within_the_time(tmp_path: Path) -> None:
     tables = analyzed_packets(tmp_path, three_connections(10 * SECOND).packets(), limits={"idle_seconds": 31})
     assert {row["end"] for row in tables["connections"]} == {"open"}
