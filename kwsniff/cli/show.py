@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     )
     shown = _show(_chosen(reader.calls(), filters, drawing, args.limit), drawing, as_json=args.json)
     for note in reader.notes:
-        print(f"kwsniff: note: {note}", file=sys.stderr)
+        print(f"kwsniff: note: {clean(note)}", file=sys.stderr)
     if not shown:
         what = "nothing in the captures fits" if not filters.is_empty else "no Kafka messages in the captures"
         hint = "kwsniff analyze tells what is in them"

@@ -1,5 +1,6 @@
 """The summary of an analysis on the screen: rich tables on a terminal, aligned text in a pipe."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -60,6 +61,7 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     """Lines and grids of the summary, in the order they are shown."""
     yield from _captures(summary["captures"], top)
     yield _found(summary)
+    yield from _closed(summary["tls"], top)
     yield from _network(summary["transport"])
     slowest = list(_slowest(summary["latency"]))
     if slowest:
@@ -121,6 +123,18 @@ def _found(summary: Facts) -> str:
     if any(item["protocol"] == "tls" for item in summary["connections"]):
         advice = "TLS hides it: give its secrets with --tls-keylog, or capture on a plaintext listener"
     return f"No Kafka calls on {connections} ({protocols}); {advice}"
+
+
+def _closed(tls: Sequence[Facts], top: int) -> Iterator[str]:
+    """Connections inside TLS whose keys are not known, by whom they go to."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for item in tls:
+        if item["protocol"] == "tls":
+            name = clean(f"{item['broker']}:{item['broker_port']}")
+            counts[name, clean(item["tls_version"])] += item["connections"]
+    for (name, version), count in counts.most_common(top):
+        shown = f", TLS {version}" if version else ""
+        yield f"{plural(count, 'TLS connection')} to {name}{shown}, without keys: see --tls-keylog"
 
 
 def _network(transport: Facts) -> Iterator[str]:

@@ -5,6 +5,7 @@ from kwsniff.core.dialog cimport Context, Dialog
 from kwsniff.core.frames cimport FRAMING_LOST, feed_framing
 from kwsniff.core.octets cimport Octets
 from kwsniff.core.streams cimport Arrival, Connection
+from kwsniff.core.tls_hello cimport HELLO_COMES
 
 cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil
 cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
@@ -12,6 +13,8 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
 cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil
 cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil
+cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil
+cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil
 cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil
 
 cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
@@ -19,5 +22,7 @@ cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* 
     if dialog.client < 0 and dialog.framing[direction].state == FRAMING_LOST:
         look_midway(context, dialog, direction, arrival, offset, data)
         return
+    if dialog.hello != NULL and dialog.hello.side[direction].state == HELLO_COMES:
+        follow_hello(context, dialog, direction, data)
     feed_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
                  offset, data)

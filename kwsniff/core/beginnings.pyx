@@ -27,6 +27,7 @@ from kwsniff.core.recognition cimport (
 from kwsniff.core.rows cimport format_address, write_anomaly
 from kwsniff.core.streams cimport Arrival, Connection
 from kwsniff.core.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.tls_hello cimport end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.verdicts cimport *
 
 cdef enum:
@@ -160,7 +161,7 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
             set_client(dialog, direction, ROLE_HANDSHAKE)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
-    if protocol == PROTOCOL_TLS and context.plaintext != NULL:
+    if protocol == PROTOCOL_TLS and (context.plaintext != NULL or dialog.connection.opener >= 0):
         turn_away(context, dialog, protocol)                # on a port that is Kafka's, too: plaintext may follow
     elif dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
         dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on
@@ -222,6 +223,30 @@ cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nog
                 framing.captured = 0
             free_framing(framing, &context.kept_total)
         framing.state = FRAMING_IGNORED
+    if protocol == PROTOCOL_TLS and dialog.hello == NULL:
+        dialog.hello = make_hello()
+        if dialog.hello != NULL:
+            context.kept_total += hello_bytes(dialog.hello)
+
+
+cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil:
+    """Reads on in what a TLS connection says before it encrypts; who greets is the client."""
+    context.kept_total -= hello_bytes(dialog.hello)
+    if dialog.client >= 0:
+        dialog.hello.client = dialog.client
+    take_hello(dialog.hello, direction, data)
+    if context.kept_total + hello_bytes(dialog.hello) > context.limits.frame_kept_bytes_total:
+        end_hello(dialog.hello, direction)
+    context.kept_total += hello_bytes(dialog.hello)
+    if dialog.client < 0 and dialog.hello.client >= 0:
+        set_client(dialog, dialog.hello.client, ROLE_CONTENT)
+
+
+cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil:
+    """Bytes of this direction are missing: what came before them must do."""
+    context.kept_total -= hello_bytes(dialog.hello)
+    end_hello(dialog.hello, direction)
+    context.kept_total += hello_bytes(dialog.hello)
 
 
 cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,

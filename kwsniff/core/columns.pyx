@@ -87,6 +87,7 @@ COLUMNS = {
         ("client_round_trip_ns", "int64", True), ("broker_round_trip_ns", "int64", True),
         ("vantage", "enum:vantage", False), ("client_zero_window_ns", "int64", False),
         ("broker_zero_window_ns", "int64", False), ("principal", "string", True), ("caller", "enum:caller", True),
+        ("tls_version", "string", True), ("tls_server_name", "string", True), ("tls_cipher", "string", True),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),

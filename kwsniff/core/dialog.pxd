@@ -16,6 +16,7 @@ from kwsniff.core.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.known cimport Known
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.recognition cimport Apis
+from kwsniff.core.tls_hello cimport Hello
 from kwsniff.core.tls_sessions cimport Plaintext
 from kwsniff.core.streams cimport GAP_CUT, GAP_NOT_CAPTURED, Arrival, Connection
 from kwsniff.core.tape cimport Op, Tape
@@ -153,6 +154,7 @@ cdef struct Dialog:
     Buffer software_version
     Buffer sasl_mechanism
     Buffer principal
+    Hello* hello                # of a TLS connection, or NULL
     Session session
     TextCache texts[25]
     int caller

@@ -14,7 +14,7 @@ Rules
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from kwsniff.core.beginnings cimport feed, open_dialog, settle_start, take_first_bytes
+from kwsniff.core.beginnings cimport cut_hello, feed, open_dialog, settle_start, take_first_bytes
 from kwsniff.core.buffer cimport release
 from kwsniff.core.calls cimport finish_all
 from kwsniff.core.columns cimport free_tables
@@ -31,6 +31,7 @@ from kwsniff.core.rows cimport write_anomaly, write_connection
 from kwsniff.core.search cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.sessions cimport end_session, session_bytes
 from kwsniff.core.streams cimport *
+from kwsniff.core.tls_hello cimport free_hello, hello_bytes
 from kwsniff.core.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.verdicts cimport *
 
@@ -83,6 +84,9 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     release(&dialog.software_version)
     release(&dialog.sasl_mechanism)
     release(&dialog.principal)
+    if dialog.hello != NULL:
+        context.kept_total -= hello_bytes(dialog.hello)
+    free_hello(dialog.hello)
     context.waiting_total -= session_bytes(dialog)
     end_session(dialog)
     free(dialog)
@@ -117,6 +121,8 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
         dialog = open_dialog(context, connection)
         if dialog == NULL:
             return
+    if dialog.hello != NULL:
+        cut_hello(context, dialog, direction)
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
     if cause != GAP_CUT or dialog.framing[direction].gaps == 0:
@@ -154,6 +160,9 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
         write_connection(context, connection, NULL)
         return
     context.frame_sink.dialog = dialog
+    if dialog.hello != NULL:
+        cut_hello(context, dialog, 0)
+        cut_hello(context, dialog, 1)
     finish_all(context, dialog)
     while dialog.num_parked:
         give_up_parked(context, dialog, 0)

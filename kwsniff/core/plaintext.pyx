@@ -24,6 +24,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.buffer cimport append_raw, contents
+from kwsniff.core.beginnings cimport open_dialog
 from kwsniff.core.carriers cimport anchor, forget_carriers, is_placed, note_carrier, pass_on, pass_share, record_at, spread
 from kwsniff.core.dialog cimport Context, Dialog
 from kwsniff.core.exchanges cimport close_dialog, take_bytes, take_end
@@ -31,6 +32,7 @@ from kwsniff.core.octets cimport Octets, copy_out, drop, keep
 from kwsniff.core.packets cimport TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Reader, Segment
 from kwsniff.core.segments cimport distance, source_endpoint
 from kwsniff.core.streams cimport Arrival, Connection, StreamSink, take_segment
+from kwsniff.core.tls_hello cimport Hello, end_hello, free_hello, hello_bytes
 from kwsniff.core.tls_sessions cimport (
     Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session, forget_session,
 )
@@ -295,20 +297,35 @@ cdef void take_opened(void* context, Connection* connection, int side, Arrival* 
     if plaintext.current != NULL and plaintext.current.restart:
         plaintext.current.restart = False
         if connection.dialog != NULL:
-            forget_handshake(<Context*>context, <Dialog*>connection.dialog)
-            connection.dialog = NULL
+            forget_handshake(<Context*>context, connection)
     if plaintext.extra:
         connection.packets -= 1
         connection.direction[side].packets -= 1
     take_bytes(context, connection, side, &copy, data)
 
 
-cdef void forget_handshake(Context* context, Dialog* dialog) noexcept nogil:
+cdef void forget_handshake(Context* context, Connection* connection) noexcept nogil:
+    """All but what it showed: that goes on to the dialog of the plain stream."""
     cdef int64_t* bins = <int64_t*>context.bins.data
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef Hello* hello = dialog.hello
     cdef int i
     for i in range(2):
         bins[dialog.framing[i].capture * NUM_BINS + BIN_NOT_KAFKA] += dialog.framing[i].captured
+    if hello != NULL:
+        context.kept_total -= hello_bytes(hello)
+        end_hello(hello, 0)
+        end_hello(hello, 1)
+    dialog.hello = NULL
     close_dialog(context, dialog)
+    connection.dialog = NULL
+    dialog = open_dialog(context, connection)
+    if dialog == NULL:
+        free_hello(hello)
+        return
+    dialog.hello = hello
+    if hello != NULL:
+        context.kept_total += hello_bytes(hello)
 
 
 cdef void take_session_end(void* context, Connection* connection) noexcept nogil:

@@ -24,6 +24,7 @@ from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.streams cimport Arrival, Connection, Direction
 from kwsniff.core.timing cimport tell_vantage
+from kwsniff.core.tls_hello cimport Hello, cipher_text, version_text
 from kwsniff.core.topic_ids cimport await_topic, find_topic
 from kwsniff.core.verdicts cimport *
 
@@ -515,7 +516,16 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
         put_null(table, CONN_CALLER)
     else:
         put_enum(table, CONN_CALLER, dialog.caller)
+    put_hello(table, dialog.hello)
     end_row(table)
+
+
+cdef void put_hello(Table* table, Hello* hello) noexcept nogil:
+    cdef uint8_t[8] room
+    cdef Octets nothing = make_octets(NULL, 0)
+    put_string(table, CONN_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
+    put_string(table, CONN_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
+    put_string(table, CONN_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
 
 
 cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,

@@ -10,21 +10,23 @@ Rules
   3. Every length is checked against the bytes left before anything is allocated; a state that ends early is refused.
 
     head | context | topic ids | streams | connection* (held* held* dialog?) | reader
-    dialog: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | 4 texts
+    dialog: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | texts | hello?
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.buffer cimport Buffer, append, append_raw, contents
+from kwsniff.core.buffer cimport Buffer, contents
 from kwsniff.core.connections cimport adopt_connection
+from kwsniff.core.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
 from kwsniff.core.dialog cimport Call, Context, Dialog, Parked
 from kwsniff.core.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.octets cimport Octets, copy_out, drop, has, keep, make_octets
+from kwsniff.core.octets cimport Octets, copy_out, has, make_octets
 from kwsniff.core.packets cimport Interface, Reader, SegmentSink
 from kwsniff.core.streams cimport Connection, Direction, Held, Streams
+from kwsniff.core.tls_hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
@@ -33,13 +35,7 @@ cdef enum:
 cdef struct Head:
     uint8_t magic[4]
     uint32_t version
-    uint32_t sizes[8]
-
-# What is left to read; failed: it ended early, or memory was refused.
-cdef struct Source:
-    Octets left
-    bint failed
-
+    uint32_t sizes[9]
 
 cdef Head make_head() noexcept nogil:
     cdef Head head
@@ -54,43 +50,8 @@ cdef Head make_head() noexcept nogil:
     head.sizes[5] = sizeof(Reader)
     head.sizes[6] = sizeof(Limits)
     head.sizes[7] = sizeof(void*)
+    head.sizes[8] = sizeof(Hello)
     return head
-
-
-cdef inline bint put(Buffer* out, const void* at, size_t num) noexcept nogil:
-    return append_raw(out, at, num)
-
-
-cdef inline bint put_bytes(Buffer* out, Octets data) noexcept nogil:
-    cdef uint64_t num = data.num
-    return put(out, &num, 8) and append(out, data)
-
-
-cdef inline bint get(Source* source, void* to, size_t num) noexcept nogil:
-    if source.failed or not has(source.left, 0, num):
-        source.failed = True
-        memset(to, 0, num)
-        return False
-    copy_out(source.left, 0, to, num)
-    source.left = drop(source.left, num)
-    return True
-
-
-cdef inline Octets get_span(Source* source) noexcept nogil:
-    cdef uint64_t num = 0
-    cdef Octets span
-    if not get(source, &num, 8) or not has(source.left, 0, <size_t>num):
-        source.failed = True
-        return make_octets(NULL, 0)
-    span = keep(source.left, <size_t>num)
-    source.left = drop(source.left, <size_t>num)
-    return span
-
-
-cdef inline void get_bytes(Source* source, Buffer* to) noexcept nogil:
-    memset(to, 0, sizeof(Buffer))
-    if not append(to, get_span(source)):
-        source.failed = True
 
 
 # -- both ways, part by part ------------------------------------------------------------------------------------
@@ -113,7 +74,7 @@ cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* r
     get(&source, &head, sizeof(Head))
     if source.failed or head.version != ours.version:
         return False
-    for i in range(8):
+    for i in range(9):
         if head.sizes[i] != ours.sizes[i]:
             return False
     for i in range(4):
@@ -278,13 +239,15 @@ cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
     return (ok and put_bytes(out, contents(&dialog.client_id)) and put_bytes(out, contents(&dialog.software_name))
             and put_bytes(out, contents(&dialog.software_version))
             and put_bytes(out, contents(&dialog.sasl_mechanism)) and put_bytes(out, contents(&dialog.principal))
-            and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.text)))
+            and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.text))
+            and (dialog.hello == NULL or save_hello(out, dialog.hello)))
 
 
 cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
     cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
     cdef int64_t num
     cdef int num_parked, i
+    cdef bint with_hello
     if dialog == NULL:
         source.failed = True
         return
@@ -292,6 +255,8 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     num = dialog.num
     num_parked = dialog.num_parked
     dialog.connection = connection
+    with_hello = dialog.hello != NULL
+    dialog.hello = NULL
     dialog.calls = NULL
     dialog.num_slots = 0
     dialog.num = 0
@@ -322,6 +287,26 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     get_bytes(source, &dialog.session.parts)
     get_bytes(source, &dialog.session.text)
     context.waiting_total += <int64_t>(dialog.session.parts.cap + dialog.session.text.cap)
+    if with_hello and not source.failed:
+        load_hello(source, context, dialog)
+
+
+cdef bint save_hello(Buffer* out, Hello* hello) noexcept nogil:
+    return (put(out, hello, sizeof(Hello)) and put_bytes(out, contents(&hello.side[0].message))
+            and put_bytes(out, contents(&hello.side[1].message)) and put_bytes(out, contents(&hello.server_name)))
+
+
+cdef void load_hello(Source* source, Context* context, Dialog* dialog) noexcept nogil:
+    cdef Hello* hello = make_hello()
+    if hello == NULL:
+        source.failed = True
+        return
+    get(source, hello, sizeof(Hello))
+    get_bytes(source, &hello.side[0].message)
+    get_bytes(source, &hello.side[1].message)
+    get_bytes(source, &hello.server_name)
+    dialog.hello = hello
+    context.kept_total += hello_bytes(hello)
 
 
 cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t num) noexcept nogil:

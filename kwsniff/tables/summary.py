@@ -19,6 +19,8 @@ MOST_DISTINCT = 10_000
 
 MORE = "(others)"
 
+_TLS = ("protocol", "tls_version", "tls_cipher", "broker_port", "tls_server_name")
+
 Tally = Counter[tuple[Any, ...]]
 PERCENTILES = (50, 95, 99)
 
@@ -58,6 +60,7 @@ class Summary:
         self.errors: Tally = Counter()
         self.clients: Tally = Counter()
         self.protocols: Tally = Counter()
+        self.tls: Tally = Counter()
         self.anomalies: Tally = Counter()
         self.captures: list[dict[str, Any]] = []
         self.late_topics: dict[str, str] = {}
@@ -81,6 +84,13 @@ class Summary:
             _count(self.errors, tally, keep=3)
         elif table == "connections":
             _count(self.protocols, _tally(batch, ("protocol",)))
+            tls = (*_TLS, "broker_address")
+            found = (
+                ((protocol, version, cipher, address if name is None else name, port), number)
+                for (protocol, version, cipher, port, name, address), number in _tally(batch, tls)
+                if protocol == "tls" or version is not None
+            )
+            _count(self.tls, found, keep=3)
             with_calls = flags(whole_numbers(batch["calls"], null=0) > 0)
             client = ("client_id", "client_software_name", "client_software_version")
             _count(self.clients, _tally(batch.filter(with_calls), client))
@@ -144,6 +154,9 @@ class Summary:
                 self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"
             ),
             "connections": _ranked(self.protocols, ("protocol",)),
+            "tls": _ranked(
+                self.tls, ("protocol", "tls_version", "tls_cipher", "broker", "broker_port"), "connections"
+            ),
             "anomalies": _ranked(self.anomalies, ("name",)),
         }
 

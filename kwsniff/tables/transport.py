@@ -115,6 +115,27 @@ CONNECTIONS = TableSchema(
         ),
         PRINCIPAL,
         CALLER,
+        Column(
+            name="tls_version",
+            type="string",
+            doc="The version of TLS agreed on: 1.3, 1.2 and older, or the number of another.",
+            source="ServerHello, supported_versions or legacy_version (RFC 8446 4.1.3)",
+            null="not TLS, or no whole ServerHello was captured",
+        ),
+        Column(
+            name="tls_server_name",
+            type="string",
+            doc="The broker's name as the client wants it.",
+            source="ClientHello, server_name (RFC 6066 3)",
+            null="not TLS, the client named none, or its ClientHello was not captured",
+        ),
+        Column(
+            name="tls_cipher",
+            type="string",
+            doc="The cipher suite agreed on, by IANA's name, or the number of one without.",
+            source="ServerHello, cipher_suite (RFC 8446 4.1.3)",
+            null="not TLS, or no ServerHello was captured",
+        ),
     ),
 )
 

@@ -5,7 +5,7 @@ together, when the call is over. Of the requests that wait, 64 MiB at most are h
 handed out alone and its response, later, alone as well.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,10 +17,14 @@ from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, find_captures
 from kwsniff.sources.tls import Decryption
+from kwsniff.view.closed import closed_connections
 
 _MOST_HELD_BYTES: Final = 64 << 20
 # What the dict of a message's facts takes.
 _HELD_BYTES_EACH: Final = 2048
+_MOST_BROKERS: Final = 10_000
+MOST_CLOSED: Final = 10
+"""Brokers that notes about TLS without keys name."""
 
 Packet = dict[str, Any]
 """A message as ``Analyzer.take_messages`` gives it."""
@@ -64,6 +68,7 @@ class CallReader:
         self.captures = find_captures(paths)
         self.notes: list[str] = []
         self._tls_keylog = tls_keylog
+        self._closed: Counter[tuple[str, int, str | None]] = Counter()
         self._catalog = catalog or load_catalog()
         apis = self._catalog.apis.values()
         ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in apis]
@@ -91,6 +96,11 @@ class CallReader:
         yield from self._over()
         yield from sorted(self._held.values(), key=_first_frame)
         self._held.clear()
+        for (broker, port, version), count in self._closed.most_common(MOST_CLOSED):
+            self.notes.append(
+                f"{count} TLS connection{'s' * (count != 1)} to {broker}:{port}"
+                f"{f', TLS {version}' if version else ''}, without keys: see --tls-keylog"
+            )
 
     def _read(self, name: str) -> Iterator[Call]:
         with CaptureFile(name) as capture:
@@ -128,6 +138,10 @@ class CallReader:
     def _over(self) -> list[Call]:
         over = list(self._pair(self._analyzer.take_messages()))
         ended = _ended(self._analyzer.take("api_calls"))
+        if self._analyzer.rows("connections"):
+            for broker, count in closed_connections(self._analyzer.take("connections")).items():
+                if broker in self._closed or len(self._closed) < _MOST_BROKERS:
+                    self._closed[broker] += count
         for table in TABLES:
             if self._analyzer.rows(table):
                 self._analyzer.take(table)

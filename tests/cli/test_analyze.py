@@ -168,6 +168,7 @@ EMPTY: dict[str, Any] = {
     "captures": [],
     "rows": {},
     "calls": [],
+    "tls": [],
     "statuses": [],
     "errors": [],
     "clients": [],

@@ -1,0 +1,9 @@
+from collections.abc import Iterable
+
+from typing_extensions import Buffer
+
+NAMES: dict[int, bytes]
+
+def read(
+    parts: Iterable[tuple[int, Buffer | None]],
+) -> tuple[int | None, str | None, str | None, str | None]: ...
