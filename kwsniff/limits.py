@@ -53,6 +53,12 @@ class Limits:
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
     topic_ids: int = 262_144
     """Topic ids whose names are remembered."""
+    decompressed_bytes: int = 128 * _MIB
+    """Bytes to which the contents of one message may decompress in `show` and `decode`; more stays closed."""
+    shown_fields: int = 1_000_000
+    """Fields of one message that `show` decodes; it takes some hundred bytes for each."""
+    shown_records: int = 100_000
+    """Records of one message that `show` and `decode` open."""
 
     @classmethod
     def with_changes(cls, changes: dict[str, int]) -> "Limits":

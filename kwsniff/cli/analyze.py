@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.errors import UsageError
 
 _EXAMPLES = """examples:
@@ -62,20 +63,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
-    parser.add_argument(
-        "--limit",
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help="change a bound on memory or work, for example connections=1000000; see kwsniff.limits",
-    )
+    add_limit_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 0; what cannot be read or written raises a KwsniffError."""
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
-    limits = dict(_parse_limit(text) for text in args.limit)
+    limits = parse_limits(args.limit)
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
@@ -105,15 +100,6 @@ def parse_port(text: str) -> int:
     if not text.strip().isdecimal() or not 0 < int(text) < 65536:
         raise UsageError(f"--port {text}: give a number from 1 to 65535, for example --port 9092")
     return int(text)
-
-
-def _parse_limit(text: str) -> tuple[str, int]:
-    name, equals, value = text.partition("=")
-    if not equals or not value.strip().isdecimal():
-        raise UsageError(
-            f"--limit {text}: give a name and a whole number, for example --limit connections=1000"
-        )
-    return name.strip(), int(value)
 
 
 @contextmanager

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
+from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.errors import UsageError
+from kwsniff.limits import Limits
 
 _EXAMPLE = """examples:
   kwsniff decode 00120000000000070003666f6f
@@ -43,6 +45,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--hexdump", action="store_true", help="the bytes beside the fields that begin in them"
     )
+    add_limit_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -56,6 +59,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _limits(args: argparse.Namespace) -> Limits:
+    return Limits.with_changes(parse_limits(args.limit))
+
+
 LineDecoder = Callable[[dict[str, Any], bytes], str]
 
 
@@ -64,10 +71,13 @@ def _line_decoder(args: argparse.Namespace) -> LineDecoder:
     from kwsniff.layout.catalog import load_catalog
 
     catalog = load_catalog()
+    limits = _limits(args)
     if args.records:
         from kwsniff.view.records import decode_records
 
-        return lambda line, data: json.dumps(decode_records(data, catalog=catalog).as_dict())
+        return lambda line, data: json.dumps(
+            decode_records(data, limit=limits.decompressed_bytes, catalog=catalog).as_dict()
+        )
     if args.schema is not None:
         from kwsniff.view.schema import check_schema, decode_schema
 
@@ -80,11 +90,13 @@ def _line_decoder(args: argparse.Namespace) -> LineDecoder:
     def message(line: dict[str, Any], data: bytes) -> str:
         direction = line.get("direction")
         if direction == "request":
-            return decode(data, catalog=catalog).json()
+            return decode(data, catalog=catalog, limits=limits).json()
         if direction != "response":
             raise BadLine("bad_direction")
         key, version = whole_number(line, "api_key"), whole_number(line, "api_version")
-        return decode(data, direction="response", api_key=key, api_version=version, catalog=catalog).json()
+        return decode(
+            data, direction="response", api_key=key, api_version=version, catalog=catalog, limits=limits
+        ).json()
 
     return message
 
@@ -174,7 +186,7 @@ def _argument_bytes(argument: str) -> bytes:
 def _one_record_set(args: argparse.Namespace) -> int:
     from kwsniff.view.records import decode_records
 
-    found = decode_records(_argument_bytes(args.hex))
+    found = decode_records(_argument_bytes(args.hex), limit=_limits(args).decompressed_bytes)
     print(json.dumps(found.as_dict(), indent=2))
     return 1 if found.error else 0
 
@@ -185,19 +197,21 @@ def _one_message(args: argparse.Namespace) -> int:
 
     data = _argument_bytes(args.hex)
     catalog = load_catalog()
+    limits = _limits(args)
     if args.response:
         api = catalog.api(args.api) if args.api is not None else None
         if api is None or args.api_version is None:
             raise UsageError(
                 "a response does not name its API: give --api and --version, e.g. --api fetch --version 12"
             )
+        version = args.api_version
         message = decode(
-            data, direction="response", api_key=api.key, api_version=args.api_version, catalog=catalog
+            data, direction="response", api_key=api.key, api_version=version, catalog=catalog, limits=limits
         )
     elif args.api is not None or args.api_version is not None:
         raise UsageError("--api and --version are for --response; a request names its API and version itself")
     else:
-        message = decode(data, catalog=catalog)
+        message = decode(data, catalog=catalog, limits=limits)
     if args.json:
         print(json.dumps(message.as_full_dict()))
     elif args.hexdump:

@@ -5,11 +5,14 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.texts import clean
 from kwsniff.errors import UsageError
+from kwsniff.limits import Limits
 
 if TYPE_CHECKING:
     from kwsniff.view.call import DecodedCall, Drawing
@@ -53,7 +56,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--payload", action="store_true", help="show keys, values and headers of records, too"
     )
     parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
-    parser.add_argument("-n", "--limit", type=int, metavar="N", help="stop after N calls")
+    parser.add_argument("-n", "--stop-after", type=int, metavar="N", help="stop after N calls")
+    add_limit_option(parser)
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
     parser.add_argument(
         "--tls-keylog", metavar="FILE", help="decrypt TLS with the secrets in FILE; needs tshark"
@@ -85,13 +89,14 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.view.call import Drawing
     from kwsniff.view.capture import CallReader
 
-    if args.limit is not None and args.limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {args.limit}")
+    if args.stop_after is not None and args.stop_after < 1:
+        raise UsageError(f"--stop-after must be at least 1, not {args.stop_after}")
+    limits = Limits.with_changes(parse_limits(args.limit))
     if args.json and args.hexdump:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     filters = _filters(args)
-    reader = CallReader(args.captures, ports=ports, tls_keylog=args.tls_keylog)
+    reader = CallReader(args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits)
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
         payload=args.payload,
@@ -100,7 +105,8 @@ def run(args: argparse.Namespace) -> int:
         sides=sides or ("request", "response"),
         captures=tuple(reader.captures),
     )
-    shown = _show(_chosen(reader.calls(), filters, drawing, args.limit), drawing, as_json=args.json)
+    calls = _decoded(reader.calls(), filters, drawing, limits)
+    shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
     for note in reader.notes:
         print(f"kwsniff: note: {clean(note)}", file=sys.stderr)
     if not shown:
@@ -127,14 +133,13 @@ def _filters(args: argparse.Namespace) -> "Filters":
     )
 
 
-def _chosen(
-    calls: Iterable[Any], filters: "Filters", drawing: "Drawing", limit: int | None
+def _decoded(
+    calls: Iterable[Any], filters: "Filters", drawing: "Drawing", limits: Limits
 ) -> Iterator["DecodedCall"]:
-    """Calls that fit and have a message of a side that is shown; at most ``limit``."""
+    """Calls that fit and have a message of a side that is shown."""
     from kwsniff.view.call import Conversation
 
-    conversation = Conversation()
-    found = 0
+    conversation = Conversation(limits)
     for call in calls:
         fits = filters.fits(call)
         if not fits and not conversation.teaches(call.packets[0]["api_key"]):
@@ -145,9 +150,6 @@ def _chosen(
         if not any(part.side in drawing.sides for part in decoded.parts):
             continue
         yield decoded
-        found += 1
-        if found == limit:
-            return
 
 
 def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) -> int:

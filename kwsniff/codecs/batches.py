@@ -12,9 +12,6 @@ from typing import Any, Final
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """Names by number, as Kafka writes them."""
 
-MAX_DECOMPRESSED: Final = 128 << 20
-"""Default cap on a record set, in bytes; the default limit of brokers on a whole frame is 100 MiB."""
-
 _PIECE: Final = 1 << 18
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = 16
@@ -25,7 +22,7 @@ class CodecError(Exception):
     """A batch that cannot be decompressed; the text is a name of the closed list above."""
 
 
-def decompress(codec: int, data: bytes, *, limit: int = MAX_DECOMPRESSED, message_format: int = 2) -> bytes:
+def decompress(codec: int, data: bytes, *, limit: int, message_format: int = 2) -> bytes:
     """The decompressed bytes, ``limit`` at most.
 
     ``message_format`` is the batch's magic: in format 0 lz4 frames have a wrong header checksum.

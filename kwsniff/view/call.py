@@ -5,7 +5,7 @@ not be seen is hidden when a call is drawn.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from kwsniff.layout.catalog import load_catalog
@@ -19,8 +19,6 @@ from kwsniff.view.text import message_lines
 from kwsniff.view.words import in_nanoseconds, in_span, plural
 
 _ENVELOPE: Final = 58
-# A tree takes some hundred bytes per field.
-_MOST_CELLS: Final = 1_000_000
 # Metadata, CreateTopics, ConsumerGroupDescribe, DescribeTopicPartitions, ShareGroupDescribe,
 # DescribeShareGroupOffsets.
 _NAMING: Final = frozenset({3, 19, 69, 75, 77, 90})
@@ -91,16 +89,19 @@ class DecodedCall:
 class Conversation:
     """Decodes calls in the order in which they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self.topics = dict(_METADATA_LOG)
-        self._most_topics = Limits().topic_ids
+        limits = limits or Limits()
+        self._most_topics = limits.topic_ids
+        # A tree takes some hundred bytes per field.
+        self._limits = replace(limits, cells=min(limits.cells, limits.shown_fields))
 
     def decode(self, call: Call) -> DecodedCall:
         """Decode the messages of a call, the response with what the request told."""
         around = Surroundings(topics=self.topics)
         parts = []
         for packet in call.packets:
-            message = _decode(packet)
+            message = _decode(packet, self._limits)
             if message is not None:
                 self.learn(message)
                 message.inner = find_inner(message, around)
@@ -147,16 +148,14 @@ def surroundings(request: Message, topics: dict[str, str]) -> Surroundings:
     return around
 
 
-def _decode(packet: Packet) -> Message | None:
+def _decode(packet: Packet, limits: Limits) -> Message | None:
     if packet["kind"] == "sasl_token":
         return None
     if packet["kind"] == "request":
-        return decode(packet["data"], max_cells=_MOST_CELLS)
+        return decode(packet["data"], limits=limits)
     # Of a response without a request no more than the correlation id can be read.
     key, version = (-1 if packet[name] is None else packet[name] for name in ("api_key", "api_version"))
-    return decode(
-        packet["data"], direction="response", api_key=key, api_version=version, max_cells=_MOST_CELLS
-    )
+    return decode(packet["data"], direction="response", api_key=key, api_version=version, limits=limits)
 
 
 def _heading(call: Call) -> str:

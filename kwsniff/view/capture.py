@@ -1,8 +1,8 @@
 """Captures to calls with their messages' bytes, in a stream: what `kwsniff show` is made of.
 
 Requests wait for their response here (the compiled rooms keep facts only), so that both are handed out
-together, when the call is over. Of the requests that wait, 64 MiB at most are held; beyond that the oldest is
-handed out alone and its response, later, alone as well.
+together, when the call is over. Of the requests that wait, `waiting_bytes_total` at most are held; beyond it
+the oldest is handed out alone and its response, later, alone as well.
 """
 
 from collections import Counter, OrderedDict
@@ -15,11 +15,11 @@ from kwsniff.core.columns import COLUMNS, TABLES
 from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile, find_captures
 from kwsniff.sources.tls import Decryption
 from kwsniff.view.closed import closed_connections
 
-_MOST_HELD_BYTES: Final = 64 << 20
 # What the dict of a message's facts takes.
 _HELD_BYTES_EACH: Final = 2048
 _MOST_BROKERS: Final = 10_000
@@ -64,6 +64,7 @@ class CallReader:
         ports: Sequence[int] = (),
         catalog: Catalog | None = None,
         tls_keylog: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.captures = find_captures(paths)
         self.notes: list[str] = []
@@ -72,8 +73,15 @@ class CallReader:
         self._catalog = catalog or load_catalog()
         apis = self._catalog.apis.values()
         ranges = [(a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in apis]
+        limits = limits or Limits()
+        self._most_held_bytes = limits.waiting_bytes_total
         self._analyzer = Analyzer(
-            self._compile, ranges, ports=ports, messages=True, compile_early=self._compile_early
+            self._compile,
+            ranges,
+            ports=ports,
+            limits=limits.as_dict(),
+            messages=True,
+            compile_early=self._compile_early,
         )
         self._held: OrderedDict[int, Call] = OrderedDict()
         self._held_bytes = 0
@@ -149,7 +157,7 @@ class CallReader:
             if call.id in ended:
                 call.status, call.reason = ended[call.id]
         over += [one for call_id in ended if (one := self._release(call_id, *ended[call_id]))]
-        while self._held_bytes > _MOST_HELD_BYTES:
+        while self._held_bytes > self._most_held_bytes:
             call_id, _ = next(iter(self._held.items()))
             over += [one for one in (self._release(call_id, None, None),) if one]
         over.sort(key=_first_frame)

@@ -13,6 +13,7 @@ from kwsniff.core.engine import STATUSES, run
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program, compile_schema
+from kwsniff.limits import Limits
 from kwsniff.view.document import document, inner_documents, unknown_tags
 from kwsniff.view.inner import Inner, Place, find_inner
 from kwsniff.view.tree import Node, Tree, fold
@@ -21,7 +22,7 @@ Direction = Literal["request", "response"]
 
 _API_VERSIONS: Final = 18
 # A tree costs some hundred bytes of memory per cell; a message of more fields is shown up to here.
-_MAX_CELLS: Final = 4_000_000
+_LIMITS: Final = Limits()
 _UNSUPPORTED_VERSION: Final = b"\x00\x23"
 _LEFT_OVER: Final = STATUSES.index("bytes_left_over")
 
@@ -42,7 +43,8 @@ class Message:
     ``api_name`` is empty and ``program`` None where the layout is not known. ``header`` and ``body`` are None
     where nothing of them was read. ``program.version`` differs from ``api_version`` only in the answer of a
     broker that did not know the asked ApiVersions version. ``inner`` is what was found inside bytes fields
-    (None: nobody has looked), ``rest_hidden`` that bytes without a layout are not to be shown.
+    (None: nobody has looked), within ``limits``; ``rest_hidden`` that bytes without a layout are not to be
+    shown.
     """
 
     data: bytes
@@ -57,6 +59,7 @@ class Message:
     error: Break | None
     inner: dict[Place, Inner] | None = None
     rest_hidden: bool = False
+    limits: Limits = _LIMITS
 
     def found_inside(self) -> dict[Place, Inner]:
         """What is inside the bytes fields; looked for when it is first asked for."""
@@ -106,7 +109,7 @@ class _Asked(NamedTuple):
     direction: Direction
     api_key: int | None
     api_version: int | None
-    max_cells: int
+    limits: Limits
 
 
 def decode(
@@ -116,26 +119,26 @@ def decode(
     api_key: int | None = None,
     api_version: int | None = None,
     catalog: Catalog | None = None,
-    max_cells: int = _MAX_CELLS,
+    limits: Limits = _LIMITS,
 ) -> Message:
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 
     A request names its API and version itself; a response has neither, so both must be given. After
-    ``max_cells`` fields reading stops with ``cells_limit``. Raises UsageError for arguments that make no
+    ``limits.cells`` fields reading stops with ``cells_limit``. Raises UsageError for arguments that make no
     sense, nothing for bytes that make none.
     """
     catalog = catalog or load_catalog()
     data = bytes(data)
     if direction == "request":
         if len(data) < 4:
-            return _header_only(_Asked(catalog, data, "request", None, None, max_cells), 1)
+            return _header_only(_Asked(catalog, data, "request", None, None, limits), 1)
         api_key = int.from_bytes(data[:2], "big", signed=True)
         api_version = int.from_bytes(data[2:4], "big", signed=True)
     elif direction != "response":
         raise UsageError(f"direction is 'request' or 'response', not {direction!r}")
     elif api_key is None or api_version is None:
         raise UsageError("a response does not name its API: give api_key and api_version")
-    asked = _Asked(catalog, data, direction, api_key, api_version, max_cells)
+    asked = _Asked(catalog, data, direction, api_key, api_version, limits)
     program = catalog.program(api_key, api_version, direction == "response")
     if program is None:
         return _unknown(asked, api_key, api_version)
@@ -169,11 +172,11 @@ def _header_program(catalog: Catalog, direction: int, version: int) -> Program:
 
 
 def _run(asked: _Asked, program: Program) -> Message:
-    cells, status, offset, op = run(program.code, asked.data, max_cells=asked.max_cells)
+    cells, status, offset, op = run(program.code, asked.data, max_cells=asked.limits.cells)
     tree = fold(program, cells, asked.data)
     error = Break(STATUSES[status], tree.break_path(op), offset) if status else None
     name = asked.catalog.apis[program.api].name
-    return Message(*asked[1:5], name, program, tree, tree.header, tree.body, error)
+    return Message(*asked[1:5], name, program, tree, tree.header, tree.body, error, limits=asked.limits)
 
 
 def _unknown(asked: _Asked, api_key: int, api_version: int) -> Message:

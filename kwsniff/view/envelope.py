@@ -2,22 +2,24 @@
 
 from typing import TYPE_CHECKING
 
+from kwsniff.limits import Limits
 from kwsniff.view.inner import Inner, Surroundings, find_inner
 
 if TYPE_CHECKING:
     from kwsniff.view.inner import Finder
 
 
-def read_message(data: bytes, field: str, around: Surroundings, depth: int) -> Inner:
+def read_message(data: bytes, field: str, around: Surroundings, depth: int, limits: Limits) -> Inner:
     """A request or response, header and body. A response needs ``around.asked``."""
     from kwsniff.view.decode import decode
 
     if field == "request_data":
-        message = decode(data)
+        message = decode(data, limits=limits)
     elif around.asked is None:
         return Inner("response", note="a response; the request it answers is not known")
     else:
-        message = decode(data, direction="response", api_key=around.asked[0], api_version=around.asked[1])
+        key, version = around.asked
+        message = decode(data, direction="response", api_key=key, api_version=version, limits=limits)
     message.inner = find_inner(message, Surroundings(topics=around.topics), depth + 1)
     error = message.error
     shown = {"code": error.code, "path": error.path, "offset": error.offset} if error else None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
+from kwsniff.limits import Limits
 from kwsniff.view.records import RecordSet, decode_records
 from kwsniff.view.schema import read_schema
 from kwsniff.view.tree import Node, Tree, Value
@@ -30,9 +31,6 @@ RecordPlace = tuple[int, int, str]
 
 _DEEPEST: Final = 4
 _TELEMETRY: Final = 72
-# Of all record sets of a message together. A record set's JSON takes some hundred bytes per record.
-_MOST_BYTES: Final = 64 << 20
-_MOST_RECORDS: Final = 100_000
 
 
 @dataclass(slots=True)
@@ -81,7 +79,7 @@ NOTHING_KNOWN: Final = Surroundings()
 
 def find_inner(message: "Message", around: Surroundings | None = None, depth: int = 0) -> dict[Place, Inner]:
     """Everything that could be found inside the bytes fields of a message, by place."""
-    finder = Finder(load_catalog(), around or NOTHING_KNOWN, depth)
+    finder = Finder(load_catalog(), around or NOTHING_KNOWN, depth, message.limits)
     if message.program is None or message.body is None:
         return {}
     finder.api = message.api_key
@@ -91,13 +89,14 @@ def find_inner(message: "Message", around: Surroundings | None = None, depth: in
 class Finder:
     """Walks a tree and reads its bytes fields. One per message: it keeps the budget for records."""
 
-    def __init__(self, catalog: Catalog, around: Surroundings, depth: int) -> None:
+    def __init__(self, catalog: Catalog, around: Surroundings, depth: int, limits: Limits) -> None:
         self.catalog = catalog
         self.around = around
         self.depth = depth
         self.api: int | None = None
-        self.bytes_left = _MOST_BYTES
-        self.records_left = _MOST_RECORDS
+        self.limits = limits
+        self.bytes_left = limits.decompressed_bytes
+        self.records_left = limits.shown_records
         self.above: list[Node] = []
 
     def find(self, tree: Tree) -> dict[Place, Inner]:
@@ -141,11 +140,11 @@ class Finder:
             return self.record_set(data)
         if field.name == "metrics":
             codec = self.near("compression_type")
-            return telemetry.read_metrics(data, codec if isinstance(codec, int) else 0)
+            return telemetry.read_metrics(data, codec if isinstance(codec, int) else 0, self.bytes_left)
         if field.name == "request_principal":
             return envelope.read_principal(self, data)
         if field.name in ("request_data", "response_data"):
-            return envelope.read_message(data, field.name, self.around, self.depth)
+            return envelope.read_message(data, field.name, self.around, self.depth, self.limits)
         if field.name == "user_data":
             return membership.read_user_data(self, data)
         protocol = self.near("protocol_type") or self.around.protocol_type

@@ -10,12 +10,13 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kwsniff.codecs.batches import CODECS, MAX_DECOMPRESSED, CodecError, decompress
+from kwsniff.codecs.batches import CODECS, CodecError, decompress
 from kwsniff.core.engine import STATUSES, run
 from kwsniff.core.records import STATUSES as WALK_STATUSES
 from kwsniff.core.records import RecordBatch, batches
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
+from kwsniff.limits import Limits
 from kwsniff.view.document import document
 from kwsniff.view.entries import CORRUPT, Entries
 from kwsniff.view.tree import fold
@@ -82,7 +83,7 @@ class RecordSet:
 def decode_records(
     data: bytes,
     *,
-    limit: int = MAX_DECOMPRESSED,
+    limit: int = Limits().decompressed_bytes,
     most_records: int = _MOST_RECORDS,
     catalog: Catalog | None = None,
 ) -> RecordSet:

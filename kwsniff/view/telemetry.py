@@ -15,7 +15,6 @@ from typing import Any, Final
 from kwsniff.codecs.batches import CODECS, CodecError, decompress
 from kwsniff.view.inner import Inner
 
-_MOST_BYTES: Final = 16 << 20
 _MOST_METRICS: Final = 10_000
 _KINDS: Final = {5: "gauge", 7: "sum", 9: "histogram", 10: "exponential_histogram", 11: "summary"}
 _FIXED: Final = {1: 8, 5: 4}
@@ -26,10 +25,11 @@ class _Broken(Exception):
     """Not protobuf, caught in this module."""
 
 
-def read_metrics(data: bytes, codec: int) -> Inner:
-    """Names, units, kinds and numbers of points of the metrics; a note where the bytes are something else."""
+def read_metrics(data: bytes, codec: int, most_bytes: int) -> Inner:
+    """Names, units, kinds and numbers of points of the metrics; a note where the bytes are something else, or
+    decompress to more than ``most_bytes``."""
     try:
-        plain = decompress(codec, data, limit=_MOST_BYTES)
+        plain = decompress(codec, data, limit=most_bytes)
     except CodecError as error:
         name = CODECS[codec] if 0 <= codec < len(CODECS) else f"codec {codec}"
         return Inner("metrics", note=f"{name}: {str(error).replace('_', ' ')}")

@@ -130,6 +130,21 @@ def test_record_set_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert (got[2]["trailing_bytes"], got[2]["error"]) == (1, None)
 
 
+def test_record_set_that_decompresses_to_more_than_the_limit_stays_closed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    from tests.traffic.records import batch
+
+    values = [b"a" * 1000] * 100
+    line = json.dumps({"hex": batch(values, gzipped=True).hex()}).encode()
+    for limit, records, code in (("99_999", 0, "longer_than_limit"), ("200_000", 100, None)):
+        bound = f"decompressed_bytes={limit.replace('_', '')}"
+        assert run(monkeypatch, line, "--jsonl", "--records", "--limit", bound, "-") == 0
+        got = json.loads(capsys.readouterr().out)
+        assert (got["error"] and got["error"]["code"]) == code
+        assert sum(len(one["records"]) for one in got["batches"]) == records
+
+
 def test_what_is_inside_bytes_fields_is_in_the_json_but_not_in_json_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

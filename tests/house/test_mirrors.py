@@ -64,7 +64,7 @@ def test_link_types_have_the_bit_that_the_packet_reader_sets() -> None:
 
 
 def test_limits_have_the_names_and_the_order_of_the_struct() -> None:
-    struct = re.findall(r"^    int64_t (\w+)$", (CORE / "limits.pxd").read_text("utf-8"), re.MULTILINE)
+    struct = re.findall(r"^    int64_t (\w+)\b", (CORE / "limits.pxd").read_text("utf-8"), re.MULTILINE)
     assert struct == [field.name for field in fields(Limits)]
 
 

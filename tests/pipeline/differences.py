@@ -34,7 +34,7 @@ TSHARK: Mapping[str, Difference] = {
     ),
     "tcp/seladb+PcapPlusPlus/Tests__Packet++Test__PacketExamples__dns_over_tcp.pcapng": _differ(
         "connections bytes",
-        "A segment comes again 51 years later, by the file's own clock: another connection, which began after "
+        "A segment comes again 51 years later, by the file's own clock: another connection, after "
         "`idle_seconds`; to tshark a retransmission.",
     ),
     "tcp/seladb+PcapPlusPlus/Tests__Packet++Test__PacketExamples__tcp-malformed.pcap": _differ(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kwsniff.limits import Limits
 from kwsniff.view.decode import decode
 from kwsniff.view.document import document
 from kwsniff.view.inner import Inner, Surroundings, find_inner
@@ -277,12 +278,14 @@ def test_a_wrong_crc_is_seen():
     assert "! crc wrong" in produced("orders", bytes(records)).text()
 
 
-def test_record_sets_of_a_message_share_one_budget(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("kwsniff.view.inner._MOST_RECORDS", 3)
+def test_record_sets_of_a_message_share_one_budget():
     from tests.traffic.messages import produce
 
     two = record_set([(None, b"a"), (None, b"b")])
-    message = decode(produce(9, 1, {"orders": {0: two, 1: two}}).request[4:])
+    message = decode(
+        produce(9, 1, {"orders": {0: two, 1: two}}).request[4:],
+        limits=Limits.with_changes({"shown_records": 3}),
+    )
     first, second = (message.found_inside()[place].records for place in sorted(message.found_inside()))
     assert first and first.error is None
     assert second and second.error and second.error["code"] == "longer_than_limit"
