@@ -1,6 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from kwsniff.core.blocks cimport Spares
 from kwsniff.core.buffer cimport Buffer
 from kwsniff.core.octets cimport Octets
 
@@ -17,8 +18,7 @@ cdef enum ColumnKind:
 cdef struct Dictionary:
     Buffer bytes            # all entries, one behind the other
     Buffer ends             # int32 per entry: where it ends in bytes; one leading 0
-    Buffer hashes           # uint32 per entry
-    uint32_t* slots         # entry number + 1, or 0
+    uint64_t* slots         # hash << 32 | entry number + 1, or 0
     uint32_t num_slots
     uint32_t num
 
@@ -39,6 +39,7 @@ cdef struct Table:
     uint32_t generation     # counts the times that the table was taken, from 1
     bint wanted             # false: rows are not even begun
     bint failed             # memory was refused: the row under way is lost
+    Spares* spares          # one for all tables
 
 cdef enum TableNumber:
     TABLE_API_CALLS = 0
@@ -103,7 +104,7 @@ cdef enum RecordBatchesColumn:
 cdef bint start_tables(Table* tables)
 cdef void free_tables(Table* tables) noexcept nogil
 cdef bint begin_row(Table* table) noexcept nogil
-cdef bint put_string(Table* table, int column, Octets text) noexcept nogil
+cdef bint put_text(Table* table, int column, Octets text) noexcept nogil
 cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil
 cdef void end_list(Table* table, int column, bint valid) noexcept nogil
 cdef object take_table(Table* table, int number)
@@ -112,6 +113,13 @@ cdef inline void put_null(Table* table, int column) noexcept nogil:
     cdef Column* c = &table.columns[column]
     c.nulls += 1
     c.validity.data[table.rows >> 3] &= <uint8_t>~(1 << (table.rows & 7))
+
+cdef inline bint put_string(Table* table, int column, Octets text) noexcept nogil:
+    """Puts `text`; a span without an address is null. Whether there is a value now."""
+    if text.at != NULL:
+        return put_text(table, column, text)
+    put_null(table, column)
+    return False
 
 cdef inline void put_int64(Table* table, int column, int64_t value) noexcept nogil:
     (<int64_t*>table.columns[column].values.data)[table.rows] = value

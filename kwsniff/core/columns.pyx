@@ -13,19 +13,21 @@ Rules
     strings   list_ends[row] .. list_ends[row + 1] of the indices
 """
 
-from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
+from kwsniff.core.blocks cimport hand_over, leave_spares, start_spares
 from kwsniff.core.buffer cimport Buffer, append, append_raw, contents, release, reserve
 from kwsniff.core.hash cimport hash_octets
-from kwsniff.core.octets cimport Octets, make_octets
+from kwsniff.core.octets cimport Octets, drop, keep, same_octets
 
 import secrets
 
 cdef enum:
     ROOM_AT_FIRST = 64
+    ROOM_STEP = 1024            # rows: their zeroes are still in the cache when the values come
+    MANY_ROWS = 4096            # a table that had so many gets room for as many again
 
 TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches")
 
@@ -127,36 +129,16 @@ cdef dict KINDS = {
 }
 
 
-cdef class Block:
-    """Memory of a taken column, readable through the buffer protocol and freed with its last reader."""
-
-    cdef Buffer memory
-
-    def __dealloc__(self):
-        release(&self.memory)
-
-    def __getbuffer__(self, Py_buffer* view, int flags):
-        PyBuffer_FillInfo(view, self, self.memory.data, <Py_ssize_t>self.memory.len, 1, flags)
-
-    def __len__(self):
-        return self.memory.len
-
-
-cdef Block hand_over(Buffer* memory, size_t num):
-    cdef Block block = Block.__new__(Block)
-    block.memory = memory[0]
-    block.memory.len = num
-    memset(memory, 0, sizeof(Buffer))
-    # The buffer protocol wants a pointer even for nothing.
-    if block.memory.data == NULL and not reserve(&block.memory, 64):
-        raise MemoryError
-    return block
-
-
 cdef bint start_tables(Table* tables):
     cdef int i, j
     cdef Column* column
+    cdef Spares* spares
     memset(tables, 0, NUM_TABLES * sizeof(Table))
+    spares = start_spares()
+    if spares == NULL:
+        return False
+    for i in range(<int>NUM_TABLES):
+        tables[i].spares = spares
     for i, name in enumerate(TABLES):
         specs = COLUMNS[name]
         tables[i].columns = <Column*>calloc(len(specs), sizeof(Column))
@@ -174,7 +156,6 @@ cdef bint start_tables(Table* tables):
 cdef void free_dictionary(Dictionary* dictionary) noexcept nogil:
     release(&dictionary.bytes)
     release(&dictionary.ends)
-    release(&dictionary.hashes)
     free(dictionary.slots)
     memset(dictionary, 0, sizeof(Dictionary))
 
@@ -188,7 +169,9 @@ cdef void free_column(Column* column) noexcept nogil:
 
 cdef void free_tables(Table* tables) noexcept nogil:
     cdef int i, j
+    leave_spares(tables[0].spares)
     for i in range(<int>NUM_TABLES):
+        tables[i].spares = NULL
         for j in range(tables[i].num_columns):
             free_column(&tables[i].columns[j])
         free(tables[i].columns)
@@ -233,7 +216,7 @@ cdef bint begin_row(Table* table) noexcept nogil:
         return False
     if table.rows < table.room:
         return True
-    rows = table.room * 2 if table.room else ROOM_AT_FIRST
+    rows = table.room + (table.room if table.room < ROOM_STEP else ROOM_STEP) if table.room else ROOM_AT_FIRST
     if not make_room(table, rows):
         table.failed = True
         return False
@@ -241,66 +224,64 @@ cdef bint begin_row(Table* table) noexcept nogil:
     return True
 
 
-cdef inline uint32_t hash_text(Octets text) noexcept nogil:
-    return <uint32_t>hash_octets(text, hash_seed)
-
-
 cdef bint grow_slots(Dictionary* dictionary) noexcept nogil:
     cdef uint32_t num_slots = dictionary.num_slots * 2 if dictionary.num_slots else 64
-    cdef uint32_t* slots = <uint32_t*>calloc(num_slots, sizeof(uint32_t))
-    cdef uint32_t* hashes = <uint32_t*>dictionary.hashes.data
+    cdef uint64_t* slots = <uint64_t*>calloc(num_slots, sizeof(uint64_t))
     cdef uint32_t i, slot
     if slots == NULL:
         return False
-    for i in range(dictionary.num):
-        slot = hashes[i] & (num_slots - 1)
-        while slots[slot]:
-            slot = (slot + 1) & (num_slots - 1)
-        slots[slot] = i + 1
+    for i in range(dictionary.num_slots):
+        if dictionary.slots[i]:
+            slot = <uint32_t>(dictionary.slots[i] >> 32) & (num_slots - 1)
+            while slots[slot]:
+                slot = (slot + 1) & (num_slots - 1)
+            slots[slot] = dictionary.slots[i]
     free(dictionary.slots)
     dictionary.slots = slots
     dictionary.num_slots = num_slots
     return True
 
 
+cdef inline Octets entry_text(Dictionary* dictionary, uint32_t entry) noexcept nogil:
+    cdef int32_t* ends = <int32_t*>dictionary.ends.data
+    return keep(drop(contents(&dictionary.bytes), <size_t>ends[entry]), <size_t>(ends[entry + 1] - ends[entry]))
+
+
 cdef int32_t intern_text(Dictionary* dictionary, Octets text) noexcept nogil:
     """The entry's number, new or old; -1 when memory is refused."""
-    cdef uint32_t hash = hash_text(text)
-    cdef uint32_t slot, entry
-    cdef int32_t* ends = <int32_t*>dictionary.ends.data
-    cdef uint32_t* hashes = <uint32_t*>dictionary.hashes.data
-    cdef int32_t end = 0
+    cdef uint32_t hash = <uint32_t>hash_octets(text, hash_seed)
+    cdef uint32_t slot
+    cdef uint64_t there
     if dictionary.num * 2 >= dictionary.num_slots and not grow_slots(dictionary):
         return -1
     slot = hash & (dictionary.num_slots - 1)
     while dictionary.slots[slot]:
-        entry = dictionary.slots[slot] - 1
-        if (hashes[entry] == hash and <size_t>(ends[entry + 1] - ends[entry]) == text.num
-                and (text.num == 0 or memcmp(dictionary.bytes.data + ends[entry], text.at, text.num) == 0)):
-            return <int32_t>entry
+        there = dictionary.slots[slot]
+        if there >> 32 == hash and same_octets(entry_text(dictionary, <uint32_t>there - 1), text):
+            return <int32_t>(<uint32_t>there - 1)
         slot = (slot + 1) & (dictionary.num_slots - 1)
+    return add_text(dictionary, text, hash, slot)
+
+
+cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32_t slot) noexcept nogil:
+    cdef int32_t end = 0
     if dictionary.bytes.len + text.num > 0x7FFFFFFF:
         return -1
     if dictionary.num == 0 and not append_raw(&dictionary.ends, &end, 4):
         return -1
-    if not (reserve(&dictionary.ends, 4) and append_raw(&dictionary.hashes, &hash, 4)):
-        return -1
-    if not append(&dictionary.bytes, text):
-        dictionary.hashes.len -= 4
+    if not (reserve(&dictionary.ends, 4) and append(&dictionary.bytes, text)):
         return -1
     end = <int32_t>dictionary.bytes.len
     append_raw(&dictionary.ends, &end, 4)
     dictionary.num += 1
-    dictionary.slots[slot] = dictionary.num
+    dictionary.slots[slot] = <uint64_t>hash << 32 | dictionary.num
     return <int32_t>(dictionary.num - 1)
 
 
-cdef bint put_string(Table* table, int column, Octets text) noexcept nogil:
-    """Puts `text`; a span without an address is null. Whether there is a value now."""
+cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
+    """Puts `text`. Whether there is a value now: null when memory is refused."""
     cdef Column* c = &table.columns[column]
-    cdef int32_t entry = -1
-    if text.at != NULL:
-        entry = intern_text(&c.dictionary, text)
+    cdef int32_t entry = intern_text(&c.dictionary, text)
     if entry < 0:
         put_null(table, column)
         return False
@@ -338,7 +319,7 @@ cdef bint is_ascii(const uint8_t* data, size_t num) noexcept nogil:
     return True
 
 
-cdef tuple take_dictionary(Dictionary* dictionary):
+cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary):
     """(offsets, utf-8 bytes, number of entries); leaves the dictionary empty."""
     cdef uint32_t num = dictionary.num
     cdef int32_t zero = 0
@@ -366,27 +347,30 @@ cdef tuple take_dictionary(Dictionary* dictionary):
         for i in range(num):
             end += <int32_t>len(parts[i])
             ends[i + 1] = end
-    offsets = hand_over(&dictionary.ends, (num + 1) * 4)
-    data = hand_over(&dictionary.bytes, dictionary.bytes.len)
+    offsets = hand_over(spares, &dictionary.ends, (num + 1) * 4, False)
+    data = hand_over(spares, &dictionary.bytes, dictionary.bytes.len, False)
     free_dictionary(dictionary)
     return offsets, data, num
 
 
-cdef tuple take_column(Column* column, str kind, int64_t rows):
+cdef tuple take_column(Spares* spares, Column* column, str kind, int64_t rows):
     cdef int64_t nulls = column.nulls
     cdef size_t bits = <size_t>(rows + 7) >> 3
-    validity = hand_over(&column.validity, bits) if nulls else None
-    release(&column.validity)
+    cdef bint more = rows >= MANY_ROWS
+    validity = hand_over(spares, &column.validity, bits, more) if nulls else None
+    column.validity.len = 0
     column.nulls = 0
     head = (kind, rows, nulls, validity)
     if column.kind == COLUMN_BOOL:
-        return (*head, hand_over(&column.values, bits))
-    if column.kind == COLUMN_STRING:
-        return (*head, hand_over(&column.values, <size_t>rows * 4), *take_dictionary(&column.dictionary))
+        return (*head, hand_over(spares, &column.values, bits, more))
     if column.kind == COLUMN_STRINGS:
-        ends = hand_over(&column.list_ends, <size_t>(rows + 1) * 4)
-        return (*head, ends, hand_over(&column.values, column.values.len), *take_dictionary(&column.dictionary))
-    return (*head, hand_over(&column.values, <size_t>rows * column.width))
+        ends = hand_over(spares, &column.list_ends, <size_t>(rows + 1) * 4, more)
+        values = hand_over(spares, &column.values, column.values.len, more)
+        return (*head, ends, values, *take_dictionary(spares, &column.dictionary))
+    values = hand_over(spares, &column.values, <size_t>rows * column.width, more)
+    if column.kind == COLUMN_STRING:
+        return (*head, values, *take_dictionary(spares, &column.dictionary))
+    return (*head, values)
 
 
 cdef object take_table(Table* table, int number):
@@ -398,4 +382,4 @@ cdef object take_table(Table* table, int number):
         raise MemoryError(f"rows of {TABLES[number]} were lost")
     table.generation += 1
     rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
-    return [take_column(&table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]
+    return [take_column(table.spares, &table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

@@ -7,7 +7,7 @@
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
-from kwsniff.core.octets cimport Octets, drop
+from kwsniff.core.octets cimport Octets, both_ends, drop
 
 cdef extern from *:
     """
@@ -28,8 +28,5 @@ cdef inline uint64_t hash_octets(Octets text, uint64_t seed) noexcept nogil:
         memcpy(words, text.at, 16)
         hash = fold(words[0] ^ hash ^ <uint64_t>0xA0761D6478BD642F, words[1] ^ seed ^ <uint64_t>0xE7037ED1A0B428DB)
         text = drop(text, 16)
-    words[0] = 0
-    words[1] = 0
-    if text.num:
-        memcpy(words, text.at, text.num)
+    both_ends(text, words)
     return fold(words[0] ^ hash ^ <uint64_t>0x8EBC6AF09C88C6E3, words[1] ^ seed ^ <uint64_t>0x589965CC75374CC3)

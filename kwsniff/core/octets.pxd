@@ -91,3 +91,34 @@ cdef inline void copy_out(Octets span, size_t at, void* to, size_t num) noexcept
     """Copies `num` bytes to `to`; bytes outside the span are left as they were."""
     if has(span, at, num):
         memcpy(to, span.at + at, num)
+
+cdef inline void both_ends(Octets span, uint64_t* words) noexcept nogil:
+    """All of a span of at most 16 bytes in two words that may overlap: reads of fixed sizes, which cost no call."""
+    cdef uint32_t[2] halves
+    if span.num >= 8:
+        memcpy(&words[0], span.at, 8)
+        memcpy(&words[1], span.at + (span.num - 8), 8)
+    elif span.num >= 4:
+        memcpy(&halves[0], span.at, 4)
+        memcpy(&halves[1], span.at + (span.num - 4), 4)
+        words[0] = halves[0]
+        words[1] = halves[1]
+    else:
+        words[0] = u8(span, 0) | u8(span, 1) << 8 | u8(span, 2) << 16
+        words[1] = 0
+
+cdef inline bint same_octets(Octets a, Octets b) noexcept nogil:
+    cdef uint64_t[2] x
+    cdef uint64_t[2] y
+    if a.num != b.num:
+        return False
+    while a.num > 16:
+        memcpy(x, a.at, 16)
+        memcpy(y, b.at, 16)
+        if x[0] != y[0] or x[1] != y[1]:
+            return False
+        a = drop(a, 16)
+        b = drop(b, 16)
+    both_ends(a, x)
+    both_ends(b, y)
+    return x[0] == y[0] and x[1] == y[1]

@@ -25,7 +25,7 @@ from kwsniff.tables.column import TableSchema
 from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
 
 ROW_GROUP_ROWS = 1 << 16
-"""Rows of a row group at most: a few MB, so that a reader may skip or share out parts of a file."""
+"""Rows of a row group, more or less: a few MB, so that a reader may skip or share out parts of a file."""
 
 _COMPRESSION = "snappy"
 _BATCH_ROWS = 1 << 16  # of a column encoded at a time; Arrow's default of 1024 takes 7 % longer
@@ -65,8 +65,11 @@ class TableWriter:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Appends rows, given in the table's coded schema."""
+        # Even parts: a small rest would be a row group of its own, which costs as much as a large one.
+        groups = max(batch.num_rows // ROW_GROUP_ROWS, 1)
+        rows = max(-(-batch.num_rows // groups), 1)
         with self._guard():
-            self._writers[table].write_table(pa.Table.from_batches([batch]), row_group_size=ROW_GROUP_ROWS)
+            self._writers[table].write_table(pa.Table.from_batches([batch]), row_group_size=rows)
 
     def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
         """Puts every row group written so far through `change`, in plain types.
