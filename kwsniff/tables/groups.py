@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from kwsniff.tables.arrays import numbers, valid_rows, whole_numbers
 
+_FEW = 1 << 16  # combinations, of which a table is faster than a hash
+
 
 class Groups:
     """Rows grouped by the values of some columns, without sorting and without an object per row."""
@@ -15,6 +17,7 @@ class Groups:
     def __init__(self, batch: pa.RecordBatch, columns: Sequence[str]) -> None:
         self._words = []
         combined = np.zeros(batch.num_rows, np.int64)
+        possible = 1
         for name in columns:
             column = batch[name]
             coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -22,10 +25,14 @@ class Groups:
             combined *= len(coded.dictionary) + 1
             combined += codes
             combined += 1
+            possible *= len(coded.dictionary) + 1
             self._words.append(coded.dictionary)
-        encoded = numbers(pa.int64(), combined).dictionary_encode()
-        self._group = whole_numbers(encoded.indices, null=0)
-        self._codes = whole_numbers(encoded.dictionary, null=0)
+        if possible <= _FEW:
+            self._codes, self._group = _by_place(combined, possible)
+        else:
+            encoded = numbers(pa.int64(), combined).dictionary_encode()
+            self._group = whole_numbers(encoded.indices, null=0)
+            self._codes = whole_numbers(encoded.dictionary, null=0)
 
     @property
     def numbers(self) -> "np.ndarray[Any, Any]":
@@ -57,3 +64,13 @@ class Groups:
         order = np.argsort(group, kind="stable")
         ends = np.cumsum(np.bincount(group, minlength=len(self._codes)))
         return iter(np.split(values[order], ends[:-1]))
+
+
+def _by_place(combined: "np.ndarray[Any, Any]", possible: int) -> "tuple[np.ndarray[Any, Any], ...]":
+    """Distinct numbers below `possible` in the order of their first rows, and which of them each row has."""
+    first = np.full(possible, len(combined), np.int64)
+    first[combined[::-1]] = np.arange(len(combined))[::-1]
+    codes = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(combined))]
+    places = np.zeros(possible, np.int64)
+    places[codes] = np.arange(len(codes))
+    return codes, places[combined]

@@ -96,15 +96,21 @@ class Shares:
         topics = calls["topics"]
         ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
         words, codes = topics.values.dictionary, whole_numbers(topics.values.indices, null=0)
-        rows = _places(whole_numbers(calls["call_id"], null=0), whole_numbers(latencies["call_id"], null=0))
-        lengths = (ends[1:] - ends[:-1])[rows]
-        repeated = np.repeat(np.arange(len(rows)), lengths)
-        if not len(repeated):
+        starts, lengths = ends[:-1], ends[1:] - ends[:-1]
+        asked, wanted = (whole_numbers(batch["call_id"], null=0) for batch in (calls, latencies))
+        if not np.array_equal(asked, wanted):
+            rows = _places(asked, wanted)
+            starts, lengths = starts[rows], lengths[rows]
+        most = lengths.max()
+        if not most:
             return
-        starts = np.repeat(ends[:-1][rows] - (np.cumsum(lengths) - lengths), lengths)
-        numbers = codes[starts + np.arange(len(repeated))]
+        repeated = np.flatnonzero(lengths) if most == 1 else np.repeat(np.arange(len(lengths)), lengths)
+        places = starts[repeated]
+        if most > 1:
+            places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         labels = words.to_pylist()
-        for place, sums in _added(numbers, active[repeated], [part[repeated] for part in parts]):
+        chosen = [part[repeated] if part.any() else part[:0] for part in parts]
+        for place, sums in _added(codes[places], active[repeated], chosen):
             self._count("topics", (labels[place],), *sums)
 
     def _count(self, dimension: str, key: Key, calls: int, longest: int, parts: Sequence[int]) -> None:
@@ -133,17 +139,29 @@ class Shares:
 def _added(
     numbers: Numbers, active: Numbers, parts: Sequence[Numbers]
 ) -> Iterator[tuple[int, tuple[int, int, list[int]]]]:
-    """Group, rows, greatest active time, sum of each part; `numbers` is the group of each row."""
-    small = numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers
-    order = np.argsort(small, kind="stable")  # of these a radix sort
-    ordered = numbers[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    counts = np.diff(starts, append=len(ordered))
-    sums = [np.add.reduceat(part[order], starts) if part.any() else np.zeros_like(starts) for part in parts]
-    longest = np.maximum.reduceat(active[order], starts)
-    columns = zip(*(column.tolist() for column in sums), strict=True)
-    for row, added in enumerate(columns):
-        yield int(ordered[starts[row]]), (int(counts[row]), max(int(longest[row]), 0), list(added))
+    """Group, rows, greatest active time, sum of each part; `numbers` is the group of each row.
+
+    A part without rows is zero for all.
+    """
+    counts = np.bincount(numbers)
+    longest = np.zeros(len(counts), np.int64)
+    np.maximum.at(longest, numbers, active)
+    sums = [_sums(numbers, part, len(counts)) for part in parts]
+    for group in np.flatnonzero(counts).tolist():
+        yield group, (int(counts[group]), int(longest[group]), [int(added[group]) for added in sums])
+
+
+def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:
+    """The sum of each group: by way of floating point, which is faster, where that is exact."""
+    sums = np.zeros(groups, np.int64)
+    if not len(part):
+        return sums
+    least, most = int(part.min()), int(part.max())
+    if max(-least, most) >= (1 << 53) // len(part):
+        np.add.at(sums, numbers, part)
+    elif least or most:
+        sums[:] = np.bincount(numbers, part, groups)
+    return sums
 
 
 def _places(asked: Numbers, wanted: Numbers) -> Numbers:
