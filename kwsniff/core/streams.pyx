@@ -27,7 +27,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.connections cimport add_connection, begin_connection, find_connection, remove_connection
-from kwsniff.core.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.segments cimport distance, source_endpoint
 
@@ -331,13 +331,15 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.retransmitted += segment.length
         own.retransmissions += 1
         own.timed = False
-        if differs(own, segment.seq, segment.length, segment.payload):
+        if differs(own, segment.seq, segment.payload):
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
         return
     own.retransmitted += repeated
     drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
+    if differs(own, segment.seq, keep(segment.payload, repeated)):
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, repeated)
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.held != NULL:
         deliver_held(streams, connection, sender, False)
@@ -373,14 +375,17 @@ cdef inline void remember(Direction* own, uint32_t seq, uint32_t length, Octets 
     recent.hash = hash_payload(payload)
 
 
-cdef bint differs(Direction* own, uint32_t seq, uint32_t length, Octets payload) noexcept nogil:
-    """Whether this repeats one of the latest segments with other bytes."""
+cdef bint differs(Direction* own, uint32_t seq, Octets payload) noexcept nogil:
+    """Whether `payload`, which was sent before, has other bytes than those of the latest segments that lie in it."""
+    cdef Recent* recent
+    cdef int32_t ahead
     cdef uint32_t i
-    if payload.num < length or length > REMEMBERED_BYTES:
-        return False
     for i in range(8 if own.num_recent > 8 else own.num_recent):
-        if own.recent[i].seq == seq and own.recent[i].length == length:
-            return own.recent[i].hash != hash_payload(payload)
+        recent = &own.recent[i]
+        ahead = distance(recent.seq, seq)
+        if (ahead >= 0 and has(payload, <size_t>ahead, recent.length)
+                and recent.hash != hash_payload(keep(drop(payload, <size_t>ahead), recent.length))):
+            return True
     return False
 
 
@@ -508,11 +513,13 @@ cdef void deliver_first(Streams* streams, Connection* connection, int sender) no
     if repeated >= held.length:
         own.retransmitted += held.length
         own.retransmissions += 1
-        if differs(own, held.seq, held.length, make_octets(held.data, held.captured)):
+        if differs(own, held.seq, make_octets(held.data, held.captured)):
             streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
     else:
         own.retransmitted += repeated
+        if repeated and differs(own, held.seq, keep(make_octets(held.data, held.captured), repeated)):
+            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, repeated)
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
         if repeated == 0:
             remember(own, held.seq, held.length, make_octets(held.data, held.captured))

@@ -167,6 +167,24 @@ def test_conflicting_retransmission_of_a_segment_that_was_early() -> None:
     assert names(tables) == ["conflicting_retransmission"]
 
 
+@pytest.mark.parametrize("others", [b"", b"CLIENT"])
+@pytest.mark.parametrize("more", [b"", request(2)])
+def test_conflict_in_a_retransmission_of_several_segments(others: bytes, more: bytes) -> None:
+    """TCP sends lost segments again as one, perhaps with new data behind them: each is compared."""
+    talk = Talk().open()
+    start = talk.next[True]
+    data = request(1)
+    talk.send(True, data[:14])
+    talk.send(True, data[14:])
+    talk.next[True] += len(more)
+    talk.send(True, data[: len(data) - len(others)] + others + more, seq=start)
+    talk.send(False, response(1) + (response(2) if more else b""))
+    tables = tables_of(talk.packets)
+    assert_answered(tables, *((1, 2) if more else (1,)))
+    expected = ["conflicting_retransmission"] * bool(others) + ["segments_overlap"] * bool(more)
+    assert names(tables) == expected
+
+
 def test_time_that_runs_backwards_gives_no_latency() -> None:
     talk = Talk().open()
     ask(talk, 1)
