@@ -11,10 +11,9 @@ Rules
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memset
 
 from kwsniff.core.known cimport Known, know
-from kwsniff.core.octets cimport Octets, be16, be32, be64, drop, keep, u8
+from kwsniff.core.octets cimport Octets, be16, be32, be64, drop, keep, u8, wipe
 from kwsniff.core.records cimport RECORD_CODEC_BITS, Batch
 
 cdef enum:
@@ -24,7 +23,7 @@ cdef enum:
 cdef void describe_batch(Octets records, Batch* batch, BatchHit* hit) noexcept nogil:
     """`records`: the set that `batch` was read from."""
     cdef int codec = batch.attributes & RECORD_CODEC_BITS
-    memset(hit, 0, sizeof(BatchHit))
+    wipe(hit, sizeof(BatchHit))
     hit.bytes = batch.size
     hit.base_offset = batch.base_offset
     hit.magic = batch.magic

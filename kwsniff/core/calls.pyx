@@ -13,11 +13,11 @@ Rules
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
 from kwsniff.core.buffer cimport Buffer, shrink
 from kwsniff.core.dialog cimport SPARE_TEXT, Call, Context, Dialog, waiting_call, why_missing
 from kwsniff.core.frames cimport Frame
+from kwsniff.core.octets cimport wipe
 from kwsniff.core.rows cimport write_anomaly
 from kwsniff.core.streams cimport END_EVICTED, END_FIN, END_RESET, END_REUSED
 from kwsniff.core.verdicts cimport *
@@ -43,7 +43,7 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     context.waiting_total += <int64_t>(call.text.cap + call.parts.cap)
     text = call.text
     parts = call.parts
-    memset(call, 0, sizeof(Call))
+    wipe(call, sizeof(Call))
     call.text = text
     call.parts = parts
     call.caller = CALLER_UNKNOWN

@@ -15,14 +15,13 @@ Rules
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp, memset
 
 from kwsniff.core.batches cimport BatchHit, describe_batch
 from kwsniff.core.buffer cimport append_raw, release
 from kwsniff.core.cursor cimport Cursor, bytes_left, cursor_over
 from kwsniff.core.known cimport know, know_first
 from kwsniff.core.meaning cimport *
-from kwsniff.core.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.octets cimport Octets, drop, keep, make_octets, same_octets, wipe
 from kwsniff.core.records cimport BATCH_OK, BATCH_UNKNOWN_FORMAT, Batch, next_batch
 from kwsniff.core.tape cimport *
 from kwsniff.core.topic_ids cimport TopicIds, find_topic, learn_topic
@@ -73,7 +72,7 @@ cdef void free_facts(Facts* facts) noexcept nogil:
 
 
 cdef inline void reset_facts(Facts* facts) noexcept nogil:
-    memset(facts, 0, <size_t>(<char*>&facts.topics - <char*>facts))
+    wipe(facts, <size_t>(<char*>&facts.topics - <char*>facts))
     facts.topics.len = 0
     facts.errors.len = 0
     facts.partition_hits.len = 0
@@ -94,7 +93,7 @@ cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, 
     cdef const Op* op
     cdef size_t i
     reset_facts(facts)
-    memset(&fold, 0, <size_t>(<char*>&fold.left - <char*>&fold))
+    wipe(&fold, <size_t>(<char*>&fold.left - <char*>&fold))
     fold.message = message
     fold.partition = NO_PARTITION
     for i in range(tape.num):
@@ -130,7 +129,7 @@ cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nog
     if fold.forgotten_depth and fold.forgotten_depth == depth:
         if facts.forgotten.len < facts.most_hits * sizeof(Forgotten):
             append_raw(&facts.forgotten, &fold.forgotten, sizeof(Forgotten))
-        memset(&fold.forgotten, 0, sizeof(Forgotten))
+        wipe(&fold.forgotten, sizeof(Forgotten))
     if fold.num_pending and fold.pending[fold.num_pending - 1].depth >= depth:
         settle_errors(facts, fold, topic_ids)
     if fold.hit_depth and fold.hit_depth >= depth:
@@ -186,7 +185,7 @@ cdef inline PartitionHit* hit_here(Facts* facts, Fold* fold) noexcept nogil:
     if not facts.wants_partitions or 0 < fold.partition_depth == fold.hit_depth < fold.depth:
         return NULL
     if fold.hit_depth != fold.depth:
-        memset(&fold.hit, 0, sizeof(PartitionHit))
+        wipe(&fold.hit, sizeof(PartitionHit))
         fold.hit_depth = fold.depth
     return &fold.hit
 
@@ -201,7 +200,7 @@ cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept 
         kept -= 1
     for i in range(kept, fold.num_pending):
         pending = &fold.pending[i]
-        memset(&hit, 0, sizeof(ErrorHit))
+        wipe(&hit, sizeof(ErrorHit))
         hit.node = pending.node
         hit.code = pending.code
         hit.partition = fold.partition
@@ -366,7 +365,8 @@ cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
         return
     i = num - RECENT_TOPICS if num > RECENT_TOPICS else 0
     while i < num:
-        if topics[i].num == name.num and memcmp(topics[i].at, name.at, name.num & ~<size_t>TOPIC_BY_ID) == 0:
+        if topics[i].num == name.num and same_octets(
+                keep(topics[i], name.num & ~<size_t>TOPIC_BY_ID), keep(name, name.num & ~<size_t>TOPIC_BY_ID)):
             return
         i += 1
     append_raw(&facts.topics, &name, sizeof(Octets))

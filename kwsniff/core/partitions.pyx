@@ -9,7 +9,7 @@ Rules
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy
 
 from kwsniff.core.batches cimport BatchHit
 from kwsniff.core.buffer cimport append, append_raw, contents
@@ -17,7 +17,7 @@ from kwsniff.core.columns cimport *
 from kwsniff.core.dialog cimport Call, Context, Dialog, PartRow
 from kwsniff.core.facts cimport Facts, PartitionHit
 from kwsniff.core.known cimport Known
-from kwsniff.core.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.octets cimport Octets, drop, keep, make_octets, same_octets, wipe
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.rows cimport put_call_head, put_time, write_uuid
 from kwsniff.core.topic_ids cimport await_topic, find_topic
@@ -42,7 +42,7 @@ cdef void keep_parts(Context* context, Call* call, Facts* facts) noexcept nogil:
     cdef size_t i, num = facts.partition_hits.len // sizeof(PartitionHit)
     cdef Octets named = make_octets(NULL, 0)
     call.parts.len = 0
-    memset(&row, 0, sizeof(PartRow))
+    wipe(&row, sizeof(PartRow))
     row.name_len = -1
     for i in range(num):
         hit = &hits[i]
@@ -73,15 +73,11 @@ cdef inline Octets row_name(Call* call, PartRow* row) noexcept nogil:
 
 
 cdef bint is_about(Call* call, PartRow* row, PartitionHit* hit) noexcept nogil:
-    cdef Octets name
     if row.answered or row.partition != hit.partition:
         return False
     if row.has_topic_id and hit.topic_id.at != NULL:
         return memcmp(row.topic_id, hit.topic_id.at, 16) == 0
-    if row.name_len < 0 or hit.topic.at == NULL or <size_t>row.name_len != hit.topic.num:
-        return False
-    name = row_name(call, row)
-    return hit.topic.num == 0 or memcmp(name.at, hit.topic.at, hit.topic.num) == 0
+    return row.name_len >= 0 and hit.topic.at != NULL and same_octets(row_name(call, row), hit.topic)
 
 
 cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
@@ -160,8 +156,8 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
     cdef int64_t batches
     if not begin_row(table):
         return
-    memset(&none, 0, sizeof(PartitionHit))
     if answered == NULL:
+        wipe(&none, sizeof(PartitionHit))
         answered = &none
     name = answered.topic
     topic_id = answered.topic_id

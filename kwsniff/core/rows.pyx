@@ -9,7 +9,7 @@ Rules
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memset
 
 from kwsniff.core.buffer cimport Buffer, contents
 from kwsniff.core.columns cimport *
@@ -20,7 +20,7 @@ from kwsniff.core.dialog cimport (
 from kwsniff.core.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.known cimport Known
-from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets
+from kwsniff.core.octets cimport Octets, be16, drop, file32, keep, make_octets, same_octets, wipe
 from kwsniff.core.packets cimport NO_TIME
 from kwsniff.core.streams cimport Arrival, Connection, Direction
 from kwsniff.core.timing cimport tell_vantage
@@ -106,8 +106,7 @@ cdef void put_capture(Context* context, Table* table, int column, int64_t number
 cdef void put_client_id(Context* context, Table* table, int column, Dialog* dialog, Call* call) noexcept nogil:
     """Nearly always the connection's."""
     cdef Octets text = call_client_id(call)
-    if (text.num and text.num == dialog.client_id.len
-            and memcmp(text.at, dialog.client_id.data, text.num) == 0):
+    if text.num and same_octets(text, contents(&dialog.client_id)):
         put_again(table, column, &dialog.texts[<int>TEXT_CLIENT_ID + number_of(context, table)], text)
     else:
         put_string(table, column, text)
@@ -232,7 +231,7 @@ cdef void put_party(Table* table, Dialog* dialog, Call* call, Facts* facts) noex
     cdef Known number
     cdef Octets text
     if facts == NULL:
-        memset(&none, 0, sizeof(Facts))
+        wipe(&none, sizeof(Facts))
         facts = &none
     put_again(table, CALL_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
     put_again(table, CALL_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
