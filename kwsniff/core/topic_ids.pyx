@@ -6,7 +6,8 @@ Rules
   2. The newest name of an id wins; an id never changes its topic in Kafka, so a change means another cluster.
   3. The number of ids is bounded; beyond it nothing new is learned.
   4. An id that a row had to show for want of a name is marked: should the name come later, that row can be mended.
-  5. A name never moves: the facts of the message under way point at it while more ids are learned.
+  5. Kafka gives its metadata log a fixed id, whose name needs no learning (org.apache.kafka.common.Uuid).
+  6. A name never moves: the facts of the message under way point at it while more ids are learned.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -16,6 +17,15 @@ from libc.string cimport memcmp, memcpy, memset
 from kwsniff.core.buffer cimport append_raw, release
 from kwsniff.core.hash cimport mix
 from kwsniff.core.octets cimport Octets, make_octets
+
+cdef extern from *:
+    """
+    static const uint8_t METADATA_LOG_ID[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    static const uint8_t METADATA_LOG[] = "__cluster_metadata";
+    """
+    const uint8_t[16] METADATA_LOG_ID
+    const uint8_t[19] METADATA_LOG
+
 
 cdef void start_topic_ids(TopicIds* ids, uint32_t limit, uint64_t seed) noexcept nogil:
     memset(ids, 0, sizeof(TopicIds))
@@ -152,6 +162,8 @@ cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil:
     cdef TopicEntry* entry = NULL
     if read_id(topic_id, id):
         entry = find_entry(ids, id)
-    if entry == NULL or entry.name_len == 0:
-        return make_octets(NULL, 0)
-    return make_octets(entry.name, entry.name_len)
+    if entry != NULL and entry.name_len:
+        return make_octets(entry.name, entry.name_len)
+    if topic_id.num == 16 and memcmp(topic_id.at, METADATA_LOG_ID, 16) == 0:
+        return make_octets(METADATA_LOG, sizeof(METADATA_LOG) - 1)
+    return make_octets(NULL, 0)

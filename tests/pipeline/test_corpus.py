@@ -231,3 +231,13 @@ def test_what_real_traffic_has_been_seen(capsys: pytest.CaptureFixture[str]) -> 
             print(f"  {key[0]:3} {key[1]:32} {key[2]:3} {requests[key]:6} {responses[key]:6}")  # noqa: T201
     assert {(key, version) for key, _, version in requests} == every
     assert {(key, version) for (key, _, version), count in responses.items() if count} == every
+
+
+def test_the_metadata_log_has_its_name() -> None:
+    """Its topic id is fixed (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID); no message names it."""
+    log = tables("quorum")
+    rows = [row for row in log["partitions"] if row["topic_id"] == "AAAAAAAAAAAAAAAAAAAAAQ"]
+    assert rows
+    assert {row["topic"] for row in rows} == {"__cluster_metadata"}
+    fetches = [row for row in log["api_calls"] if row["api_name"] == "Fetch" and row["topics"]]
+    assert {topic for row in fetches for topic in row["topics"]} == {"__cluster_metadata"}
