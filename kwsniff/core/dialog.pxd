@@ -154,6 +154,7 @@ cdef struct Dialog:
     Buffer software_version
     Buffer sasl_mechanism
     Buffer principal
+    Buffer early_messages       # not confirmed yet; see messages.pyx
     Hello* hello                # of a TLS connection, or NULL
     Session session
     TextCache texts[25]

@@ -84,6 +84,7 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     release(&dialog.software_version)
     release(&dialog.sasl_mechanism)
     release(&dialog.principal)
+    release(&dialog.early_messages)
     if dialog.hello != NULL:
         context.kept_total -= hello_bytes(dialog.hello)
     free_hello(dialog.hello)

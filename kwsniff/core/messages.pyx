@@ -2,7 +2,7 @@
 """Whole messages, kept for readers that want to see them.
 
 Rules
-  1. Only what is confirmed to be Kafka's is kept.
+  1. Only what is confirmed to be Kafka's is handed out; what came before waits with its connection, up to EARLY_BYTES.
   2. They lie one behind the other until the reader takes them: Message, its bytes (header and body, without the size).
   3. What memory does not hold is left out whole.
 """
@@ -10,11 +10,14 @@ Rules
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.buffer cimport Buffer, append, append_raw
+from kwsniff.core.buffer cimport Buffer, append, append_raw, contents, release
 from kwsniff.core.dialog cimport Call, Context, Dialog
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport Octets, drop
 from kwsniff.core.packets cimport NO_TIME
+
+cdef enum:
+    EARLY_BYTES = 1024          # the first request or two of a connection, which a snaplen cut
 
 cdef tuple MESSAGE_KINDS = ("request", "response", "unexpected_response", "sasl_token")
 
@@ -24,8 +27,13 @@ cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind,
     """`call`: the call it belongs to, or NULL."""
     cdef Message message
     cdef Octets data = drop(frame.bytes, 4)
-    cdef size_t before = context.messages.len
-    if not dialog.confirmed:
+    cdef Buffer* out = &context.messages if dialog.confirmed else &dialog.early_messages
+    cdef size_t before = out.len
+    if dialog.confirmed and dialog.early_messages.len:
+        append(out, contents(&dialog.early_messages))
+        release(&dialog.early_messages)
+        before = out.len
+    if not dialog.confirmed and before + sizeof(Message) + data.num > EARLY_BYTES:
         return
     memset(&message, 0, sizeof(Message))
     message.num_bytes = <int64_t>data.num
@@ -51,8 +59,8 @@ cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind,
     message.broker_port = dialog.connection.port[1 - dialog.client]
     memcpy(message.client_address, dialog.address[dialog.client], sizeof(message.client_address))
     memcpy(message.broker_address, dialog.address[1 - dialog.client], sizeof(message.broker_address))
-    if not (append_raw(&context.messages, &message, sizeof(Message)) and append(&context.messages, data)):
-        context.messages.len = before
+    if not (append_raw(out, &message, sizeof(Message)) and append(out, data)):
+        out.len = before
 
 
 cdef list drain_messages(Buffer* messages):
