@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   kwsniff show capture.pcap                                every call: request, response, what is in them
-  kwsniff show capture.pcap --call 12 --hexdump            one call, with its bytes
+  kwsniff show capture.pcap --call 12000 --hexdump         one call, with its bytes
   kwsniff show capture.pcap --error any --api produce      calls of an API that were answered with an error
   kwsniff show capture.pcap --topic orders --min-latency 10ms -n 5
   kwsniff show rotated/ --json | jq 'select(.latency_ns > 1e8)'

@@ -50,8 +50,10 @@ PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
 
 
-cdef void pass_segment(void* streams, Segment* segment) noexcept nogil:
-    take_segment(<Streams*>streams, segment)
+cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
+    cdef Streams* streams = <Streams*>opaque
+    streams.ordinal = streams.frames_before + segment.frame
+    take_segment(streams, segment)
 
 
 cdef void fetch_pieces(void* owner) noexcept nogil:
@@ -339,6 +341,7 @@ cdef class Analyzer:
         for number, name in enumerate(PACKET_VERDICTS):
             facts[f"packets_{name}"] = reader.verdicts[<int>number]
         self.plaintext.frames_before += reader.frame
+        self.streams.frames_before += reader.frame
         free_reader(reader)
         return facts
 

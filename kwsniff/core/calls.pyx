@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from kwsniff.core.buffer cimport Buffer, shrink
-from kwsniff.core.dialog cimport SPARE_TEXT, Call, Context, Dialog, waiting_call, why_missing
+from kwsniff.core.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_missing
 from kwsniff.core.frames cimport Frame
 from kwsniff.core.octets cimport wipe
 from kwsniff.core.rows cimport write_anomaly
@@ -50,9 +50,8 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     call.member_len = -1
     call.group_instance_len = -1
     call.protocol_type_len = -1
-    call.id = context.next_call_id
-    context.next_call_id += 1
-    call.capture = <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1
+    call.id = new_call_id(dialog.connection)
+    call.capture = dialog.connection.last_capture
     call.first = frame.first
     call.last = frame.last
     call.length = frame.length

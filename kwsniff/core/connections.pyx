@@ -89,8 +89,7 @@ cdef void adopt_connection(Streams* streams, Connection* connection) noexcept no
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Makes it one that nothing is known of yet but its addresses and ports."""
     memset(connection.direction, 0, sizeof(connection.direction))
-    connection.id = streams.next_id
-    streams.next_id += 1
+    connection.id = streams.ordinal
     connection.capture = streams.capture
     connection.direction[0].closed_since = NO_TIME
     connection.direction[1].closed_since = NO_TIME

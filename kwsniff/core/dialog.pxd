@@ -106,6 +106,7 @@ cdef struct PartRow:
 
 # A response that no request was known for when it came.
 cdef struct Parked:
+    int64_t id
     int32_t correlation_id
     Frame frame
     Buffer bytes
@@ -177,7 +178,6 @@ cdef struct Context:
     Program* programs[4][128]   # requests, responses, and early-access layouts of both
     void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
     void* owner
-    int64_t next_call_id
     int64_t kept_total          # bytes of unfinished frames
     int64_t waiting_total       # bytes of calls and responses that wait for each other
     bint keeps_messages
@@ -187,6 +187,20 @@ cdef struct Context:
     Buffer capture_name_ends    # int64 per capture
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
     Plaintext* plaintext        # where what is inside TLS comes from, or NULL
+
+
+cdef enum:
+    IDS_PER_PACKET = 1000       # beyond that, call ids are taken from 2^62 on, 2^24 for each packet
+
+
+cdef inline int64_t new_call_id(Connection* connection) noexcept nogil:
+    """The same whatever else is captured: the connection's latest packet, and the number among the calls that became
+    known since."""
+    cdef int64_t number = connection.num_ids
+    connection.num_ids += 1
+    if number < IDS_PER_PACKET:
+        return connection.ordinal * IDS_PER_PACKET + number
+    return (<int64_t>1 << 62) + (connection.ordinal << 24) + number
 
 
 cdef inline void count_bytes(Context* context, int64_t capture, int bin, int64_t num) noexcept nogil:

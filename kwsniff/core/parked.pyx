@@ -14,7 +14,9 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kwsniff.core.buffer cimport append, release
-from kwsniff.core.dialog cimport RESPONSE, Call, Context, Dialog, Parked, confirm, count_bytes, lost_bin, why_missing
+from kwsniff.core.dialog cimport (
+    RESPONSE, Call, Context, Dialog, Parked, confirm, count_bytes, lost_bin, new_call_id, why_missing,
+)
 from kwsniff.core.frames cimport Frame, Framing
 from kwsniff.core.messages cimport MESSAGE_UNEXPECTED, keep_message
 from kwsniff.core.octets cimport keep, make_octets
@@ -47,6 +49,7 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
             return True
     parked = &dialog.parked[dialog.num_parked]
     memset(parked, 0, sizeof(Parked))
+    parked.id = new_call_id(dialog.connection)
     parked.frame = frame[0]
     parked.correlation_id = correlation_id
     if not append(&parked.bytes, keep(frame.bytes, <size_t>context.limits.parked_bytes)):
@@ -99,7 +102,7 @@ cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept 
         if reason == REASON_NONE:
             write_anomaly(context, dialog.connection, -1, &parked.frame.first, 1, parked.frame.offset,
                           ANOMALY_UNEXPECTED_RESPONSE, parked.correlation_id)
-        write_response_only(context, dialog, &parked.frame, parked.correlation_id, reason)
+        write_response_only(context, dialog, parked.id, &parked.frame, parked.correlation_id, reason)
         if context.keeps_messages:
             keep_message(context, dialog, &parked.frame, MESSAGE_UNEXPECTED, RESPONSE, NULL, -1,
                          parked.correlation_id)

@@ -145,6 +145,7 @@ cdef void take_cipher(void* opaque, Segment* segment) noexcept nogil:
     cdef Piece piece = take_piece(plaintext, segment.frame)
     plaintext.current = session
     plaintext.unopened = False
+    plaintext.streams.ordinal = plaintext.streams.frames_before + segment.frame
     if session == NULL:
         take_segment(plaintext.streams, segment)
         return

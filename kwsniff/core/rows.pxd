@@ -17,8 +17,8 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
                      Facts* facts) noexcept nogil
 cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
                        Program* program) noexcept nogil
-cdef void write_response_only(Context* context, Dialog* dialog, Frame* response, int32_t correlation_id,
-                              int reason) noexcept nogil
+cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Frame* response,
+                              int32_t correlation_id, int reason) noexcept nogil
 cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil
 cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
                         int64_t offset, int name, int64_t value) noexcept nogil

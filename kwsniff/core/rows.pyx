@@ -417,8 +417,8 @@ cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil:
     text[at + 1] = digits[word & 63]
 
 
-cdef void write_response_only(Context* context, Dialog* dialog, Frame* response, int32_t correlation_id,
-                              int reason) noexcept nogil:
+cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Frame* response,
+                              int32_t correlation_id, int reason) noexcept nogil:
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
     cdef int[27] unknown = [
@@ -437,8 +437,7 @@ cdef void write_response_only(Context* context, Dialog* dialog, Frame* response,
     put_response_facts(table, NULL)
     put_again(table, CALL_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
     put_again(table, CALL_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
-    put_int64(table, CALL_CALL_ID, context.next_call_id)
-    context.next_call_id += 1
+    put_int64(table, CALL_CALL_ID, id)
     put_capture(context, table, CALL_CAPTURE, dialog.connection.capture)
     put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
     put_endpoints(context, table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
@@ -531,10 +530,11 @@ cdef void write_anomaly(Context* context, Connection* connection, int64_t call_i
                         int64_t offset, int name, int64_t value) noexcept nogil:
     """`connection` and `arrival` may be NULL; call_id, direction and offset are -1 where there is none."""
     cdef Table* table = &context.tables[<int>TABLE_ANOMALIES]
+    cdef int64_t latest = <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1
     if not begin_row(table):
         return
-    put_string(table, ANOMALY_CAPTURE,
-               capture_name(context, <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1))
+    put_string(table, ANOMALY_CAPTURE, capture_name(
+        context, arrival.capture if arrival != NULL else connection.last_capture if connection != NULL else latest))
     put_known(table, ANOMALY_CONNECTION_ID, connection != NULL, connection.id if connection != NULL else 0)
     put_known(table, ANOMALY_CALL_ID, call_id >= 0, call_id)
     put_time(table, ANOMALY_TIME, arrival.time if arrival != NULL else NO_TIME)

@@ -14,7 +14,7 @@ from libc.string cimport memset
 
 from kwsniff.core.beginnings cimport turn_away
 from kwsniff.core.buffer cimport contents
-from kwsniff.core.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, waiting_call
+from kwsniff.core.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, new_call_id, waiting_call
 from kwsniff.core.frames cimport LOOK_NO, LOOK_YES, Frame, Link
 from kwsniff.core.octets cimport Octets, be16, be32, drop, has, keep
 from kwsniff.core.parked cimport why_unexpected
@@ -113,7 +113,8 @@ cdef void take_chain(void* opaque, void* opaque_dialog, Link* chain, int num) no
         frame.last = chain[i].last
         frame.ended = chain[i].ended
         frame.capture = chain[i].first.capture
-        write_response_only(context, dialog, &frame, chain[i].correlation_id, why_unexpected(dialog))
+        write_response_only(context, dialog, new_call_id(dialog.connection), &frame, chain[i].correlation_id,
+                            why_unexpected(dialog))
 
 
 cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arrival, int64_t offset, bint lost,

@@ -30,7 +30,7 @@ from kwsniff.core.tls_hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 1
+    STATE_VERSION = 2
 
 cdef struct Head:
     uint8_t magic[4]
@@ -89,7 +89,7 @@ cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* r
 cdef bint save_context(Buffer* out, Context* context) noexcept nogil:
     return (put(out, &context.limits, sizeof(Limits)) and put(out, context.ports, sizeof(context.ports))
             and put(out, &context.keeps_messages, sizeof(context.keeps_messages))
-            and put(out, &context.next_call_id, 8) and put_bytes(out, contents(&context.bins))
+            and put_bytes(out, contents(&context.bins))
             and put_bytes(out, contents(&context.capture_names))
             and put_bytes(out, contents(&context.capture_name_ends)) and save_topic_ids(out, context))
 
@@ -98,7 +98,6 @@ cdef void load_context(Source* source, Context* context) noexcept nogil:
     get(source, &context.limits, sizeof(Limits))
     get(source, context.ports, sizeof(context.ports))
     get(source, &context.keeps_messages, sizeof(context.keeps_messages))
-    get(source, &context.next_call_id, 8)
     get_bytes(source, &context.bins)
     get_bytes(source, &context.capture_names)
     get_bytes(source, &context.capture_name_ends)
@@ -133,8 +132,8 @@ cdef void load_topic_ids(Source* source, Context* context) noexcept nogil:
 
 cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
     cdef Connection* connection = streams.oldest
-    cdef bint ok = (put(out, &streams.next_id, 8) and put(out, &streams.capture, 8) and put(out, &streams.now, 8)
-                    and put(out, &streams.num, 8))
+    cdef bint ok = (put(out, &streams.frames_before, 8) and put(out, &streams.ordinal, 8)
+                    and put(out, &streams.capture, 8) and put(out, &streams.now, 8) and put(out, &streams.num, 8))
     while ok and connection != NULL:
         ok = save_connection(out, connection)
         connection = connection.newer
@@ -143,7 +142,8 @@ cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
 
 cdef void load_streams(Source* source, Context* context, Streams* streams) noexcept nogil:
     cdef int64_t num = 0, i
-    get(source, &streams.next_id, 8)
+    get(source, &streams.frames_before, 8)
+    get(source, &streams.ordinal, 8)
     get(source, &streams.capture, 8)
     get(source, &streams.now, 8)
     get(source, &num, 8)

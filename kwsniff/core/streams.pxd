@@ -93,8 +93,10 @@ cdef struct Connection:
     Connection* older
     Connection* newer
     uint64_t hash
-    int64_t id
+    int64_t id              # ordinal of the packet that opened it
     int64_t capture         # number of the capture it began in
+    int64_t ordinal         # of its latest packet
+    int64_t num_ids         # that were given to calls since that packet
     uint8_t address[2][16]  # [0] is the smaller endpoint; direction d is what endpoint d sends
     uint16_t port[2]
     Direction direction[2]
@@ -124,7 +126,8 @@ cdef struct Streams:
     uint64_t num_buckets
     uint64_t seed
     int64_t num
-    int64_t next_id
+    int64_t frames_before   # packets of the captures before this one
+    int64_t ordinal         # of the packet under way, counted over all captures from 1; whoever hands segments in sets it
     int64_t capture
     int64_t held_total
     int64_t now             # time of the latest segment, or NO_TIME

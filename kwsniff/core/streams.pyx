@@ -13,7 +13,8 @@ Rules
      both directions have holes, the answer does not pass the question.
   6. A connection that was silent for `idle_seconds` of the capture's time is given up. Whether that is noticed at its own
      next packet, at another connection's or at the end makes no difference to any row.
-  7. Nothing here knows what the bytes mean.
+  7. What a connection is called, and what it gives, depends on its own packets, not on which others are captured.
+  8. Nothing here knows what the bytes mean.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
@@ -103,6 +104,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     other = &connection.direction[1 - sender]
     note_packet(connection, own, segment)
     connection.last_capture = streams.capture
+    if connection.ordinal != streams.ordinal:
+        connection.ordinal = streams.ordinal
+        connection.num_ids = 0
     streams.now = segment.time
     note_window(own, segment)
     arrival.time = segment.time

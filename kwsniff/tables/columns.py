@@ -10,8 +10,9 @@ NOT_NAMED = "the message has no such field, or it could not be decoded"
 CALL_ID = Column(
     name="call_id",
     type="int64",
-    doc="Number of the call, the same in every table.",
-    source="counted over all captures of a run",
+    doc="Number of the call, the same in every table: 1000 times the number of the packet, counted over all "
+    "captures of the run, with which the call became known, and which of that packet's calls it is, from 0.",
+    source="a packet's 1001st call and those behind it count from 2^62 on, 2^24 for each packet",
     statistics=True,
 )
 CAPTURE = Column(
@@ -23,8 +24,8 @@ CAPTURE = Column(
 CONNECTION_ID = Column(
     name="connection_id",
     type="int64",
-    doc="Number of the TCP connection, the same in every table.",
-    source="counted over all captures of a run",
+    doc="Number of the TCP connection, the same in every table: that of the packet it began with.",
+    source="packets are counted over all captures of the run, from 1",
     statistics=True,
 )
 CLIENT_ADDRESS = Column(

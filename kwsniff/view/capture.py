@@ -34,7 +34,7 @@ Packet = dict[str, Any]
 class Call:
     """A call that is over, or a message that belongs to none.
 
-    ``id`` counts calls in the order of their requests, None for a message without a call. ``request`` or
+    ``id`` is the tables' call_id, None for a message without a call. ``request`` or
     ``response`` may be missing: not captured, not sent, or handed out before. ``status`` and ``reason`` are
     words of the closed lists of docs/anomalies.md.
     """

@@ -115,7 +115,7 @@ def test_a_call_is_shown_with_frames_times_and_sizes(
     assert call.response is not None
     shown = lines(capsys, written(tmp_path / "one.pcap", one_by_one([call]).packets()))
     # The scene: three packets of handshake, the request after 10 ms, the response 2 ms later.
-    assert shown[0].startswith("call 0: Metadata v9 (key 3), connection 0, ")
+    assert shown[0].startswith("call 4000: Metadata v9 (key 3), connection 1, ")
     assert shown[0].endswith(", answered in 2 ms")
     assert shown[1] == f"  request, frame 4, 2023-11-14T22:13:20.010000000Z, {len(call.request)} bytes"
     answer = f"  response, frame 5, 2023-11-14T22:13:20.012000000Z, {len(call.response)} bytes"
@@ -155,8 +155,16 @@ def test_the_json_has_what_decode_has_and_where_it_was(shop: str, capsys: pytest
 def test_calls_come_in_the_order_of_their_requests_within_a_small_capture(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    shown = headings(capsys, written(tmp_path / "pipelined.pcap", pipelined().packets()))
-    assert [int(line.split()[1].rstrip(":")) for line in shown] == list(range(20))
+    packets = pipelined().packets()
+    shown = headings(capsys, written(tmp_path / "pipelined.pcap", packets))
+    carrying = [number for number, packet in enumerate(packets, 1) if packet.payload and packet.from_client]
+    numbers = [int(line.split()[1].rstrip(":")) for line in shown]
+    assert len(numbers) == 20
+    assert numbers == sorted(set(numbers))
+    assert {number // 1000 for number in numbers} == set(carrying)
+    for frame in carrying:  # the calls that one packet brings are counted from 0
+        of_frame = [number % 1000 for number in numbers if number // 1000 == frame]
+        assert of_frame == list(range(len(of_frame)))
 
 
 # -- what is hidden ----
@@ -249,7 +257,7 @@ def test_a_capture_that_ends_early_is_shown_up_to_there_with_a_note(
     cut.write_bytes(Path(shop).read_bytes()[:-5])
     assert run(["show", str(cut)]) == 0
     captured = capsys.readouterr()
-    assert captured.out.startswith("call 0: ApiVersions")
+    assert captured.out.startswith("call 7000: ApiVersions")
     assert "ends inside a packet" in captured.err
 
 
@@ -295,7 +303,7 @@ def test_a_terminal_gets_colours_and_no_control_characters_of_the_wire(tmp_path:
             pass
     os.close(leader)
     assert child.returncode == 0
-    assert b"\x1b[1mcall 0" in shown
+    assert b"\x1b[1mcall 4000" in shown
     assert rb"\x1b]0;title" in shown
     assert b"\x1b]0;" not in shown
     assert b"\x07" not in shown
@@ -314,11 +322,13 @@ def test_versions_and_apis_that_are_not_known_are_paired_and_closed(
     head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + (8).to_bytes(4, "big") + b"\0\2me\0"
     closed = Exchange(key, version, 8, "me", sized(head + b"opaque"), sized(b"\0\0\0\x08\0opaque"))
     calls = [metadata(9, 7, ["orders"]), closed, metadata(9, 9, ["orders"])]
-    capture = written(tmp_path / "newer.pcap", one_by_one(calls).packets())
+    packets = one_by_one(calls).packets()
+    capture = written(tmp_path / "newer.pcap", packets)
+    asked = [number for number, packet in enumerate(packets, 1) if packet.payload and packet.from_client]
     shown = headings(capsys, capture)
-    assert shown[1].startswith(f"call 1: {name} v{version} (key {key}), ")
+    assert shown[1].startswith(f"call {asked[1]}000: {name} v{version} (key {key}), ")
     assert "answered in 2 ms" in shown[1]
-    request, response = messages(capsys, capture, "--api", str(key), "--call", "1")
+    request, response = messages(capsys, capture, "--api", str(key), "--call", f"{asked[1]}000")
     assert request["header"]["client_id"] == "me"
     assert request["header"]["correlation_id"] == response["header"]["correlation_id"] == 8
     assert request["body"] is response["body"] is None

@@ -28,7 +28,7 @@ def shop(tmp_path: Path) -> str:
         (["--client", "10.1.0.7"], ["ApiVersions", "Metadata", "Produce", "Produce", "Produce"]),
         (["--client", "10.1.0.7:50000", "--api", "metadata"], ["Metadata"]),
         (["--connection", "10.1.0.8:50001", "--api", "12"], ["Heartbeat"]),
-        (["--connection", "0", "--api", "metadata"], ["Metadata"]),
+        (["--connection", "1", "--api", "metadata"], ["Metadata"]),
         (["--min-latency", "2ms"], ["ApiVersions", "Metadata", "Produce", "Produce"]),
         (["--min-latency", "1ms", "--api", "heartbeat"], ["Heartbeat"]),
         (["--group", "g", "--api", "find_coordinator"], ["FindCoordinator"]),
@@ -39,7 +39,7 @@ def shop(tmp_path: Path) -> str:
             ["Metadata", "Produce", "Produce", "Produce", "JoinGroup", "SyncGroup", "Fetch"],
         ),
         (["-n", "2"], ["ApiVersions", "FindCoordinator"]),
-        (["--call", "0"], ["ApiVersions"]),
+        (["--call", "7000"], ["ApiVersions"]),
     ],
 )
 def test_filters_choose_calls(
@@ -58,7 +58,7 @@ def test_filters_choose_calls(
         ["--client", "nobody"],
         ["--connection", "99"],
         ["--min-latency", "1h".replace("h", "m")],
-        ["--call", "1000"],
+        ["--call", "1"],
         ["--api", "produce", "--group", "g"],
     ],
 )
