@@ -38,10 +38,12 @@ def wide(size: int = 30_000, calls: int = 4) -> Scene:
 
 
 def facts(rows: Sequence[Row], without: set[str] = PLACES) -> list[Row]:
-    """Calls and connections are numbered by packets: what must be the same is which one comes before which."""
+    """Calls and connections are numbered by packets: what must be the same is which comes before which."""
     found = [{name: value for name, value in row.items() if name not in without} for row in rows]
     for name in ("call_id", "connection_id"):
-        places = {number: place for place, number in enumerate(sorted({row[name] for row in rows if name in row}))}
+        places = {
+            number: place for place, number in enumerate(sorted({row[name] for row in rows if name in row}))
+        }
         found = [row | {name: places[row[name]]} if name in row else row for row in found]
     return found
 
