@@ -361,12 +361,12 @@ cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noex
 cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t num = facts.topics.len // sizeof(Octets), i
+    cdef size_t num_bytes = name.num & ~<size_t>TOPIC_BY_ID
     if name.at == NULL or name.num == 0:
         return
     i = num - RECENT_TOPICS if num > RECENT_TOPICS else 0
     while i < num:
-        if topics[i].num == name.num and same_octets(
-                keep(topics[i], name.num & ~<size_t>TOPIC_BY_ID), keep(name, name.num & ~<size_t>TOPIC_BY_ID)):
+        if topics[i].num == name.num and same_octets(keep(topics[i], num_bytes), keep(name, num_bytes)):
             return
         i += 1
     append_raw(&facts.topics, &name, sizeof(Octets))

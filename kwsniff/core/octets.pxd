@@ -22,8 +22,8 @@ cdef extern from *:
     void* call_memset "kwsniff_memset"(void* at, int byte, size_t num) noexcept nogil
 
 cdef inline void wipe(void* at, size_t num) noexcept nogil:
-    """Zeroes a struct of some hundred bytes by the library: compilers make of a known size one string instruction, which
-    takes several times as long."""
+    """Zeroes a struct of some hundred bytes by the library: of a known size compilers make one string instruction,
+    which takes several times as long."""
     call_memset(at, 0, num)
 
 cdef struct Octets:

@@ -24,6 +24,12 @@ from kwsniff.core.verdicts cimport (
     ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
 )
 
+cdef enum:
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    ADD_PARTITIONS_TO_TXN = 24
+    SASL_AUTHENTICATE = 36
+
 
 cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogil:
     """Copies what the request says out of its bytes, which go."""
@@ -90,12 +96,18 @@ cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts)
         call.caller = CALLER_REPLICA
     elif known:
         call.caller = CALLER_BROKER if context.apis.ranges[call.key].internal else dialog.caller
-        if call.caller == CALLER_UNKNOWN:
+        if call.caller == CALLER_UNKNOWN and not is_asked_by_all(call):
             call.caller = CALLER_CLIENT
     if call.caller > dialog.caller or dialog.caller == CALLER_CLIENT:
         dialog.caller = call.caller
     if facts.secret.at != NULL:
         learn_principal(dialog, facts.secret)
+
+
+cdef bint is_asked_by_all(Call* call) noexcept nogil:
+    """What clients and brokers ask alike: to begin a connection, and about partitions of a transaction (KIP-890)."""
+    return call.key in (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE) or (
+        call.key == ADD_PARTITIONS_TO_TXN and call.version >= 4)
 
 
 cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil:

@@ -157,8 +157,8 @@ CALLER = Column(
     type="string",
     enum="caller",
     doc="Who calls.",
-    source="replica id of the request; APIs that only brokers and controllers use",
-    null="no request that tells was seen",
+    source="replica id of the request; APIs that only brokers and controllers use, or that they do not",
+    null="no request that tells was seen yet",
 )
 
 

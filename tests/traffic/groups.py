@@ -200,12 +200,14 @@ def list_offsets(
     partitions: Mapping[str, int],
     *,
     errors: Errors | None = None,
+    isolation: int = 0,
+    replica: int = -1,
     client_id: str | None = CLIENT,
 ) -> Exchange:
     """ListOffsets 4-7: the end offset of one partition of each topic."""
     codes = dict(errors or {})
     flexible = is_flexible(2, version)
-    request = Encoder(flexible).i32(-1).i8(0)
+    request = Encoder(flexible).i32(replica).i8(isolation)
     response = Encoder(flexible).i32(0)
 
     def asked(row: tuple[str, int]) -> None:

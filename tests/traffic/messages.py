@@ -209,6 +209,8 @@ def fetch(
     min_bytes: int = 1,
     session: tuple[int, int] = (0, -1),
     opened: int = 0,
+    isolation: int = 0,
+    replica: int = -1,
     forgotten: Mapping[str, Sequence[int]] | None = None,
     news: Batches | None = None,
 ) -> Exchange:
@@ -216,6 +218,7 @@ def fetch(
 
     ``session``: id and epoch of the request (7+), ``opened``: id in the answer, ``forgotten``: partitions
     that the session drops, ``news``: what the answer holds when it is not what the request lists.
+    ``replica``: the follower that asks; since version 15 in a tagged field with its epoch (KIP-903).
     """
     codes = dict(errors or {})
     answers = batches if news is None else news
@@ -230,8 +233,8 @@ def fetch(
             encoder.string(topic)
 
     if version <= 14:
-        request.i32(-1)
-    request.i32(max_wait_ms).i32(min_bytes).i32(52_428_800).i8(0)
+        request.i32(replica)
+    request.i32(max_wait_ms).i32(min_bytes).i32(52_428_800).i8(isolation)
     if version >= 7:
         request.i32(session[0]).i32(session[1])
 
@@ -261,7 +264,8 @@ def fetch(
         request.array(forgotten or {}, dropped)
     if version >= 11:
         request.string("")
-    request.tags()
+    state = Encoder(True).i32(replica).i64(3).tags().data
+    request.tags({1: bytes(state)} if version >= 15 and replica >= 0 else None)
 
     response.i32(throttle_ms)
     if version >= 7:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tests.traffic.wire import zigzag
 
@@ -45,17 +45,22 @@ def batch(
     *,
     base_offset: int = 0,
     gzipped: bool = False,
+    compress: tuple[int, Callable[[bytes], bytes]] | None = None,
     time_ms: int = 1_700_000_000_000,
     producer: tuple[int, int, int] = (-1, -1, -1),
     flags: int = 0,
 ) -> bytes:
-    """One batch of ``values`` without keys; ``gzipped`` compresses the records (codec 1).
+    """One batch of ``values`` without keys; ``gzipped`` compresses the records (codec 1), ``compress``
+    does it with another codec.
 
     ``producer``: id, epoch, first sequence. ``flags``: 8 the broker's time, 16 transactional, 32 control.
     """
     records = b"".join(record(value, delta) for delta, value in enumerate(values))
     if gzipped:
         records = gzip.compress(records, mtime=0)
+    if compress:
+        flags |= compress[0]
+        records = compress[1](records)
     last = max(len(values) - 1, 0)
     tail = (
         struct.pack(">hiqqqhii", flags | gzipped, last, time_ms, time_ms + last, *producer, len(values))

@@ -23,6 +23,7 @@ APIS: Mapping[int, tuple[str, int]] = {
     14: ("SyncGroup", 4),
     17: ("SaslHandshake", 99),
     18: ("ApiVersions", 3),
+    19: ("CreateTopics", 5),
     22: ("InitProducerId", 2),
     24: ("AddPartitionsToTxn", 3),
     25: ("AddOffsetsToTxn", 3),
@@ -38,13 +39,15 @@ APIS: Mapping[int, tuple[str, int]] = {
     44: ("IncrementalAlterConfigs", 1),
     51: ("AlterUserScramCredentials", 0),
     58: ("Envelope", 0),
+    67: ("AllocateProducerIds", 0),
     68: ("ConsumerGroupHeartbeat", 0),
+    69: ("ConsumerGroupDescribe", 0),
+    75: ("DescribeTopicPartitions", 0),
     76: ("ShareGroupHeartbeat", 0),
 }
 
 # API key -> name, for those the recorded clients use besides.
 API_NAMES: Mapping[int, str] = {key: name for key, (name, _) in APIS.items()} | {
-    19: "CreateTopics",
     23: "OffsetForLeaderEpoch",
     60: "DescribeCluster",
     71: "GetTelemetrySubscriptions",
