@@ -145,8 +145,8 @@ RECORD_BATCHES = TableSchema(
             type="int64",
             unit="bytes",
             doc="Size of the batch with its records decompressed.",
-            source="the batch itself when it is not compressed; the end of gzip, the blocks of snappy, the frames "
-            "of lz4 and zstd where their writer noted it",
+            source="the batch itself when it is not compressed; the end of gzip, the blocks of snappy, "
+            "the frames of lz4 and zstd where their writer noted it",
             null="the compressed stream does not say",
         ),
         Column(
