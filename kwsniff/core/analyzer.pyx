@@ -392,7 +392,7 @@ cdef class Analyzer:
         cdef Buffer out
         self.check_idle()
         if self.plaintext.active:
-            raise UsageError("an analysis that decrypts cannot be saved: what decrypts keeps a state of its own")
+            raise UsageError("an analysis that decrypts TLS cannot be saved; analyze its captures in one go")
         if self.context.messages.len or any(self.context.tables[<int>i].rows for i in range(<int>NUM_TABLES)):
             raise UsageError("take the tables and messages before saving the state")
         memset(&out, 0, sizeof(Buffer))

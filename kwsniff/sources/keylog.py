@@ -19,7 +19,13 @@ _LINE = re.compile(
 )
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 _SECRETS_BLOCK: Final = 10
-_TLS_KEY_LOG: Final = 0x544C534B
+# The type of its secrets, in both byte orders, and where in the block that stands.
+_TLS_KEY_LOG: Final = ((b"KSLT", "<"), (b"TLSK", ">"))
+_TYPE_AT: Final = 8
+_HEADER: Final = 16
+LOOKED_AT: Final = 64 << 20
+"""Bytes of a capture in which its first secrets are looked for; more may stand anywhere behind them."""
+_LOOKED_AT_COMPRESSED: Final = 16 << 20
 
 
 def check_keylog(path: str | os.PathLike[str]) -> str:
@@ -45,25 +51,36 @@ def check_keylog(path: str | os.PathLike[str]) -> str:
 
 
 def holds_secrets(name: str) -> bool:
-    """Whether TLS secrets stand near the beginning of a pcapng file."""
+    """Whether a pcapng file has TLS secrets, in blocks that begin in what is LOOKED_AT."""
     if name == STANDARD_INPUT or not Path(name).is_file():
         return False
+    seen = 0
+    before = b""
     with CaptureFile(name) as capture:
         buffers = capture.buffers()
-        start = bytes(next(buffers, b""))
+        for buffer in buffers:
+            data = before + bytes(buffer)
+            if not seen and not data.startswith(_SECTION):
+                break
+            if _has_secrets_block(data):
+                return True
+            seen += len(buffer)
+            if seen >= (_LOOKED_AT_COMPRESSED if capture.compression else LOOKED_AT):
+                break
+            before = data[-_HEADER:]
         buffers.close()
-    return start.startswith(_SECTION) and _has_secrets_block(start)
+    return False
 
 
 def _has_secrets_block(data: bytes) -> bool:
-    at, order = 0, "<"
-    while at + 16 <= len(data):
-        if data[at : at + 4] == _SECTION:
-            order = ">" if data[at + 8 : at + 12] == b"\x1a\x2b\x3c\x4d" else "<"
-        kind, size, secrets = struct.unpack_from(order + "III", data, at)
-        if kind == _SECRETS_BLOCK and secrets == _TLS_KEY_LOG:
-            return True
-        if size < 12:
-            return False
-        at += size + -size % 4
+    """By the looks of a block's header: what is no block at all costs a run of tshark, and nothing else."""
+    for mark, order in _TLS_KEY_LOG:
+        at = data.find(mark)
+        while at >= 0:
+            start = at - _TYPE_AT
+            if start >= 0 and start + _HEADER <= len(data):
+                kind, size, _, length = struct.unpack_from(order + "IIII", data, start)
+                if kind == _SECRETS_BLOCK and size % 4 == 0 and _HEADER + length <= size - 4:
+                    return True
+            at = data.find(mark, at + 1)
     return False

@@ -183,3 +183,51 @@ def test_captures_of_different_kinds_are_not_joined(tmp_path: Path) -> None:
         (tmp_path / str(number)).write_bytes(data)
         names.append(str(tmp_path / str(number)))
     assert joinable(names) == [[name] for name in names[:4]] + [names[4:]]
+
+
+def packed(count: int) -> bytes:
+    """A pcapng capture with so many packets of 60,000 bytes."""
+    frame = files.Frame(1_700_000_000 * 10**9, bytes(60_000), 60_000)
+    return files.pcapng([frame] * count)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("count", [1, 17, 18, 200])
+def test_secrets_behind_packets_are_seen(tmp_path: Path, order: str, count: int) -> None:
+    """As a tool that takes secrets from running processes writes them: when there are any."""
+    path = tmp_path / "tls.pcapng"
+    head = packed(count) if order == "<" else files.pcapng(frames() * count * 20, big=True)
+    text = LINE.encode()
+    path.write_bytes(head + block(order, 10, struct.pack(order + "II", 0x544C534B, len(text)) + text))
+    assert holds_secrets(str(path))
+    path.write_bytes(head + block(order, 10, struct.pack(order + "II", 0x57474B4C, len(text)) + text))
+    assert not holds_secrets(str(path))
+
+
+def test_a_header_over_two_buffers_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "tls.pcapng"
+    text = LINE.encode()
+    secrets = block("<", 10, struct.pack("<II", 0x544C534B, len(text)) + text)
+    head = files.pcapng([])
+    for short in range(0, 28, 4):
+        filler = (1 << 20) - len(head) - 12 - short
+        path.write_bytes(head + block("<", 0x0BAD, bytes(filler)) + secrets)
+        assert holds_secrets(str(path)), short
+
+
+def test_letters_in_a_packet_are_no_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "tls.pcapng"
+    frame = files.Frame(1_700_000_000 * 10**9, b"KSLT TLSK" * 100, 900)
+    path.write_bytes(files.pcapng([frame] * 50))
+    assert not holds_secrets(str(path))
+
+
+def test_beyond_its_bound_nothing_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kwsniff.sources import keylog
+
+    path = tmp_path / "tls.pcapng"
+    text = LINE.encode()
+    secrets = block("<", 10, struct.pack("<II", 0x544C534B, len(text)) + text)
+    path.write_bytes(packed(60) + secrets)
+    monkeypatch.setattr(keylog, "LOOKED_AT", 2 << 20)
+    assert not holds_secrets(str(path))
