@@ -18,12 +18,13 @@ from kwsniff.core.limits cimport Limits
 from kwsniff.core.recognition cimport Apis
 from kwsniff.core.tls_hello cimport Hello
 from kwsniff.core.tls_sessions cimport Plaintext
-from kwsniff.core.streams cimport GAP_CUT, GAP_NOT_CAPTURED, Arrival, Connection
+from kwsniff.core.streams cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tape cimport Op, Tape
 from kwsniff.core.topic_ids cimport TopicIds
 from kwsniff.core.verdicts cimport (
     BIN_LOST_FRAMING, BIN_NOT_KAFKA, BIN_UNDECIDED, NUM_BINS, PROTOCOL_KAFKA, PROTOCOL_UNDECIDED,
-    REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_SEGMENT_LOST, REASON_SEGMENT_NOT_CAPTURED,
+    REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED, REASON_SEGMENT_LOST,
+    REASON_SEGMENT_NOT_CAPTURED,
 )
 
 cdef enum:
@@ -157,6 +158,7 @@ cdef struct Dialog:
     Buffer principal
     Buffer early_messages       # not confirmed yet; see messages.pyx
     Hello* hello                # of a TLS connection, or NULL
+    bint decrypted              # its bytes are plaintext of TLS records
     Session session
     TextCache texts[25]
     int caller
@@ -224,6 +226,8 @@ cdef inline int side_of(Dialog* dialog, int direction) noexcept nogil:
 cdef inline int why_missing(int cause) noexcept nogil:
     if cause == GAP_CUT:
         return REASON_CUT_BY_SNAPLEN
+    if cause == GAP_NOT_DECRYPTED:
+        return REASON_NOT_DECRYPTED
     return REASON_SEGMENT_NOT_CAPTURED if cause == GAP_NOT_CAPTURED else REASON_SEGMENT_LOST
 
 

@@ -118,6 +118,9 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
     cdef int64_t offset = connection.direction[direction].offset
     if cause == GAP_NOT_CAPTURED: name = ANOMALY_SEGMENT_NOT_CAPTURED
     elif cause == GAP_CUT: name = ANOMALY_PACKET_CUT
+    if cause == GAP_CUT and dialog != NULL and dialog.decrypted:
+        cause = GAP_NOT_DECRYPTED
+        name = ANOMALY_NOT_DECRYPTED
     if dialog == NULL:
         dialog = open_dialog(context, connection)
         if dialog == NULL:
@@ -126,8 +129,8 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
         cut_hello(context, dialog, direction)
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
-    if cause != GAP_CUT or dialog.framing[direction].gaps == 0:
-        # What a short snaplen cuts is told once per direction, not once per packet.
+    if cause < GAP_CUT or dialog.framing[direction].gaps == 0:
+        # What a short snaplen cuts, or nobody could decrypt, is told once per direction, not once per packet.
         write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
     context.frame_sink.dialog = dialog
     if dialog.framing[direction].state == FRAMING_START:
@@ -201,7 +204,7 @@ cdef bint take_frame(void* opaque, void* opaque_dialog, int side, Frame* frame) 
 
 
 cdef void note_torn(Context* context, Dialog* dialog, int side, Frame* frame) noexcept nogil:
-    if frame.cause == GAP_CUT:
+    if frame.cause == GAP_CUT or frame.cause == GAP_NOT_DECRYPTED:
         return
     write_anomaly(context, dialog.connection, -1, &frame.last, side, frame.offset,
                   ANOMALY_FRAME_KEPT_LIMIT if frame.cause < 0 else ANOMALY_FRAME_TORN,

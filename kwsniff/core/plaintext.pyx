@@ -10,7 +10,8 @@ Rules
      Acknowledgements follow: a number of the encrypted stream means the plaintext that was complete there.
      Where it is known at which byte the records begin, every byte comes with time and frame of the packet it was in.
   4. Encrypted bytes that repeat are shown as repeated plain ones, without contents. Records that could not be
-     decrypted, and more than a record that was acknowledged and gave no plaintext, are bytes cut from their packet.
+     decrypted, and more than a record that was acknowledged and gave no plaintext, are bytes cut from their packet;
+     exchanges.pyx calls them not decrypted.
   5. Sessions are bounded like connections; what is remembered of numbers is bounded per direction.
 
     encrypted  --[ handshake ]--[ record ][ record ][re      cord]--
@@ -299,6 +300,8 @@ cdef void take_opened(void* context, Connection* connection, int side, Arrival* 
         plaintext.current.restart = False
         if connection.dialog != NULL:
             forget_handshake(<Context*>context, connection)
+        elif open_dialog(<Context*>context, connection) != NULL:
+            (<Dialog*>connection.dialog).decrypted = True
     if plaintext.extra:
         connection.packets -= 1
         connection.direction[side].packets -= 1
@@ -324,6 +327,7 @@ cdef void forget_handshake(Context* context, Connection* connection) noexcept no
     if dialog == NULL:
         free_hello(hello)
         return
+    dialog.decrypted = True
     dialog.hello = hello
     if hello != NULL:
         context.kept_total += hello_bytes(hello)

@@ -17,6 +17,7 @@ cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
     GAP_LOST = 1            # nothing says that it ever arrived
     GAP_CUT = 2             # the capture kept only the start of the packet
+    GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by exchanges.pyx)
 
 cdef enum EndCause:
     END_OPEN = 0

@@ -6,7 +6,7 @@ ENUMS = {
     "reason": (
         "capture_began_later", "segment_lost", "cut_by_snaplen", "connection_reset", "connection_closed",
         "connection_reused", "connection_evicted", "one_direction", "open_at_end", "undecodable", "unknown_api", "unknown_version",
-        "passed_over", "limit_reached", "segment_not_captured",
+        "passed_over", "limit_reached", "segment_not_captured", "not_decrypted",
     ),
     "protocol": ("empty", "kafka", "tls", "http", "ssh", "proxy", "other", "undecided"),
     "role": ("handshake", "content", "port", "unknown"),
@@ -28,7 +28,7 @@ ENUMS = {
         "frame_torn", "frame_kept_limit", "undecodable_request", "undecodable_response", "unknown_api",
         "unknown_version", "unexpected_response", "passed_over", "outstanding_limit", "parked_limit",
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
-        "capture_damaged", "connection_evicted",
+        "capture_damaged", "connection_evicted", "not_decrypted",
     ),
 }
 

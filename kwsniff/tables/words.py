@@ -26,6 +26,7 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "passed_over": "responses to later calls came first",
         "one_direction": "the capture shows only one direction of the connection",
         "segment_not_captured": "TCP data that was acknowledged is not in the capture",
+        "not_decrypted": "TLS records that cannot be decrypted, because something before them is missing",
         "limit_reached": "one of kwsniff's limits was reached",
     },
     "protocol": {
@@ -107,6 +108,7 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "segment_not_captured": "TCP data the receiver acknowledged is not in the capture",
         "segment_lost": "TCP data is missing and was never acknowledged",
         "packet_cut": "the capture keeps only the beginning of the packet",
+        "not_decrypted": "TLS records that cannot be decrypted: something before them is missing",
         "segments_overlap": "segments hold the same part of the stream, differently cut",
         "segment_out_of_window": "a segment far away from the rest of the stream; ignored",
         "data_after_end": "data after the end of the connection; ignored",

@@ -101,6 +101,17 @@ def test_after_a_loss_no_call_is_invented_and_none_called_unanswered(
         "response_not_captured",
         "response_only",
     }
+    cost = [row for row in opened["api_calls"] if row["status"] != "answered"]
+    assert {row["reason"] for row in cost} <= {"not_decrypted", "segment_not_captured", "segment_lost"}
+    assert "packet_cut" not in {row["name"] for row in opened["anomalies"]}
+    hurt = next(packet for index, packet in enumerate(packets) if index == lost)
+    behind = [
+        packet for packet in packets[lost + 1 :] if packet.payload and packet.connection == hurt.connection
+    ]
+    if any(len(packet.payload) > 300 for packet in behind if packet.from_client == hurt.from_client):
+        told = [row for row in opened["anomalies"] if row["name"] == "not_decrypted"]
+        assert [row["direction"] for row in told] == ["client" if hurt.from_client else "broker"]
+        assert "not_decrypted" in {row["reason"] for row in cost}
     whole = [row for row in opened["api_calls"] if row["status"] == "answered"]
     assert len(whole) >= len(plain.calls) / 2 + 2, "the other connection is whole"
 
