@@ -3,14 +3,17 @@
 import json
 import lzma
 import os
+from argparse import Namespace
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from kwsniff.cli.decode import LineDecoder, _line_decoder
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import load_catalog
+from tests.hostile import sealed
 from tests.hostile.build import ROOT
-from tests.traffic import damage, scenes
+from tests.traffic import damage, hello, scenes
 from tests.traffic.files import FORMATS, frames, pcap, pcapng
 from tests.traffic.links import LINKS, IpStyle
 from tests.traffic.messages import produce
@@ -92,6 +95,45 @@ def record_sets() -> list[bytes]:
     found = [bytes.fromhex(str(v["hex"])) for v in _vectors("records") if "hex" in v]
     found += [batch([b"a", b"bc"]) + batch([b"d" * 300], gzipped=True), batch([]) * 3]
     return [records for records in found if len(records) < 20_000]
+
+
+@cache
+def sealed_talks() -> dict[str, tuple[list[Packet], list[sealed.Piece]]]:
+    """Packets of scenes inside TLS, and their plaintext."""
+    large = scenes.one_by_one([produce(7, n, {"t": {0: batch([b"z" * 9000])}}) for n in range(4)])
+    return {
+        "two_clients": sealed.sealed(scenes.two_clients()),
+        "small_records": sealed.sealed(scenes.two_clients("10.2.0."), 30),
+        "small_segments": sealed.sealed(scenes.one_by_one(scenes.vocabulary()[:6], mss=70)),
+        "large": sealed.sealed(large),
+        "pipelined": sealed.sealed(scenes.pipelined(3, 8, 300), 500),
+    }
+
+
+@cache
+def hellos() -> list[bytes]:
+    """First records of both sides of TLS connections, whole and in small records."""
+    made = [hello.client_hello(), hello.client_hello(None, b"i" * 32, 700), hello.server_hello()]
+    made += [hello.server_hello(0xC02F, chosen=None), hello.server_hello(0xC02F, session=b"")]
+    return [hello.records(message, size) for message in made for size in (1 << 14, 40, 3)]
+
+
+@cache
+def lines() -> list[dict[str, object]]:
+    """Lines for `kwsniff decode --jsonl`: the golden vectors."""
+    names = {"version": "api_version"}
+    kept = ("direction", "hex", "api_key", "version")
+    return [
+        {names.get(name, name): vector[name] for name in kept}
+        for vector in _vectors("messages-4.5.0-SNAPSHOT")
+        if len(str(vector["hex"])) < 20_000
+    ]
+
+
+@cache
+def line_decoder() -> LineDecoder:
+    """What `kwsniff decode --jsonl` does to a line."""
+    return _line_decoder(Namespace(records=False, schema=None, limit=[]))
 
 
 def _vectors(name: str) -> Iterator[dict[str, object]]:

@@ -1,14 +1,17 @@
 """One target per compiled entry point. A round (target, seed, number of executions) always does the same."""
 
+import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kwsniff.core import tls_hello
 from kwsniff.core.columns import COLUMNS
 from kwsniff.core.engine import STATUSES, run
 from kwsniff.core.records import batches
 from kwsniff.errors import CaptureError
 from tests.hostile import mutate, seeds
+from tests.hostile.sealed import Piece, packed
 
 Hold = Callable[[bytes], Any]
 """Puts an input where reading beyond its end is noticed; gives what is read instead of it."""
@@ -102,6 +105,122 @@ def records(seed: int, executions: int, hold: Hold) -> None:
         raise Broken(f"{promise}: execution {done - 1}")
 
 
+def sealed(seed: int, executions: int, hold: Hold) -> None:
+    """Connections inside TLS: damaged packets, and pieces of plaintext that are true, damaged or invented."""
+    dice = random.Random(seed)
+    found = [(mutate.rows_of(packets_), pieces) for packets_, pieces in seeds.sealed_talks().values()]
+    analyzer = seeds.analyzer()
+    for number in range(executions):
+        if number % 20 == 19:
+            _end(analyzer)
+            limits = dice.choice((*LIMITS, {"gap_patience": 1, "connections": 2}))
+            analyzer = seeds.analyzer(limits=limits, ports=dice.choice(((), (9092,))))
+        rows, pieces = dice.choice(found)
+        batches = _batches(dice, pieces, len(rows))
+        analyzer.decrypt(lambda left=batches: hold(left.pop(0)) if left else b"")
+        if dice.random() < 0.8:
+            rows = mutate.damaged_rows(dice, rows)
+        _one_capture(analyzer, mutate.capture_of(rows), dice, hold)
+    _end(analyzer)
+
+
+def _batches(dice: random.Random, pieces: Sequence[Piece], frames: int) -> list[bytes]:
+    kept = [_piece(dice, piece, frames) for piece in pieces if dice.random() < 0.95]
+    at = dice.randrange(len(kept) + 1)
+    batches = [packed(kept[:at]), packed(kept[at:])]
+    if dice.random() < 0.2:
+        batches[dice.randrange(2)] = bytes(mutate.damaged_bytes(dice, dice.choice(batches)))
+    if dice.random() < 0.1:
+        batches.insert(dice.randrange(3), dice.randbytes(dice.randrange(90)))
+    return batches
+
+
+def _piece(dice: random.Random, piece: Piece, frames: int) -> Piece:
+    frame, records_, plain = piece
+    kind = dice.randrange(40)
+    if kind == 0:
+        frame = dice.randrange(frames + 2)
+    elif kind == 1:
+        records_ = [(size, 0, max(size - 8, 0)) for size, _, _ in records_]
+        plain = b""
+    elif kind == 2:
+        records_ = [
+            tuple(dice.choice((part, 0, 1, 5, 1 << 31, (1 << 32) - 1)) for part in r) for r in records_
+        ]  # type: ignore[misc]
+    elif kind == 3:
+        plain = bytes(mutate.damaged_bytes(dice, plain)) if plain else dice.randbytes(9)
+    elif kind == 4:
+        records_ = records_ * dice.choice((0, 2, 50))
+    return frame, records_, plain
+
+
+def hellos(seed: int, executions: int, hold: Hold) -> None:
+    """What both sides of a TLS connection say first, damaged, in pieces, and with pieces missing."""
+    dice = random.Random(seed)
+    found = seeds.hellos()
+    for number in range(executions):
+        parts: list[tuple[int, Any]] = []
+        for _ in range(dice.randrange(1, 4)):
+            data = bytes(mutate.damaged_bytes(dice, dice.choice(found)))
+            cut = dice.randrange(len(data) + 1)
+            side = dice.randrange(2)
+            parts += [(side, hold(data[:cut])), (dice.choice((side, side, 1 - side)), hold(data[cut:]))]
+        if dice.random() < 0.5:
+            parts.insert(dice.randrange(len(parts) + 1), (dice.randrange(2), None))
+        client, version, name, cipher = tls_hello.read(parts)
+        if client not in (None, 0, 1) or any(text == "" for text in (version, name, cipher)):
+            raise Broken(f"{client, version, name, cipher}: execution {number}")
+        if name is not None and not (0 < len(name) < 256 and name.isascii() and name.isprintable()):
+            raise Broken(f"{name!r}: execution {number}")
+
+
+def decode_lines(seed: int, executions: int, hold: Hold) -> None:
+    """`kwsniff decode --jsonl`: one JSON line for each line that is not blank, whatever is in it."""
+    from kwsniff.cli.decode import answers
+
+    dice = random.Random(seed)
+    found = seeds.lines()
+    lines = [_line(dice, dice.choice(found)) for _ in range(executions)]
+    wanted = sum(bool(line.strip()) for line in lines)
+    given = 0
+    for answer in answers(lines, seeds.line_decoder()):
+        row = json.loads(answer, parse_constant=_no_json)
+        if not {"api_key", "api_version", "header", "body", "unknown_tags", "error"} <= set(row):
+            raise Broken(f"{sorted(row)}: line {given}")
+        given += 1
+    if given != wanted:
+        raise Broken(f"{given} answers to {wanted} lines")
+
+
+def _no_json(word: str) -> None:
+    raise Broken(f"{word} is not JSON")
+
+
+def _line(dice: random.Random, line: Mapping[str, Any]) -> bytes:
+    """A line with a damaged message, with wrong numbers, of wrong types, or damaged as text."""
+    out = dict(line)
+    kind = dice.randrange(12)
+    if kind < 7:
+        out["hex"] = mutate.damaged_bytes(dice, bytes.fromhex(line["hex"])).hex()
+    elif kind == 7:
+        name = dice.choice(("api_key", "api_version"))
+        out[name] = dice.choice((-1, 32_767, 32_768, -(1 << 70), 10**30, True, None, 1.5, "1", [], 0, 18, 3))
+    elif kind == 8:
+        out[dice.choice(("hex", "direction"))] = dice.choice(
+            (None, 7, "", "0", "zz", "00 01", " ", {}, "\ud800", "request", "response", "é")
+        )
+    elif kind == 9:
+        out.pop(dice.choice(list(out)))
+    text = json.dumps(out).encode()
+    if kind == 10:
+        return bytes(mutate.damaged_bytes(dice, text)).replace(b"\n", b"")
+    if kind == 11:
+        return dice.choice(
+            (b"", b"  ", b"[]", b"7", b"null", b"[" * 100_000, b"{" * 9, b'{"a":' * 50_000, b"\xff")
+        )
+    return text
+
+
 def python_entries(seed: int, executions: int, hold: Hold) -> None:
     """The functions that Python calls: engine.run and records.batches on damaged messages and record sets."""
     dice = random.Random(seed)
@@ -125,5 +244,8 @@ TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "invented_programs": (_engine(2), 200_000),
     "records": (records, 200_000),
     "python_entries": (python_entries, 2_000),
+    "sealed": (sealed, 300),
+    "hellos": (hellos, 3_000),
+    "decode_lines": (decode_lines, 2_000),
 }
 """Name to target and executions of one round. Those of 200,000 need the built swarm."""
