@@ -107,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
     )
     calls = _decoded(reader.calls(), filters, drawing, limits)
     shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
+    del calls  # closes the captures, which may have something to note
     for note in reader.notes:
         print(f"kwsniff: note: {clean(note)}", file=sys.stderr)
     if not shown:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.broker import artifacts, requestlog
+from tests.broker import artifacts, clientlog, requestlog
 from tests.broker.about import about
 from tests.broker.stage import SCENARIOS, Stage
 from tests.record.scrub import scrubbed
@@ -35,7 +35,8 @@ def record(name: str, captures: Path = CAPTURES) -> str:
         fresh = Path(folder) / scene.file
         stage = Stage(Path(folder) / "servers", fresh, scene.snaplen, scene.interface)
         stage.folder.mkdir()
-        scene.play(stage)
+        with stage.listening():
+            scene.play(stage)
         if stage.cluster is None:
             raise RuntimeError(f"{name} started no brokers")
         logged = requestlog.rows(stage.cluster.request_logs(), stage.begin, stage.end)
@@ -49,6 +50,8 @@ def record(name: str, captures: Path = CAPTURES) -> str:
         if scene.keylog:
             shutil.copy(fresh.with_name(scene.keylog), kept / scene.keylog)
         requestlog.written(kept / "witness.tsv", logged)
+        if stage.measured:
+            clientlog.written(kept / "client.tsv", stage.measured)
         (kept / "about.toml").write_text(about(name, scene, stage, logged))
     seconds = time.monotonic() - started
     return f"{name}: {len(data)} bytes, {len(logged)} requests, {stage.report}, {seconds:.0f} s\n"

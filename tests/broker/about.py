@@ -36,6 +36,7 @@ def about(name: str, scene: Scenario, stage: Stage, logged: Sequence[Logged]) ->
         f"shows = {quoted(list(scene.shows), indent=4)}",
         f"file = {quoted(scene.file)}",
         'witness = "witness.tsv"',
+        *(['measured = "client.tsv"'] if stage.measured else []),
         f"recorded = {datetime.now(UTC):%Y-%m-%d}",
         f"witnessed = [{stage.begin:{MOMENT}}, {stage.end:{MOMENT}}]",
         f"command = {quoted(f'python -m tests.broker {name}')}",

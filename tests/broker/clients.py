@@ -16,7 +16,7 @@ def quiet(bootstrap: str, client_id: str, **more: Any) -> dict[str, Any]:
         "bootstrap.servers": bootstrap,
         "client.id": client_id,
         "enable.metrics.push": False,
-        "log_level": 0,
+        "debug": "protocol",  # to standard error: stage.py listens
         **{key.replace("_", "."): value for key, value in more.items()},
     }
 

@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from tests.broker import clientlog
+
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 PAGE = CAPTURES / "README.md"
 
@@ -20,13 +22,21 @@ def _facts(mocks: bool) -> dict[str, dict[str, Any]]:
 
 def table(mocks: bool) -> str:
     """One row per recording."""
-    lines = ["| folder | broker | client | what for |", "|---|---|---|---|"]
+    head = ("folder", "broker", "client", *(() if mocks else ("measured",)), "what for")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, facts in _facts(mocks).items():
         broker = facts["broker"]
         kind = broker["name"].replace("Apache Kafka ", "")
         kind = "mock" if mocks else f"{kind} {broker['metadata']}, {broker['nodes']}"
-        lines.append(f"| `{name}` | {kind} | {facts['client']['name']} | {facts['purpose']} |")
+        cells = (f"`{name}`", kind, facts["client"]["name"], *(() if mocks else (_measured(name),)))
+        lines.append(f"| {' | '.join((*cells, facts['purpose']))} |")
     return "\n".join(lines) + "\n"
+
+
+def _measured(name: str) -> str:
+    """How many requests the clients of a recording measured."""
+    path = CAPTURES / name / "client.tsv"
+    return str(len(clientlog.read(path))) if path.exists() else ""
 
 
 def page() -> str:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.broker import clientlog
 from tests.broker.artifacts import CACHE, HERE
 from tests.broker.clients import quiet, read, send, warm
 from tests.broker.stage import NEWEST, PATIENCE_S, Stage, scenario
@@ -129,7 +130,9 @@ def _run(stage: Stage, command: list[str], cwd: Path) -> None:
         raise RuntimeError(f"{command[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     for line in done.stdout.splitlines():
         key, mark, amount = line.partition("=")
-        if mark and amount.isdigit():
+        if measured := clientlog.told(line):
+            stage.measured.append(measured)
+        elif mark and amount.isdigit():
             stage.add(key, int(amount))
 
 

@@ -10,6 +10,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// what it measures of every request: from the first byte written to the last one read
+type told struct{ client string }
+
+func (t told) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
+	if e.WriteErr == nil && e.ReadErr == nil {
+		fmt.Printf("request {\"software\":\"franz-go\",\"client_id\":%q,\"api_key\":%d,\"took_us\":%d,\"resolution_us\":1,\"request_bytes\":%d,\"response_bytes\":%d}\n",
+			t.client, key, e.DurationE2E().Microseconds(), e.BytesWritten, e.BytesRead)
+	}
+}
+
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -20,14 +30,14 @@ func check(err error) {
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	shop, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]), kgo.ClientID("go-shop"), kgo.DefaultProduceTopic("orders"))
+	shop, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]), kgo.ClientID("go-shop"), kgo.WithHooks(told{"go-shop"}), kgo.DefaultProduceTopic("orders"))
 	check(err)
 	for n := 0; n < 5; n++ {
 		check(shop.ProduceSync(ctx, kgo.StringRecord(fmt.Sprintf("go %d", n))).FirstErr())
 		fmt.Println("produced=1")
 	}
 	shop.Close()
-	reader, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]), kgo.ClientID("go-billing"),
+	reader, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]), kgo.ClientID("go-billing"), kgo.WithHooks(told{"go-billing"}),
 		kgo.ConsumerGroup("billing"), kgo.ConsumeTopics("orders"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())
 	check(err)
