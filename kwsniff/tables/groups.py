@@ -1,6 +1,7 @@
 """Rows of a batch grouped by some of its columns."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,21 @@ class Groups:
     """Rows grouped by the values of some columns, without sorting and without an object per row."""
 
     def __init__(self, batch: pa.RecordBatch, columns: Sequence[str]) -> None:
-        self._words = []
-        combined = np.zeros(batch.num_rows, np.int64)
-        possible = 1
+        coded = []
         for name in columns:
             column = batch[name]
-            coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-            codes = whole_numbers(coded.indices, null=-1)
-            combined *= len(coded.dictionary) + 1
-            combined += codes
+            coded.append(column if pa.types.is_dictionary(column.type) else column.dictionary_encode())
+        self._words = [array.dictionary for array in coded]
+        possible = prod(len(words) + 1 for words in self._words)
+        combined = np.zeros(batch.num_rows, np.int32 if possible < 1 << 31 else np.int64)
+        for array in coded:
+            combined *= len(array.dictionary) + 1
+            combined += whole_numbers(array.indices, null=-1)
             combined += 1
-            possible *= len(coded.dictionary) + 1
-            self._words.append(coded.dictionary)
         if possible <= _FEW:
             self._codes, self._group = _by_place(combined, possible)
         else:
-            encoded = numbers(pa.int64(), combined).dictionary_encode()
+            encoded = numbers(pa.int64(), combined.astype(np.int64, copy=False)).dictionary_encode()
             self._group = whole_numbers(encoded.indices, null=0)
             self._codes = whole_numbers(encoded.dictionary, null=0)
 
@@ -70,7 +70,8 @@ def _by_place(combined: "np.ndarray[Any, Any]", possible: int) -> "tuple[np.ndar
     """Distinct numbers below `possible` in the order of their first rows, and which of them each row has."""
     first = np.full(possible, len(combined), np.int64)
     first[combined[::-1]] = np.arange(len(combined))[::-1]
-    codes = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(combined))]
-    places = np.zeros(possible, np.int64)
+    codes = np.flatnonzero(first < len(combined))
+    codes = codes[np.argsort(first[codes])]
+    places = np.zeros(possible, np.int32)
     places[codes] = np.arange(len(codes))
     return codes, places[combined]

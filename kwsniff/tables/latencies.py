@@ -3,13 +3,13 @@
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import (
     API_KEY,
-    API_NAME,
+    API_NAME_AGAIN,
     API_VERSION,
     BROKER_ADDRESS,
     BROKER_PORT,
     CALL_ID,
     CAPTURE,
-    CLIENT_ID,
+    CLIENT_ID_AGAIN,
     CONNECTION_ID,
 )
 
@@ -31,9 +31,9 @@ LATENCIES = TableSchema(
         CAPTURE,
         CONNECTION_ID,
         API_KEY,
-        API_NAME,
+        API_NAME_AGAIN,
         API_VERSION,
-        CLIENT_ID,
+        CLIENT_ID_AGAIN,
         BROKER_ADDRESS,
         BROKER_PORT,
         Column(

@@ -5,13 +5,13 @@ from dataclasses import replace
 from kwsniff.tables.column import Column, TableSchema, TypeWord
 from kwsniff.tables.columns import (
     API_KEY,
-    API_NAME,
+    API_NAME_AGAIN,
     API_VERSION,
     BROKER_ADDRESS,
     BROKER_PORT,
     CALL_ID,
     CAPTURE,
-    CLIENT_ID,
+    CLIENT_ID_AGAIN,
     CONNECTION_ID,
     ERROR_NAME,
     PRODUCER_EPOCH,
@@ -30,9 +30,9 @@ _CALL = (
     CAPTURE,
     CONNECTION_ID,
     API_KEY,
-    API_NAME,
+    API_NAME_AGAIN,
     API_VERSION,
-    CLIENT_ID,
+    CLIENT_ID_AGAIN,
     BROKER_ADDRESS,
     BROKER_PORT,
 )
