@@ -152,15 +152,9 @@ def _added(
 
 
 def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:
-    """The sum of each group: by way of floating point, which is faster, where that is exact."""
     sums = np.zeros(groups, np.int64)
-    if not len(part):
-        return sums
-    least, most = int(part.min()), int(part.max())
-    if max(-least, most) >= (1 << 53) // len(part):
+    if len(part):
         np.add.at(sums, numbers, part)
-    elif least or most:
-        sums[:] = np.bincount(numbers, part, groups)
     return sums
 
 
