@@ -12,7 +12,7 @@ from libc.string cimport memset
 
 from kwsniff.core.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns cimport NUM_TABLES, start_tables, take_table
-from kwsniff.core.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
+from kwsniff.core.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
 from kwsniff.core.engine cimport program_ops
 from kwsniff.core.exchanges cimport (
     close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
@@ -301,6 +301,33 @@ cdef class Analyzer:
     def stopped(self):
         """Whether the rest of the open capture cannot be read: its record boundaries are lost."""
         return self.reader.stop == STOP_DAMAGED
+
+    @property
+    def packets(self):
+        """Packets of the open capture so far."""
+        return self.reader.frame
+
+    @property
+    def unfinished(self):
+        """How many of the bytes fed last are the beginning of a packet that is not whole yet; None inside a block that
+        is passed over. What came before ends with a whole packet: a capture can be cut there."""
+        return None if self.reader.skip else self.reader.carry.len
+
+    def waiting(self):
+        """How many requests wait for their response now, and when the oldest of them was sent (nanoseconds, or None)."""
+        cdef Connection* connection = self.streams.oldest
+        cdef Dialog* dialog
+        cdef int64_t oldest = NO_TIME
+        cdef int64_t num = 0
+        self.check_idle()
+        while connection != NULL:
+            dialog = <Dialog*>connection.dialog
+            if dialog != NULL and dialog.confirmed and dialog.num:
+                num += dialog.num
+                if oldest == NO_TIME or waiting_call(dialog, 0).first.time < oldest:
+                    oldest = waiting_call(dialog, 0).first.time
+            connection = connection.newer
+        return num, None if oldest == NO_TIME else oldest
 
     def close_capture(self):
         """Ends the open capture and tells what it was: the facts of its row in the captures table."""

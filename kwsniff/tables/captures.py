@@ -1,20 +1,26 @@
 """Rows of the captures table: what the core says about a file, and what its source knows."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
 
-if TYPE_CHECKING:
-    from kwsniff.sources.files import CaptureFile
-
 CaptureRow = dict[str, Any]
 
 
-def capture_row(source: "CaptureFile", facts: Mapping[str, Any]) -> CaptureRow:
+class Source(Protocol):
+    """What a source knows of a capture that its bytes do not say; see kwsniff/sources/files.py."""
+
+    name: str
+    compression: str | None
+    truncated: bool
+    note: str | None
+
+
+def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
     """One row, by column name, times in nanoseconds. `facts` is what the core's `close_capture()` returns."""
     row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].columns}
     for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type"):

@@ -1,0 +1,86 @@
+"""What ``kwsniff live`` prints where no terminal is: JSON per call, or a line per interval."""
+
+import sys
+import time
+from typing import Self
+
+from kwsniff.cli.texts import clean, in_time
+from kwsniff.live.lines import call_lines
+from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.live.window import Window, ranked
+
+_WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
+
+
+class JsonLines:
+    """One JSON object per call, as soon as it is taken."""
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def pause(self, session: Session, seconds: float) -> bool:
+        """Waits; whether the capture has ended."""
+        return session.wait(seconds)
+
+    def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
+        """Prints the calls among the rows."""
+        if "api_calls" in batches:
+            sys.stdout.write("".join(f"{line}\n" for line in call_lines(batches["api_calls"])))
+            sys.stdout.flush()
+
+
+class IntervalLines:
+    """A line of figures per interval."""
+
+    def __init__(self, interval: float) -> None:
+        self.interval = interval
+        self._window = Window(_WHOLE)
+        self._due = time.monotonic() + interval
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def pause(self, session: Session, seconds: float) -> bool:
+        """Waits; whether the capture has ended."""
+        return session.wait(min(seconds, max(self._due - time.monotonic(), 0.001)))
+
+    def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
+        """Prints a line when it is time, and at the end."""
+        self._window.add(batches)
+        if not last and time.monotonic() < self._due:
+            return
+        self._due = max(self._due + self.interval, time.monotonic())
+        window, self._window = self._window, Window(_WHOLE)
+        print(interval_line(window, progress), flush=True)
+
+
+def interval_line(window: Window, progress: Progress) -> str:
+    """Rates and percentiles of the window, what waits, what is slowest, what was dropped."""
+    apis = window.figures("apis")
+    calls = sum(found.calls for found in apis.values())
+    errors = sum(found.errors for found in apis.values())
+    parts = [
+        f"{time.strftime('%H:%M:%S')}",
+        f"calls/s {calls / window.span:.1f}",
+        f"errors/s {errors / window.span:.1f}",
+    ]
+    slowest = next(ranked(apis, "p95"), None)
+    if slowest and slowest[2][1] is not None:
+        name, _, (_, p95, _) = slowest
+        parts.append(f"slowest {name} p95 {in_time(p95)}")
+    if found := window.error_counts().most_common(1):
+        (error, api, about), number = found[0]
+        parts.append(f"{number} {error} {api} {clean(about)}".rstrip())
+    parts.append(f"waiting {progress.waiting_calls}")
+    if progress.dropped_by_kernel is not None:
+        parts.append(f"dropped {progress.dropped_by_kernel}")
+    return "  ".join(parts)

@@ -1,0 +1,177 @@
+"""The loop behind ``kwsniff live``: takes rows, hands them to files, metrics and the screen, until it is
+over."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from kwsniff.cli.live import Wishes, says
+from kwsniff.cli.live_lines import IntervalLines, JsonLines
+from kwsniff.cli.live_screen import Screen
+from kwsniff.cli.texts import plural
+from kwsniff.errors import UsageError
+from kwsniff.live.files import RollingTables, Rotation
+from kwsniff.live.metrics import Metrics, MetricsServer
+from kwsniff.live.ring import PacketRing
+from kwsniff.live.session import Batches, Session
+from kwsniff.live.window import Window
+from kwsniff.sources.live import kernel_filter, open_live
+from kwsniff.tables.schema import TABLES
+
+_TICK_S = 0.25
+Output = Screen | JsonLines | IntervalLines
+
+
+class _Run:
+    """One run: where rows go, and when it is over."""
+
+    def __init__(self, session: Session, output: Output, window: Window) -> None:
+        self.session = session
+        self.output = output
+        self.window = window
+        self.files: RollingTables | None = None
+        self.metrics: Metrics | None = None
+        self.until: float | None = None
+        self.calls_left: int | None = None
+        self._broken: BrokenPipeError | None = None
+
+    def follow(self) -> None:
+        """Until something ends it."""
+        while not self._is_over():
+            self._hand_out(self.session.take())
+        self._hand_out(self.session.finish(), last=True)
+        if self.files:
+            self.files.finish()
+        if self._broken:
+            raise self._broken
+
+    def _is_over(self) -> bool:
+        if self._broken or (self.calls_left is not None and self.calls_left <= 0):
+            return True
+        left = min(_TICK_S, self.output.interval)
+        if self.until is not None:
+            left = min(left, self.until - time.monotonic())
+            if left <= 0:
+                return True
+        return self.output.pause(self.session, left)
+
+    def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
+        if self.files:
+            self.files.write(batches)
+        progress = self.session.progress()
+        self.window.add(batches)
+        if self.metrics:
+            self.metrics.add(batches, progress)
+        if self.calls_left is not None and "api_calls" in batches:
+            self.calls_left -= batches["api_calls"].num_rows
+        try:
+            if not self._broken:
+                self.output.show(batches, progress, last=last)
+        except BrokenPipeError as error:  # whoever read the output has enough; the files are completed first
+            self._broken = error
+
+
+def follow(args: argparse.Namespace, wishes: Wishes) -> int:
+    """Runs to the end and says how it was. Raises KwsniffError."""
+    tables = _chosen(args)
+    source = open_live(
+        args.interface,
+        expression=kernel_filter(wishes.ports, args.filter),
+        tool=args.tool,
+        snaplen=args.snaplen,
+        buffer_mb=args.buffer,
+    )
+    with ExitStack() as stack:
+        stack.callback(source.close)
+        stack.callback(source.stop)
+        ring = None
+        if wishes.ring_files:
+            ring = PacketRing(Path(args.output) / "packets", wishes.ring_files, wishes.ring_bytes)
+        session = stack.enter_context(
+            Session(source, ports=wishes.ports, limits=wishes.limits, tables=tables, ring=ring)
+        )
+        stack.enter_context(_stopped_by_signals(session))
+        window = Window()
+        if args.output is not None:
+            rotation = Rotation(wishes.rotate_seconds, wishes.rotate_bytes)
+            files = RollingTables(args.output, tables, rotation, session.late_topics)
+            stack.enter_context(files)
+        metrics = None
+        if wishes.metrics:
+            metrics = Metrics()
+            server = stack.enter_context(MetricsServer(metrics, *wishes.metrics))
+            says(f"metrics at http://{server.address}/metrics")
+        output = _choose_output(args, wishes, session, window)
+        with output:
+            run = _Run(session, output, window)
+            run.files = files if args.output is not None else None
+            run.metrics = metrics
+            run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
+            run.calls_left = args.stop_after
+            if not isinstance(output, Screen):
+                says(f"capturing on {args.interface} with {source.tool}; Ctrl-C ends it")
+            run.follow()
+        _say_how_it_was(session, window, run.files, args.output)
+    return 0
+
+
+def _chosen(args: argparse.Namespace) -> tuple[str, ...]:
+    names = [name.strip() for text in args.table for name in text.split(",")]
+    for name in names:
+        if name not in TABLES:
+            raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+    return tuple(name for name in TABLES if not names or name in names)
+
+
+def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, window: Window) -> Output:
+    if args.json:
+        return JsonLines(wishes.interval)
+    if args.lines or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return IntervalLines(wishes.interval)
+    return Screen(window, session, wishes.interval)
+
+
+@contextmanager
+def _stopped_by_signals(session: Session) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the capture; the second Ctrl-C ends everything."""
+    asked = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked = True
+        session.stop()
+
+    before: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            before[int(number)] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler)
+
+
+def _say_how_it_was(
+    session: Session, window: Window, files: RollingTables | None, directory: str | None
+) -> None:
+    if session.ending:
+        says(session.ending)
+    progress = session.progress()
+    dropped = progress.dropped_by_kernel
+    says(
+        f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}; dropped by the kernel: "
+        f"{'not known' if dropped is None else f'{dropped:,}'}, "
+        f"lost here: {'not known' if progress.dropped_here is None else f'{progress.dropped_here:,}'}"
+    )
+    if files:
+        says(f"{plural(files.rows, 'row')} in {plural(len(files.closed), 'file')} under {directory}")

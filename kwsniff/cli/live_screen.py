@@ -1,0 +1,76 @@
+"""The live view: pages that are drawn anew every interval and whenever a key was pressed."""
+
+import time
+from contextlib import ExitStack
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+
+from kwsniff.cli.live_keys import Keys
+from kwsniff.cli.live_pages import footer, header, page
+from kwsniff.cli.live_state import ViewState
+from kwsniff.cli.texts import in_bytes
+from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.live.window import Window
+
+
+class Screen:
+    """Uses the terminal's other screen; what was there comes back at the end."""
+
+    def __init__(self, window: Window, session: Session, interval: float) -> None:
+        self.interval = interval
+        self.state = ViewState()
+        self._window = window
+        self._held: tuple[Window, Progress] | None = None
+        self._session = session
+        self._started = time.monotonic()
+        self._progress = session.progress()
+        self._console = Console()
+        self._keys = Keys()
+        self._due = 0.0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._live = self._stack.enter_context(
+            Live(console=self._console, screen=True, auto_refresh=False, redirect_stderr=False)
+        )
+        self._stack.enter_context(self._keys)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def pause(self, session: Session, seconds: float) -> bool:
+        """Waits, draws when a key was pressed; whether it is over."""
+        if not self._keys.are_there:
+            return session.wait(seconds)
+        if session.wait(0):
+            return True
+        for key in self._keys.wait(seconds):
+            self.state.press(key)
+            self._due = 0.0
+        if self._due == 0.0:
+            self._draw()
+        return self.state.quit or session.wait(0)
+
+    def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
+        """Draws when it is time."""
+        self._progress = progress
+        if time.monotonic() >= self._due and not last:
+            self._draw()
+
+    def _draw(self) -> None:
+        if self.state.paused and self._held is None:
+            self._held = self._window.frozen(), self._progress
+        elif not self.state.paused:
+            self._held = None
+        window, progress = self._held or (self._window, self._progress)
+        uptime = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._started))
+        source = self._session.source
+        about = f"{source.interface} through {source.tool}  {uptime}  {in_bytes(progress.capture_bytes)}"
+        height = self._console.size.height
+        body = page(window, self.state, height - 5)
+        top = header(window, progress, about, self.state)
+        self._live.update(Group(top, body, footer(self.state)), refresh=True)
+        self._due = time.monotonic() + self.interval

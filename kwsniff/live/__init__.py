@@ -1,0 +1,1 @@
+"""What Kafka is doing now: an interface followed for as long as one likes, in bounded memory."""

@@ -1,0 +1,283 @@
+"""One live capture: a thread reads packets into the core, whoever wants rows takes them when it likes.
+
+    tool ─ pipe ─▶ thread: feed, keep raw packets ─▶ core's tables ─▶ take(): batches ─▶ files, view, metrics,
+    iterator
+
+Nothing is dropped here: while rows wait that nobody takes, the thread stops reading, the pipe fills, and then
+the kernel's buffer, which counts what it drops. What the tool wrote and what the core read are compared at
+the end.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.errors import CaptureError
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.live.ring import PacketRing
+from kwsniff.sources.live import LiveSource
+from kwsniff.tables.analyze import analyzer_arguments, early_access
+from kwsniff.tables.build import Builder
+from kwsniff.tables.captures import account, capture_row, captures_batch
+from kwsniff.tables.schema import TABLES
+from kwsniff.tables.summary import Summary
+from kwsniff.tables.timeline import TIMELINES, Timelines
+
+MOST_ROWS: Final = 1 << 18
+"""Rows of a table that wait to be taken, at most; then nothing is read until they are."""
+
+_BUFFER_BYTES = 1 << 20
+_GLANCE_S = 0.05
+_EVERYTHING = tuple(TABLES)
+
+Batches = Mapping[str, pa.RecordBatch]
+"""Table name -> new rows, in the coded schema; tables without new rows are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a live capture stands. Counts are packets unless the name says otherwise."""
+
+    packets: int
+    capture_bytes: int
+    waiting_calls: int
+    """Requests that wait for their response now."""
+    oldest_wait_ns: int | None
+    """How long the oldest of them has waited, by the packets' clock."""
+    dropped_by_kernel: int | None
+    """None while the tool has not said it; dumpcap says it at the end."""
+    dropped_here: int | None
+    """Packets the tool wrote and the core did not read: always 0, known at the end."""
+
+
+@dataclass(slots=True)
+class _Name:
+    """What kwsniff/tables/captures.py wants to know of a source."""
+
+    name: str
+    compression: str | None = None
+    truncated: bool = False
+    note: str | None = None
+
+
+class Session:
+    """Follows one source. Use as a context manager, or call `close`.
+
+    `tables`: names of those that are wanted, all by default. `ring`: keeps the raw packets as well.
+    """
+
+    def __init__(
+        self,
+        source: LiveSource,
+        *,
+        ports: Sequence[int] = (),
+        limits: Mapping[str, int] | None = None,
+        tables: Sequence[str] = _EVERYTHING,
+        ring: PacketRing | None = None,
+    ) -> None:
+        catalog = load_catalog()
+        self.source = source
+        self.summary = Summary()
+        self.tables = tuple(tables)
+        delivered = {*tables, "api_calls", "connections", "anomalies"}
+        self._delivered = tuple(name for name in COLUMNS if name in delivered)
+        self._analyzer = Analyzer(
+            *analyzer_arguments(catalog),
+            ports=ports,
+            limits=limits or {},
+            tables=self._delivered,
+            compile_early=early_access(catalog),
+        )
+        self._analyzer.open_capture(source.interface)
+        self._builder = Builder(catalog, ENUMS)
+        self._timelines = Timelines({code: error.name for code, error in catalog.errors.items()})
+        self._ring = ring
+        self._bytes = 0
+        self._packets = 0
+        self._finished = False
+        self._failure: BaseException | None = None
+        self._stopping = False
+        self._ending: str | None = None
+        self._closed = False
+        # Held while the core works or is looked at; waited on while too many rows wait.
+        self._turn = threading.Condition()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="kwsniff-live", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def stop(self) -> None:
+        """No further packets; those that were captured are still read. Returns at once."""
+        self._stopping = True
+        self.source.stop()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits until the capture has ended, at most so long; whether it has."""
+        return self._ended.wait(seconds)
+
+    @property
+    def ending(self) -> str | None:
+        """Why the capture ended by itself: the interface is gone, the tool failed. Known after `finish`."""
+        return self._ending
+
+    def take(self) -> Batches:
+        """The rows that came since the last call. Raises what went wrong in the thread, if anything did."""
+        with self._turn:
+            taken = {table: self._analyzer.take(table) for table in self._waiting()}
+            self._packets = self._packets if self._finished else self._analyzer.packets
+            self._turn.notify()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return self._batches(taken)
+
+    def progress(self) -> Progress:
+        """Figures of this moment; the tool is asked for its own, where it can say them."""
+        with self._turn:
+            waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
+            packets = self._packets = self._packets if self._finished else self._analyzer.packets
+        if not self._ended.is_set():
+            self.source.ask()
+        lost = None
+        if self._finished and self.source.captured is not None:
+            lost = self.source.captured - packets
+        return Progress(
+            packets=packets,
+            capture_bytes=self._bytes,
+            waiting_calls=waiting,
+            oldest_wait_ns=None if oldest is None else max(time.time_ns() - oldest, 0),
+            dropped_by_kernel=self.source.dropped,
+            dropped_here=lost,
+        )
+
+    def late_topics(self) -> dict[str, str]:
+        """Topic id -> name, for ids that rows show because no message had named them yet."""
+        with self._turn:
+            return self._analyzer.late_topics()
+
+    def finish(self) -> Batches:
+        """The last rows: calls that still wait, connections still open, the capture itself. Ends the
+        capture."""
+        parts: dict[str, list[pa.RecordBatch]] = {}
+        by_itself = self._ended.is_set() and not self._stopping
+        if not by_itself:
+            self.stop()
+        while not self._ended.wait(_GLANCE_S):
+            _gather(parts, self.take())  # the thread waits for this when many rows wait
+        self.source.close()
+        if by_itself:
+            self._ending = self.source.ending
+        if self._ring:
+            self._ring.close()
+        _gather(parts, self.take())
+        if not self._finished:
+            self._finished = True
+            for rows in self._last_rows():
+                _gather(parts, rows)
+        return {table: one_batch(batches) for table, batches in parts.items() if table in self.tables}
+
+    def close(self) -> None:
+        """Ends the capture without its last rows, if it was not finished."""
+        if self._closed:
+            return
+        self._closed = True
+        self.stop()
+        with self._turn:
+            self._turn.notify()
+        self._ended.wait()
+        self.source.close()
+        if self._ring:
+            self._ring.close()
+
+    def _follow(self) -> None:
+        buffer = memoryview(bytearray(_BUFFER_BYTES))
+        try:
+            while size := os.readv(self.source.fileno(), [buffer]):
+                with self._turn:
+                    while not self._closed and self._is_full():
+                        self._turn.wait()
+                    self._analyzer.feed(buffer[:size])
+                    self._bytes += size
+                    unfinished = self._analyzer.unfinished
+                if self._ring:
+                    self._ring.write(buffer[:size], unfinished)
+                if self._closed or self._analyzer.stopped:
+                    break
+        except BaseException as error:  # take() raises it
+            self._failure = error
+            self.source.stop()
+        finally:
+            self._ended.set()
+
+    def _is_full(self) -> bool:
+        return any(self._analyzer.rows(table) >= MOST_ROWS for table in self._delivered)
+
+    def _waiting(self) -> list[str]:
+        return [table for table in self._delivered if self._analyzer.rows(table)]
+
+    def _last_rows(self) -> Iterator[Batches]:
+        """Everything that only the end of the capture makes rows of."""
+        self._packets = self._analyzer.packets
+        if not self._bytes:  # the tool was stopped before it wrote anything
+            return
+        try:
+            facts = self._analyzer.close_capture()
+        except CaptureError as error:
+            raise CaptureError(f"{self.source.tool} wrote what is no capture: {error}") from error
+        self._analyzer.finish()
+        yield self.take()
+        self._timelines.finish()
+        yield dict(self._timeline_rows())
+        self.summary.late_topics = self._analyzer.late_topics()
+        yield {"captures": self._captures(facts)}
+
+    def _batches(self, taken: Mapping[str, Sequence[tuple[Any, ...]]]) -> Batches:
+        batches = {table: self._builder.build(table, columns) for table, columns in taken.items()}
+        if "latencies" in batches:
+            self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
+        if "api_calls" in batches and not set(TIMELINES).isdisjoint(self.tables):
+            self._timelines.add(batches["api_calls"])
+            batches.update(self._timelines.take(1))
+        for table, batch in batches.items():
+            self.summary.add(table, batch)
+        return {table: batch for table, batch in batches.items() if batch.num_rows}
+
+    def _captures(self, facts: Mapping[str, Any]) -> pa.RecordBatch:
+        row = capture_row(_Name(self.source.interface), facts)
+        if row["dropped_by_kernel"] is None:
+            row["dropped_by_kernel"] = self.source.dropped
+        account(row, self._analyzer.accounting(0))
+        self.summary.captures.append(row)
+        return captures_batch([row])
+
+    def _timeline_rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for table, batch in self._timelines.take(1):
+            self.summary.add(table, batch)
+            yield table, batch
+
+
+def _gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
+    for table, batch in rows.items():
+        parts.setdefault(table, []).append(batch)
+
+
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one table as one, their dictionaries united."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    rows: pa.RecordBatch = table.to_batches()[0]
+    return rows

@@ -1,0 +1,154 @@
+"""`kwsniff.sniff`: what a live interface shows, as Arrow tables that come as they are made."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
+
+import pyarrow as pa
+
+from kwsniff.errors import UsageError
+from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
+from kwsniff.tables.analysis import Analysis
+from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.topics import late_names
+
+Tables = dict[str, pa.Table]
+"""Table name -> rows in plain types, as in the parquet files; tables without new rows are left out."""
+
+
+class Sniffer:
+    """A live capture. Iterate for rows as they come, or ask for the `result` when it is over; not both.
+
+    Capturing begins with the call of `kwsniff.sniff`. Leaving the `with` block ends it.
+    """
+
+    def __init__(
+        self, session: Session, *, interval: float, duration: float | None, stop_after: int | None
+    ) -> None:
+        self._session = session
+        self._interval = interval
+        self._until = None if duration is None else time.monotonic() + duration
+        self._left = stop_after
+        self._used = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def __iter__(self) -> Iterator[Tables]:
+        """New rows of every interval in which there are some, and at last those of what was still open."""
+        for batches in self._batches():
+            yield {table: _plain(table, [batch]) for table, batch in batches.items()}
+
+    def stop(self) -> None:
+        """Ends the capture; an iteration under way gives the last rows and ends. May be called from another
+        thread."""
+        self._session.stop()
+
+    @property
+    def ending(self) -> str | None:
+        """Why the capture ended by itself (the interface is gone); None when it was stopped."""
+        return self._session.ending
+
+    def progress(self) -> Progress:
+        """Packets, drops and waiting calls at this moment."""
+        return self._session.progress()
+
+    def result(self) -> Analysis:
+        """Waits for the end and gives all tables and the summary, as `kwsniff.analyze` does; they stay in
+        memory."""
+        found: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._session.tables}
+        for batches in self._batches():
+            for table, batch in batches.items():
+                found[table].append(batch)
+        summary = self._session.summary
+        changes = late_names(summary.late_topics, self._session.tables)
+        return Analysis(summary, {}, found, changes, self._session.tables)
+
+    def _batches(self) -> Iterator[Batches]:
+        if self._used:
+            raise UsageError("the rows of this capture were taken already; call kwsniff.sniff again")
+        self._used = True
+        try:
+            while not self._is_over():
+                if batches := self._chosen(self._session.take()):
+                    yield batches
+            if batches := self._chosen(self._session.finish()):
+                yield batches
+        finally:
+            self._session.close()
+
+    def _chosen(self, batches: Batches) -> Batches:
+        if self._left is not None and "api_calls" in batches:
+            self._left -= batches["api_calls"].num_rows
+        return {table: batch for table, batch in batches.items() if table in self._session.tables}
+
+    def _is_over(self) -> bool:
+        if self._left is not None and self._left <= 0:
+            return True
+        left = self._interval
+        if self._until is not None:
+            left = min(left, self._until - time.monotonic())
+            if left <= 0:
+                return True
+        return self._session.wait(left)
+
+
+def sniff(
+    interface: str,
+    *,
+    ports: Sequence[int] = (),
+    bpf: str | None = None,
+    duration: float | None = None,
+    stop_after: int | None = None,
+    interval: float = 1.0,
+    tables: Sequence[str] | None = None,
+    limits: Mapping[str, int] | None = None,
+    tool: str | None = None,
+    snaplen: int = SNAPLEN,
+    buffer_mb: int = BUFFER_MB,
+) -> Sniffer:
+    """Follows Kafka on a live interface until it is stopped.
+
+    `ports`: broker ports; the kernel then passes on nothing else. Without it Kafka is recognised on any port.
+    `bpf`: a filter in libpcap's language in place of that. `duration`: seconds. `stop_after`: ends once so
+    many calls have been seen; those that came with the last of them are given as well. `interval`: seconds
+    between two steps of an iteration. `tables`: names of those to make, all by default. `limits`: name ->
+    value, see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that
+    wait. Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
+
+        with kwsniff.sniff("eth0", ports=[9092]) as live:
+            for tables in live:
+                if "error_codes" in tables:
+                    print(tables["error_codes"].to_pandas())
+
+        slow = kwsniff.sniff("eth0", duration=30).result().latencies
+    """
+    if interval <= 0:
+        raise UsageError(f"interval must be more than 0 seconds, not {interval}")
+    chosen = tuple(TABLES) if tables is None else tuple(name for name in TABLES if name in tables)
+    unknown = [name for name in tables or () if name not in TABLES]
+    if unknown:
+        raise UsageError(f"there is no table {unknown[0]!r}; there are {', '.join(TABLES)}")
+    if not chosen:
+        raise UsageError("no table was asked for")
+    for port in ports:
+        if not 0 < port < 65536:
+            raise UsageError(f"port {port} is outside 1 to 65535")
+    source = open_live(
+        interface, expression=kernel_filter(ports, bpf), tool=tool, snaplen=snaplen, buffer_mb=buffer_mb
+    )
+    try:
+        session = Session(source, ports=ports, limits=limits, tables=chosen)
+    except BaseException:
+        source.stop()
+        source.close()
+        raise
+    return Sniffer(session, interval=interval, duration=duration, stop_after=stop_after)
+
+
+def _plain(table: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches).cast(arrow_schema(TABLES[table]))

@@ -1,0 +1,260 @@
+"""What happened during the last seconds, by API, client, broker and topic; and the last calls themselves.
+
+Every batch of rows becomes a slice; slices older than the window are forgotten. Memory is bounded: of a key
+and slice so many latencies are kept, of a slice so many keys, of the last calls so many rows.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.live.session import Batches
+from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
+from kwsniff.tables.groups import Groups
+from kwsniff.tables.rows import picked
+
+DIMENSIONS: Final = ("apis", "topics", "clients", "brokers")
+MOST_KEYS: Final = 1000
+"""Values of a dimension told apart in a slice; what comes after is counted together."""
+OTHERS: Final = "(others)"
+
+_LOSSES = ("segment_not_captured", "cut_by_snaplen")
+_SAMPLE = 1024
+_LAST_ROWS = 50_000
+_NEWS = 100
+
+CALL_COLUMNS: Final = (
+    "request_time", "client_id", "client_address", "client_port", "broker_address", "broker_port", "api_name",
+    "api_version", "correlation_id", "status", "reason", "latency_ns", "error_name", "error_count", "topics",
+    "group_id",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Figures:
+    """Calls of one key. `latencies` (nanoseconds) is a sample when there are many."""
+
+    calls: int = 0
+    errors: int = 0
+    unanswered: int = 0
+    latencies: list[Numbers] = field(default_factory=list)
+
+    def add(self, calls: int, errors: int, unanswered: int, latencies: Numbers) -> None:
+        """More calls of this key."""
+        self.calls += calls
+        self.errors += errors
+        self.unanswered += unanswered
+        if len(latencies):
+            # Copied: a view would keep the whole batch in memory.
+            self.latencies.append(latencies[:: -(-len(latencies) // _SAMPLE)].copy())
+
+    def percentiles(self, percents: Sequence[int]) -> list[int | None]:
+        """By nearest rank, in nanoseconds."""
+        if not self.latencies:
+            return [None] * len(percents)
+        values = np.sort(np.concatenate(self.latencies))
+        ranks = [max(-(-len(values) * percent // 100), 1) for percent in percents]
+        return [int(values[rank - 1]) for rank in ranks]
+
+
+_Outcome = tuple[Bits, Bits, Numbers]  # failed, unanswered, latency in nanoseconds or -1
+Slice = dict[str, dict[str, Figures]]
+
+
+@dataclass(slots=True)
+class _Step:
+    time: float
+    figures: Slice
+    errors: Counter[tuple[str, str, str]]
+
+
+class Window:
+    """Takes batches as they come, tells about the last `seconds`, and about everything since the start."""
+
+    def __init__(self, seconds: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = seconds
+        self.calls = 0
+        self.errors = 0
+        self.unanswered = 0
+        self.not_captured = 0
+        """Calls of which a packet was not captured, since the start."""
+        self.rebalances: deque[Mapping[str, Any]] = deque(maxlen=_NEWS)
+        """The latest of the groups table, newest last."""
+        self._now = now
+        self._started = now()
+        self._steps: deque[_Step] = deque()
+        self._last: deque[pa.RecordBatch] = deque()
+        self._last_rows = 0
+
+    def add(self, batches: Batches) -> None:
+        """Rows of one interval."""
+        step = _Step(self._now(), {name: {} for name in DIMENSIONS}, Counter())
+        if "api_calls" in batches:
+            self._add_calls(step.figures, batches["api_calls"])
+            self._remember(batches["api_calls"])
+        if "error_codes" in batches:
+            groups = Groups(
+                batches["error_codes"], ("error_name", "error_code", "api_name", "topic", "group_id")
+            )
+            for (name, code, api, topic, group), number in zip(groups.labels(), groups.counts(), strict=True):
+                key = (name or f"error {code}", api or "", topic or group or "")
+                if key in step.errors or len(step.errors) < MOST_KEYS:
+                    step.errors[key] += int(number)
+        if "groups" in batches:
+            self.rebalances.extend(
+                batches["groups"].slice(max(batches["groups"].num_rows - _NEWS, 0)).to_pylist()
+            )
+        self._steps.append(step)
+        self._forget()
+
+    @property
+    def span(self) -> float:
+        """Seconds that the figures stand for: the window, or less shortly after the start."""
+        return max(min(self.seconds, self._now() - self._started), 0.001)
+
+    def figures(self, dimension: str) -> dict[str, Figures]:
+        """Key -> figures of the window."""
+        self._forget()
+        merged: dict[str, Figures] = {}
+        for step in self._steps:
+            for key, found in step.figures[dimension].items():
+                into = merged.setdefault(key, Figures())
+                into.calls += found.calls
+                into.errors += found.errors
+                into.unanswered += found.unanswered
+                into.latencies += found.latencies
+        return merged
+
+    def frozen(self) -> "Window":
+        """The window as it is now, for good: a picture to look at while this one goes on."""
+        now = self._now()
+        picture = Window(self.seconds, now=lambda: now)
+        picture.calls, picture.errors = self.calls, self.errors
+        picture.unanswered, picture.not_captured = self.unanswered, self.not_captured
+        picture.rebalances = self.rebalances.copy()
+        picture._started = self._started
+        picture._steps, picture._last = self._steps.copy(), self._last.copy()
+        return picture
+
+    def error_counts(self) -> Counter[tuple[str, str, str]]:
+        """(error, API, topic or group) -> error codes in the window."""
+        self._forget()
+        total: Counter[tuple[str, str, str]] = Counter()
+        for step in self._steps:
+            total.update(step.errors)
+        return total
+
+    def last_calls(self, number: int, **wanted: str) -> list[dict[str, Any]]:
+        """The latest calls, newest first, with CALL_COLUMNS (times in microseconds); `wanted`: of this
+        `client`, `topic`, `api` or `broker` only."""
+        found: list[dict[str, Any]] = []
+        for batch in reversed(self._last):
+            chosen = np.ones(batch.num_rows, np.bool_)
+            for dimension, value in wanted.items():
+                chosen &= _rows_of(batch, dimension, value)
+            rows = np.flatnonzero(chosen)
+            chosen[rows[: max(len(rows) - (number - len(found)), 0)]] = False
+            calls = [dict(zip(CALL_COLUMNS, row, strict=True)) for row in picked(batch, chosen, CALL_COLUMNS)]
+            found += reversed(calls)
+            if len(found) >= number:
+                break
+        return found
+
+    def _forget(self) -> None:
+        oldest = self._now() - self.seconds
+        while self._steps and self._steps[0].time < oldest:
+            self._steps.popleft()
+
+    def _remember(self, batch: pa.RecordBatch) -> None:
+        self._last.append(batch)
+        self._last_rows += batch.num_rows
+        while len(self._last) > 1 and self._last_rows - self._last[0].num_rows >= _LAST_ROWS:
+            self._last_rows -= self._last.popleft().num_rows
+
+    def _add_calls(self, figures: Slice, batch: pa.RecordBatch) -> None:
+        failed = whole_numbers(batch["error_count"], null=0) > 0
+        unanswered = _is_one_of(batch["status"], ("unanswered",))
+        latency = whole_numbers(batch["latency_ns"], null=-1)
+        self.calls += batch.num_rows
+        self.errors += int(failed.sum())
+        self.unanswered += int(unanswered.sum())
+        self.not_captured += int(_is_one_of(batch["reason"], _LOSSES).sum())
+        for dimension, columns in (
+            ("apis", ("api_name",)),
+            ("clients", ("client_id",)),
+            ("brokers", ("broker_address", "broker_port")),
+        ):
+            groups = Groups(batch, columns)
+            keys = [_key(label) for label in groups.labels()]
+            _count(figures[dimension], keys, groups.numbers, (failed, unanswered, latency))
+        rows, numbers, words = topics_of(batch)
+        if len(rows):
+            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], latency[rows]))
+
+
+def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:
+    """Of a batch of api_calls: a row number and a place in the names per topic that a call has, and the
+    names."""
+    topics = batch["topics"]
+    ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
+    rows = np.repeat(np.arange(batch.num_rows), np.diff(ends))
+    numbers = whole_numbers(topics.values.indices, null=0)[ends[0] : ends[-1]]
+    return rows, numbers, topics.values.dictionary.to_pylist()
+
+
+def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outcome: _Outcome) -> None:
+    failed, unanswered, latency = outcome
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    for rows in np.split(order, starts[1:]):
+        key = keys[int(numbers[rows[0]])]
+        if key not in into and len(into) >= MOST_KEYS:
+            key = OTHERS
+        values = latency[rows]
+        into.setdefault(key, Figures()).add(
+            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), values[values >= 0]
+        )
+
+
+def _key(label: tuple[Any, ...]) -> str:
+    if len(label) == 2:
+        address, port = label
+        return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
+    return "(none)" if label[0] is None else str(label[0])
+
+
+def _is_one_of(column: pa.DictionaryArray, words: Sequence[str]) -> Bits:
+    chosen = np.array([*(word in words for word in column.dictionary.to_pylist()), False], np.bool_)
+    result: Bits = chosen[whole_numbers(column.indices, null=-1)]
+    return result
+
+
+def _rows_of(batch: pa.RecordBatch, dimension: str, value: str) -> Bits:
+    chosen = np.zeros(batch.num_rows, np.bool_)
+    if dimension == "topic":
+        rows, numbers, words = topics_of(batch)
+        chosen[rows[np.array([word == value for word in words], np.bool_)[numbers]]] = True
+        return chosen
+    columns = {"client": ("client_id",), "api": ("api_name",), "broker": ("broker_address", "broker_port")}
+    groups = Groups(batch, columns[dimension])
+    matching = np.array([_key(label) == value for label in groups.labels()], np.bool_)
+    result: Bits = matching[groups.numbers]
+    return result
+
+
+def ranked(figures: Mapping[str, Figures], order: str) -> Iterator[tuple[str, Figures, list[int | None]]]:
+    """Key, figures, [p50, p95, p99], sorted by `order`: calls, errors, p50, p95, p99 (most first) or name."""
+    rows = [(key, found, found.percentiles((50, 95, 99))) for key, found in figures.items()]
+    if order == "name":
+        rows.sort(key=lambda row: row[0])
+    elif order in ("calls", "errors"):
+        rows.sort(key=lambda row: (-getattr(row[1], order), row[0]))
+    else:
+        place = ("p50", "p95", "p99").index(order)
+        rows.sort(key=lambda row: (-(row[2][place] or 0), row[0]))
+    return iter(rows)

@@ -1,0 +1,163 @@
+"""Live interfaces: packets of dumpcap, tcpdump or scapy as the bytes of one capture that never ends.
+
+The tool applies the filter in the kernel and writes pcap or pcapng into a pipe; who reads the pipe cannot
+tell it from a file. What the tool says on its standard error becomes one line (see
+kwsniff/sources/recorders.py).
+"""
+
+import os
+import shutil
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from kwsniff.errors import CaptureError, UsageError
+
+SNAPLEN: Final = 262_144
+"""Bytes kept of a packet; offloading makes packets of 64 KiB and more on loopback and inside hosts."""
+BUFFER_MB: Final = 64
+"""Kernel memory that holds packets while nobody reads."""
+TOOLS: Final = ("dumpcap", "tcpdump", "scapy")
+"""What can capture, in the order they are tried."""
+
+_NOT_DEVICES = ("any", "nflog", "nfqueue")
+
+
+class LiveSource(Protocol):
+    """Packets as they come: the bytes of a pcap or pcapng file."""
+
+    tool: str
+    interface: str
+
+    @property
+    def dropped(self) -> int | None:
+        """Packets the kernel dropped, as far as known by now; dumpcap says it only at the end."""
+
+    @property
+    def captured(self) -> int | None:
+        """Packets the tool says it wrote; known after `close`."""
+
+    @property
+    def ending(self) -> str | None:
+        """Why it ended by itself, in one line; None when it was stopped, and while it runs."""
+
+    def fileno(self) -> int:
+        """The end of the pipe that is read."""
+
+    def ask(self) -> None:
+        """Lets the tool say how many packets were dropped, where it can while it runs."""
+
+    def stop(self) -> None:
+        """No further packets: the pipe ends after those that were captured. May be called more than once."""
+
+    def close(self) -> None:
+        """Waits for the tool to end, after `stop` or the end of the pipe."""
+
+
+def interfaces() -> list[str]:
+    """Names of the interfaces there are."""
+    return [*(name for _, name in socket.if_nameindex()), "any"]
+
+
+def kernel_filter(ports: Sequence[int], expression: str | None) -> str:
+    """The filter given, or TCP of these ports, or all TCP (libpcap's language)."""
+    if expression is not None:
+        return expression
+    return "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")" if ports else "tcp"
+
+
+def open_live(
+    interface: str,
+    *,
+    expression: str,
+    tool: str | None = None,
+    snaplen: int = SNAPLEN,
+    buffer_mb: int = BUFFER_MB,
+) -> LiveSource:
+    """Begins to capture. When it returns, packets are being captured.
+
+    `tool`: one of TOOLS; by default the first that is installed and may capture, scapy only where neither
+    dumpcap nor tcpdump is installed. Raises CaptureError (no such interface, not permitted, bad filter, no
+    tool) with one line that says what to try.
+    """
+    if tool is not None and tool not in TOOLS:
+        raise UsageError(f"there is no capture tool {tool!r}; there are {', '.join(TOOLS)}")
+    _check_interface(interface)
+    refused: CaptureError | None = None
+    for name in [tool] if tool else TOOLS[:2]:
+        program = None if name == "scapy" else shutil.which(name)
+        if program is None:
+            continue
+        from kwsniff.sources.recorders import NotPermitted, Recorder
+
+        try:
+            return Recorder(
+                name, program, interface, expression=expression, snaplen=snaplen, buffer_mb=buffer_mb
+            )
+        except NotPermitted as error:
+            refused = refused or error
+    if refused:
+        raise refused
+    if tool in (None, "scapy"):
+        return _open_scapy(interface, expression, snaplen, buffer_mb, asked=tool is not None)
+    raise CaptureError(f"{tool} is not installed{_unusable([tool])}")
+
+
+def not_permitted(interface: str, program: str | None) -> str:
+    """What to try when capturing is refused."""
+    tries = ["run it with sudo"]
+    if program:
+        tries.append(f"sudo setcap cap_net_raw,cap_net_admin+eip {program}")
+    group = _dumpcap_group()
+    if group:
+        tries.append(f"join the group {group} (sudo usermod -aG {group} $USER, then log in again)")
+    return f"capturing on {interface} is not permitted; {', or '.join(tries)}"
+
+
+def _check_interface(interface: str) -> None:
+    there = interfaces()
+    if interface not in there and not interface.startswith(_NOT_DEVICES):
+        raise CaptureError(f"there is no interface {interface!r}; there are {', '.join(there)}")
+
+
+def _open_scapy(interface: str, expression: str, snaplen: int, buffer_mb: int, *, asked: bool) -> LiveSource:
+    try:
+        from kwsniff.sources.sniffer import Sniffer
+    except ImportError as error:
+        missing = "scapy is" if asked else "neither dumpcap nor tcpdump nor scapy is"
+        raise CaptureError(
+            f"{missing} installed{_unusable(TOOLS[:2])}; "
+            "install wireshark-common or tcpdump as the system does it, or pip install 'kwsniff[capture]'"
+        ) from error
+    return Sniffer(interface, expression, snaplen, buffer_mb)
+
+
+def _unusable(tools: Sequence[str]) -> str:
+    """Says so when a tool is there, but not for this user, as Debian installs dumpcap."""
+    for tool in tools:
+        for folder in os.get_exec_path():
+            path = Path(folder) / tool
+            if path.is_file() and not os.access(path, os.X_OK):
+                group = _group_of(path)
+                return f" for this user ({path} is for the group {group}: sudo usermod -aG {group} $USER)"
+    return ""
+
+
+def _dumpcap_group() -> str | None:
+    """The group that may run dumpcap, where there is one of its own."""
+    program = shutil.which("dumpcap")
+    group = _group_of(Path(program)) if program else None
+    if group in (None, "root", "wheel"):
+        import grp
+
+        names = [entry.gr_name for entry in grp.getgrall()]
+        return "wireshark" if "wireshark" in names else None
+    return group
+
+
+def _group_of(path: Path) -> str | None:
+    try:
+        return path.group()
+    except (KeyError, OSError):
+        return None

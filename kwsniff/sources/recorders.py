@@ -1,0 +1,196 @@
+"""dumpcap and tcpdump as children: started, understood, stopped.
+
+    dumpcap   pcapng; hands packets over every 250 ms or earlier; says what was dropped when it ends
+    tcpdump   pcap;   hands packets over every second or earlier; says what was dropped whenever it is asked
+
+Both keep packets in kernel memory (-B) while the pipe is full: what then does not fit is dropped by the
+kernel, and counted. A child is a group of its own, so that Ctrl-C reaches only kwsniff, which lets it finish;
+it ends with kwsniff, whatever ends that.
+"""
+
+import ctypes
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from kwsniff.errors import CaptureError
+from kwsniff.sources.live import not_permitted
+
+_PIPE_BYTES = 1 << 20  # as much as any user may have
+_PATIENCE_S: Final = 10.0
+_PR_SET_PDEATHSIG = 1
+
+_READY = {"dumpcap": "File: ", "tcpdump": "listening on "}
+_CAPTURED = re.compile(r"^(?:\w+: )?(\d+) packets? captured|^Packets captured: (\d+)")
+_DROPPED = re.compile(r"(\d+) packets? dropped by kernel|received/dropped on interface .*?: \d+/(\d+) \(")
+_VANISHED = re.compile(r"no longer attached|interface disappeared|went down|network is down", re.IGNORECASE)
+_REFUSED = re.compile(r"permission|not permitted|operation not allowed", re.IGNORECASE)
+_NO_DEVICE = re.compile(r"no such device|no device named", re.IGNORECASE)
+_BAD_FILTER = re.compile(r"filter (?:expression|\")|can't parse|syntax error|illegal token", re.IGNORECASE)
+_WHY_BAD = re.compile(r"\((.*)\)\.?$|tcpdump: (.*)$")
+
+
+class NotPermitted(CaptureError):
+    """This tool may not capture for this user."""
+
+
+class Recorder:
+    """A tool that captures. Raises CaptureError when it does not get to work."""
+
+    def __init__(
+        self, tool: str, program: str, interface: str, *, expression: str, snaplen: int, buffer_mb: int
+    ) -> None:
+        self.tool = tool
+        self.interface = interface
+        self._program = program
+        self._expression = expression
+        self._said: deque[str] = deque(maxlen=50)
+        self._captured: int | None = None
+        self._dropped: int | None = None
+        self._stopped = False
+        self._ready = threading.Event()
+        self._process = _start(
+            _command([program, "-i", interface, "-s", str(snaplen)], expression, buffer_mb)
+        )
+        self._listener = threading.Thread(target=self._listen, name="kwsniff-recorder", daemon=True)
+        self._listener.start()
+        self._await_ready()
+
+    @property
+    def dropped(self) -> int | None:
+        """See LiveSource."""
+        return self._dropped
+
+    @property
+    def captured(self) -> int | None:
+        """See LiveSource."""
+        return self._captured
+
+    @property
+    def ending(self) -> str | None:
+        """See LiveSource."""
+        if self._stopped or self._process.poll() is None:
+            return None
+        said = " ".join(self._said)
+        if _VANISHED.search(said) or _NO_DEVICE.search(said):
+            return f"the interface {self.interface} is gone, or was shut down"
+        return f"{self.tool} ended: {self._last_words()}"
+
+    def fileno(self) -> int:
+        """See LiveSource."""
+        if self._process.stdout is None:
+            raise CaptureError(f"{self.tool} was started without a pipe")
+        return self._process.stdout.fileno()
+
+    def ask(self) -> None:
+        """See LiveSource."""
+        if self.tool == "tcpdump" and self._process.poll() is None:
+            self._process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> None:
+        """See LiveSource."""
+        if not self._stopped and self._process.poll() is None:
+            self._stopped = True
+            self._process.send_signal(signal.SIGTERM)  # SIGINT may be ignored, as in a shell's background
+
+    def close(self) -> None:
+        """See LiveSource."""
+        if self._process.stdout:
+            self._process.stdout.close()  # should it still write, it cannot any more
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join(_PATIENCE_S)
+        if self._process.stderr:
+            self._process.stderr.close()
+
+    def _listen(self) -> None:
+        """Reads what the tool says until it ends."""
+        for raw in self._process.stderr or ():
+            line = raw.decode(errors="replace").strip()
+            if line.removeprefix(f"{self.tool}: ").startswith(_READY[self.tool]):
+                self._ready.set()
+            elif found := _CAPTURED.search(line):
+                self._captured = int(found[1] or found[2])
+            if found := _DROPPED.search(line):
+                self._dropped = int(found[1] or found[2])
+            if line:
+                self._said.append(line)
+        self._ready.set()
+
+    def _await_ready(self) -> None:
+        """Returns when the tool captures. What went wrong has been said when its standard error ends."""
+        begun = self._ready.wait(_PATIENCE_S)
+        if begun and any(_READY[self.tool] in line for line in self._said):
+            return
+        if not begun:
+            self._process.kill()
+        self.close()
+        said = " ".join(self._said)
+        if _REFUSED.search(said):
+            raise NotPermitted(not_permitted(self.interface, self._program))
+        if _NO_DEVICE.search(said):
+            raise CaptureError(f"the interface {self.interface} is gone")
+        if _BAD_FILTER.search(said):
+            raise CaptureError(
+                f"the filter {self._expression!r} is not one that libpcap understands"
+                f"{self._why_bad()}; for example: -f 'tcp port 9092 and host 10.0.0.1'"
+            )
+        why = self._last_words() if begun else f"nothing happened within {_PATIENCE_S:.0f} s"
+        raise CaptureError(f"{self.tool} cannot capture on {self.interface}: {why}")
+
+    def _why_bad(self) -> str:
+        for line in self._said:
+            if _BAD_FILTER.search(line) and (found := _WHY_BAD.search(line)):
+                why: str = found[1] or found[2]
+                return f" ({why.split(': ', 1)[-1]})"
+        return ""
+
+    def _last_words(self) -> str:
+        lines = [line for line in self._said if line.startswith(f"{self.tool}: ")] or list(self._said)
+        if not lines:
+            return f"it said nothing (exit status {self._process.returncode})"
+        return lines[-1].removeprefix(f"{self.tool}: ")
+
+
+def _command(start: Sequence[str], expression: str, buffer_mb: int) -> list[str]:
+    if Path(start[0]).name == "dumpcap":
+        return [*start, "-w", "-", "-q", "-B", str(buffer_mb), "-f", expression]
+    exact = ["-n", "-U", "-B", str(buffer_mb << 10), "--time-stamp-precision=nano"]
+    return [*start, "-w", "-", *exact, expression]
+
+
+def _start(command: list[str]) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "LC_ALL": "C"},
+        process_group=0,
+        preexec_fn=_ending_with_us(),  # noqa: PLW1509
+    )
+    if process.stdout:
+        with suppress(OSError):  # this user's pipes hold all they may
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return process
+
+
+def _ending_with_us() -> Callable[[], None] | None:
+    """What the child calls before it becomes the tool: the kernel is to stop it when we are killed. A tool
+    that waits for its first packet would notice only then that nobody reads its pipe."""
+    try:
+        prctl = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

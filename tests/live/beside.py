@@ -1,0 +1,77 @@
+"""Compares the tables of a live run with those of a recording that another tool made of the same traffic.
+
+The kernel gives every packet socket its own time stamp, so times differ by what lies between two sockets:
+less than a microsecond, more when the processor is taken away in between. Everything else must be equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import kwsniff
+
+from .running import table
+
+TABLES = (
+    "api_calls",
+    "latencies",
+    "error_codes",
+    "connections",
+    "partitions",
+    "record_batches",
+    "groups",
+    "transactions",
+)
+APART = timedelta(milliseconds=100)
+_NUMBERING = {"capture", "call_id", "connection_id"}
+# Computed of times: which side a capture point is nearer to, whether a wait was as long as was allowed.
+_TIMED = {"time", "vantage", "wait"}
+_KEY = ("client_port", "broker_port", "correlation_id", "api_key", "api_version", "status")
+
+
+def differences(live: Path, recording: Path, *, ports: list[int]) -> dict[str, str]:
+    """Table -> what differs, for tables in DIR as `kwsniff live` writes them and one capture file."""
+    expected = kwsniff.analyze(recording, ports=ports)
+    found = {}
+    for name in TABLES:
+        mine, theirs = _untimed(table(live, name)), _untimed(expected.table(name))
+        if mine != theirs:
+            found[name] = f"only live: {list(mine - theirs)[:2]}; only recorded: {list(theirs - mine)[:2]}"
+    if not found and (late := _apart(table(live, "api_calls"), expected.api_calls)):
+        found["times"] = late
+    return found
+
+
+def _untimed(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    names = sorted(name for name in rows.column_names if not _varies(name))
+    return Counter(
+        zip(*([_hashable(value) for value in rows[name].to_pylist()] for name in names), strict=True)
+    )
+
+
+def _varies(name: str) -> bool:
+    if name in _NUMBERING | _TIMED or name.endswith(("_frame", "_ns")):
+        return True
+    return name.endswith("_time")
+
+
+def _apart(mine: pa.Table, theirs: pa.Table) -> str:
+    """Calls whose times differ by more than two sockets can explain."""
+    names = ("request_time", "request_end_time", "response_time", "response_end_time")
+    order = [(name, "ascending") for name in (*_KEY, "request_time", "response_time")]
+    for one, other in zip(mine.sort_by(order).to_pylist(), theirs.sort_by(order).to_pylist(), strict=True):
+        for name in names:
+            if (one[name] is None) != (other[name] is None):
+                return f"{name} of {one}: {other[name]}"
+            if one[name] is not None and abs(one[name] - other[name]) > APART:
+                return f"{name} of {one}: {other[name]}"
+    return ""
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,186 @@
+"""What `kwsniff live` gives to other programs: JSON per call, lines, metrics, raw packets; and
+`kwsniff.sniff`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+from kwsniff.errors import UsageError
+from kwsniff.live.lines import call_lines
+from kwsniff.tables.schema import TABLES, coded_schema
+from tests.record.mock import MockCluster
+from tests.traffic.wire import API_NAMES
+
+from .running import ROOT, Live, needs_capture, ports_of, talk
+
+
+@pytest.fixture
+def cluster() -> Iterator[MockCluster]:
+    needs_capture()
+    with MockCluster(relay="refusing") as running:
+        yield running
+
+
+def by_api(cluster: MockCluster) -> Counter[str]:
+    return Counter({API_NAMES[key]: number for key, number in cluster.requests().items()})
+
+
+@pytest.mark.parametrize("name", ["first_steps", "group_classic", "begun_late"])
+def test_a_line_is_a_row_without_its_nulls(name: str) -> None:
+    (path,) = (ROOT / "captures" / name).glob("capture.pcap*")
+    rows = kwsniff.analyze(path).api_calls
+    (batch,) = rows.cast(coded_schema(TABLES["api_calls"])).combine_chunks().to_batches()
+    lines = [json.loads(line) for line in call_lines(batch)]
+    assert len(lines) == rows.num_rows > 0
+    for line, row in zip(lines, rows.to_pylist(), strict=True):
+        times = {
+            key: f"{value:%Y-%m-%dT%H:%M:%S.%f}Z"
+            for key, value in row.items()
+            if key.endswith("_time") and value
+        }
+        assert line == {key: value for key, value in {**row, **times}.items() if value is not None}
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_every_call_is_a_line_of_json_as_soon_as_it_is_answered(cluster: MockCluster) -> None:
+    with Live("--port", ports_of(cluster), "--json") as live:
+        talk("codecs", cluster)
+        live.await_all_calls(cluster)
+        assert Counter(call["api_name"] for call in live.calls) == by_api(cluster)
+        assert live.end() == 0
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_piped_it_writes_a_line_per_interval(cluster: MockCluster) -> None:
+    with Live("--port", ports_of(cluster), "--interval", "300ms") as live:
+        talk("rebalance", cluster)
+        live.await_text(" UNSUPPORTED_VERSION ApiVersions")
+        live.await_text("slowest ")
+        assert live.end() == 0
+    assert all(" calls/s " in line and " waiting " in line for line in live.out)
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_metrics_are_served_on_loopback_alone(cluster: MockCluster) -> None:
+    with Live("--port", ports_of(cluster), "--json", "--metrics", "0") as live:
+        address = live.await_line("metrics at ").rpartition(" ")[2]
+        assert address.startswith("http://127.0.0.1:")
+        talk("rebalance", cluster)
+        calls = live.await_all_calls(cluster)
+        with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            text = answer.read().decode()
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address.replace("/metrics", "/other"), timeout=30)  # noqa: S310
+        assert live.end() == 0
+    counted = [line.rpartition(" ") for line in text.splitlines() if line.startswith("kwsniff_calls_total")]
+    assert sum(int(number) for _, _, number in counted) == calls
+    assert 'error_codes_total{error="REBALANCE_IN_PROGRESS",api="OffsetCommit"} 1' in text
+
+
+@pytest.mark.live
+def test_a_metrics_port_that_is_taken_is_said(cluster: MockCluster) -> None:
+    live = Live("--metrics", str(cluster.ports[0]))
+    assert live.ended() == 2
+    assert any("cannot be listened on" in line for line in live.err)
+
+
+@pytest.mark.live
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump"])
+def test_ring_files_are_captures(tool: str, cluster: MockCluster, tmp_path: Path) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    options = ["--tool", tool, "--port", ports_of(cluster), "--json", "-o", str(tmp_path), "--ring", "50/4kB"]
+    with Live(*options) as live:
+        for name in ("codecs", "transaction"):
+            talk(name, cluster)
+            calls = live.await_all_calls(cluster)
+        assert live.end() == 0
+    files = sorted((tmp_path / "packets").iterdir())
+    assert len(files) > 1
+    assert kwsniff.analyze(files, ports=cluster.ports).api_calls.num_rows == calls
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not installed: that others open the files was not looked at")
+    for path in (files[0], files[-1]):
+        done = subprocess.run(
+            [tshark, "-r", str(path), "-T", "fields", "-e", "frame.number"], capture_output=True, check=False
+        )
+        assert done.returncode == 0
+        assert b"cut short" not in done.stderr
+        assert done.stdout.count(b"\n") == kwsniff.analyze(path).captures["packets"][0].as_py()
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_sniff_gives_rows_while_it_runs(cluster: MockCluster) -> None:
+    found: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    with kwsniff.sniff("lo", ports=cluster.ports, interval=0.05) as live:
+        client = threading.Thread(target=talk, args=("rebalance", cluster))
+        client.start()
+        for tables in live:
+            assert all(rows.num_rows for rows in tables.values())
+            if "api_calls" in tables:
+                found.update(tables["api_calls"]["api_name"].to_pylist())
+            if "error_codes" in tables:
+                errors.update(tables["error_codes"]["error_name"].to_pylist())
+            if not client.is_alive() and found.total() >= cluster.requests().total():
+                live.stop()
+    client.join()
+    assert found == by_api(cluster)
+    assert errors["REBALANCE_IN_PROGRESS"] == 1
+    assert live.progress().dropped_here == 0
+    assert live.ending is None
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_the_result_of_sniff_is_an_analysis(cluster: MockCluster) -> None:
+    live = kwsniff.sniff("lo", ports=cluster.ports, stop_after=20, interval=0.05)
+    client = threading.Thread(target=talk, args=("rebalance", cluster))
+    client.start()
+    result = live.result()
+    client.join()
+    assert result.api_calls.num_rows >= 20
+    assert result.summary["rows"]["api_calls"] == result.api_calls.num_rows
+    assert result.captures["capture"].to_pylist() == ["lo"]
+    with pytest.raises(UsageError, match="taken already"):
+        live.result()
+
+
+@pytest.mark.live
+def test_sniff_ends_after_its_time() -> None:
+    needs_capture()
+    result = kwsniff.sniff("lo", bpf="tcp port 9", duration=0.2, tables=["api_calls"]).result()
+    assert result.api_calls.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interval": 0}, "interval must be more than 0"),
+        ({"tables": ["calls"]}, "there is no table 'calls'"),
+        ({"tables": []}, "no table was asked for"),
+        ({"ports": [0]}, "port 0 is outside"),
+        ({"tool": "wireshark"}, "there is no capture tool 'wireshark'"),
+    ],
+)
+def test_sniff_refuses_what_makes_no_sense(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        kwsniff.sniff("lo", **options)

@@ -1,0 +1,151 @@
+"""What cannot be captured is said in one line that helps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwsniff.cli.main import run
+from kwsniff.errors import CaptureError
+from kwsniff.sources import live as live_source
+from kwsniff.sources.live import kernel_filter, open_live
+
+from .running import ROOT, needs_capture
+
+
+def said(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """The one line of `kwsniff live` with these options, which must fail."""
+    assert run(["live", *options]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    return lines[0].removeprefix("kwsniff: error: ")
+
+
+def test_an_interface_that_is_not_there_is_answered_with_those_that_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = said(capsys, "-i", "nosuch7")
+    assert line.startswith("there is no interface 'nosuch7'; there are ")
+    assert {name for _, name in socket.if_nameindex()} <= set(line.partition("there are ")[2].split(", "))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump", "scapy"])
+def test_a_filter_that_libpcap_does_not_understand_is_named(
+    tool: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_capture()
+    if tool == "scapy":
+        pytest.importorskip("scapy")
+    elif shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    line = said(capsys, "-i", "lo", "--tool", tool, "-f", "porrt 9092")
+    assert "filter 'porrt 9092'" in line
+    assert "syntax error" in line
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump", "scapy"])
+def test_who_may_not_capture_is_told_how_to(tool: str, tmp_path: Path) -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or os.geteuid() != 0:
+        pytest.skip("becoming somebody else needs root and setpriv")
+    if tool == "scapy":
+        pytest.importorskip("scapy")
+    elif shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all"]
+    command = [sys.executable, "-m", "kwsniff.cli.main", "live", "-i", "lo", "--tool", tool]
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [*nobody, *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        check=False,
+    )
+    if "No module named" in done.stderr or "Permission denied" in done.stderr:
+        pytest.skip("nobody may not read this checkout or its libraries")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert "capturing on lo is not permitted; run it with sudo" in line
+    assert ("setcap cap_net_raw,cap_net_admin+eip" in line) == (tool != "scapy")
+
+
+def test_without_any_tool_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "kwsniff.sources.sniffer", None)
+    with pytest.raises(CaptureError, match=r"^neither dumpcap nor tcpdump nor scapy is installed; install "):
+        open_live("lo", expression="tcp")
+    with pytest.raises(CaptureError, match=r"^tcpdump is not installed$"):
+        open_live("lo", expression="tcp", tool="tcpdump")
+
+
+def test_a_tool_for_a_group_alone_is_told_apart_from_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "dumpcap").write_text("#!/bin/sh\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "kwsniff.sources.sniffer", None)
+    monkeypatch.setattr(live_source, "_group_of", lambda _: "wireshark")
+    with pytest.raises(CaptureError, match=r"is for the group wireshark: sudo usermod -aG wireshark \$USER"):
+        open_live("lo", expression="tcp")
+
+
+def test_a_tool_that_fails_for_another_reason_is_quoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tool = tmp_path / "dumpcap"
+    tool.write_text("#!/bin/sh\necho 'dumpcap: the moon is full' >&2\nexit 3\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(CaptureError, match=r"^dumpcap cannot capture on lo: the moon is full$"):
+        open_live("lo", expression="tcp", tool="dumpcap")
+
+
+@pytest.mark.parametrize(
+    ("ports", "given", "expected"),
+    [
+        ([], None, "tcp"),
+        ([9092], None, "tcp and (port 9092)"),
+        ([9092, 9093], None, "tcp and (port 9092 or port 9093)"),
+        ([9092], "host 10.0.0.1", "host 10.0.0.1"),
+    ],
+)
+def test_the_kernel_filters(ports: list[int], given: str | None, expected: str) -> None:
+    assert kernel_filter(ports, given) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--stop-after", "0"], "--stop-after must be at least 1"),
+        (["--ring", "3"], "--ring needs a directory to write to: add -o DIR"),
+        (["-o", "x", "--ring", "0"], "--ring 0: give how many files to keep"),
+        (["-o", "x", "--ring", "3/12"], "--ring 12: give a size"),
+        (["-o", "x", "--rotate", "often"], "--rotate often: give a time or a size"),
+        (["--rotate", "5m"], "--rotate needs a directory"),
+        (["-o", "x", "--table", "calls"], "there is no table 'calls'; there are api_calls"),
+        (["--duration", "soon"], "--duration soon: give a time, for example 30s"),
+        (["--interval", "0s"], "--interval 0s: give a time"),
+        (["--metrics", "web"], "--metrics web: give a port"),
+        (["--metrics", "70000"], "--metrics 70000: give a port"),
+        (["--json", "--lines"], "choose one"),
+        (["--buffer", "0"], "--buffer 0: give megabytes"),
+        (["--snaplen", "1"], "--snaplen 1: give bytes"),
+        (["--port", "kafka"], "--port kafka: give a number"),
+    ],
+)
+def test_options_that_make_no_sense(
+    options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in said(capsys, "-i", "lo", *options)

@@ -1,0 +1,195 @@
+"""A session over a source made of a file gives what `analyze` gives for that file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kwsniff
+from kwsniff.errors import CaptureError
+from kwsniff.live import files as files_module
+from kwsniff.live import session as session_module
+from kwsniff.live.files import RollingTables, Rotation
+from kwsniff.live.ring import PacketRing
+from kwsniff.live.session import Session
+from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+
+from .running import PATIENCE_S, ROOT, FileSource, table
+
+CAPTURES = ROOT / "captures"
+MANY = ["first_steps/capture.pcap", "codecs/capture.pcapng", "transaction/capture.pcap"]
+RANDOM = {"call_id", "connection_id"}
+
+
+def plain(name: str, rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    found = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    return found.cast(arrow_schema(TABLES[name])).drop_columns(["capture"]).to_pylist()
+
+
+def without_numbering(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key not in RANDOM} for row in rows]
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, without_numbering(rows)))
+
+
+@pytest.fixture(params=MANY)
+def capture(request: pytest.FixtureRequest) -> Path:
+    path = CAPTURES / str(request.param)
+    assert path.is_file()
+    return path
+
+
+def taken(session: Session) -> Iterator[dict[str, pa.RecordBatch]]:
+    while not session.wait(0.01):
+        yield dict(session.take())
+    yield dict(session.finish())
+
+
+@pytest.mark.parametrize("pieces", [101, 4096, 65_536])
+def test_a_session_gives_the_rows_of_analyze(capture: Path, pieces: int) -> None:
+    expected = kwsniff.analyze(capture)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+    with Session(FileSource(capture, pieces=pieces)) as session:
+        for batches in taken(session):
+            for name, batch in batches.items():
+                found[name] += plain(name, batch)
+        assert session.summary.as_dict()["calls"] == expected.summary["calls"]
+    for name in TABLES:
+        assert in_order(found[name]) == in_order(plain(name, expected.table(name))), name
+
+
+def test_packets_are_counted_while_it_runs_and_compared_at_the_end(capture: Path) -> None:
+    source = FileSource(capture)
+    with Session(source) as session:
+        assert session.wait(PATIENCE_S)
+        packets = kwsniff.analyze(capture).captures["packets"][0].as_py()
+        assert session.progress().packets == packets
+        assert session.progress().dropped_here is None, "nobody has said yet how many there were"
+        source.captured, source.dropped = packets + 3, 7
+        session.finish()
+        assert session.progress().dropped_here == 3
+        assert session.progress().dropped_by_kernel == 7
+
+
+def test_rows_that_nobody_takes_hold_the_reading_up_and_none_is_lost(
+    capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "MOST_ROWS", 3)
+    expected = kwsniff.analyze(capture).api_calls.num_rows
+    with Session(FileSource(capture, pieces=200)) as session:
+        assert not session.wait(0.2), "it read on although nobody took the rows"
+        rows = session.finish()
+        assert rows["api_calls"].num_rows == expected
+
+
+def test_leaving_without_the_last_rows_does_not_hang(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MOST_ROWS", 1)
+    with Session(FileSource(capture, pieces=64)):
+        pass
+
+
+def test_what_is_no_capture_is_said_by_take(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"GET / HTTP/1.1\r\n" * 100)
+    with Session(FileSource(path)) as session:
+        assert session.wait(PATIENCE_S)
+        with pytest.raises(CaptureError, match="not a pcap"):
+            session.take()
+
+
+def test_a_capture_without_a_byte_has_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch()
+    with Session(FileSource(path)) as session:
+        assert session.finish() == {}
+
+
+def test_files_hold_what_analyze_holds_and_are_named_only_when_complete(
+    capture: Path, tmp_path: Path
+) -> None:
+    expected = kwsniff.analyze(capture)
+    out = tmp_path / "out"
+    source = FileSource(capture, pieces=512)
+    with (
+        Session(source) as session,
+        RollingTables(out, tuple(TABLES), Rotation(seconds=0.02), session.late_topics) as files,
+    ):
+        for batches in taken(session):
+            files.write(batches)
+            assert all(pq.read_metadata(path) for path in out.glob("*/*.parquet"))
+        files.finish()
+    assert sorted(path.name for path in out.iterdir()) == sorted(TABLES)
+    for name in TABLES:
+        rows = table(out, name)
+        assert rows.schema == arrow_schema(TABLES[name])
+        assert in_order(plain(name, rows)) == in_order(plain(name, expected.table(name))), name
+
+
+def test_files_are_closed_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files_module, "ROW_GROUP_ROWS", 1)
+    path = CAPTURES / MANY[0]
+    rows = kwsniff.analyze(path).api_calls
+    batches = rows.cast(coded_schema(TABLES["api_calls"])).to_batches(max_chunksize=10)
+    with RollingTables(tmp_path, ("api_calls",), Rotation(seconds=1e6, file_bytes=1)) as files:
+        for batch in batches:
+            files.write({"api_calls": batch})
+        files.finish()
+    assert len(list((tmp_path / "api_calls").iterdir())) == len(batches) > 1
+    assert table(tmp_path, "api_calls").sort_by("request_frame") == rows.sort_by("request_frame")
+
+
+def test_leaving_without_finish_leaves_no_open_file(tmp_path: Path) -> None:
+    with (
+        Session(FileSource(CAPTURES / MANY[0])) as session,
+        RollingTables(tmp_path, ("api_calls",), Rotation()) as files,
+    ):
+        files.write(session.finish())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_run_left_open_is_removed_by_the_next(tmp_path: Path) -> None:
+    left = tmp_path / ".live-999999999"
+    left.mkdir()
+    (left / ".api_calls.parquet.partial-999999999").write_bytes(b"PAR1")
+    other = tmp_path / "mine"
+    other.mkdir()
+    with RollingTables(tmp_path, ("api_calls",)):
+        assert not left.exists()
+    assert other.is_dir()
+
+
+@pytest.mark.parametrize("pieces", [7, 100, 1000, 3000])
+def test_ring_files_put_behind_each_other_are_the_capture(capture: Path, tmp_path: Path, pieces: int) -> None:
+    ring = PacketRing(tmp_path, files=10_000, file_bytes=2000)
+    with Session(FileSource(capture, pieces=pieces), ring=ring) as session:
+        session.finish()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 2
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in files)
+    whole, parts = kwsniff.analyze(capture), kwsniff.analyze(files)
+    assert sum(parts.captures["packets"].to_pylist()) == whole.captures["packets"][0].as_py()
+    assert not any(parts.captures["truncated"].to_pylist())
+    frames = {"capture", *(name for name in parts.api_calls.column_names if name.endswith("frame"))}
+    assert in_order(parts.api_calls.drop_columns(list(frames)).to_pylist()) == in_order(
+        whole.api_calls.drop_columns(list(frames)).to_pylist()
+    )
+
+
+def test_the_ring_keeps_the_last_files_and_touches_no_others(tmp_path: Path) -> None:
+    stranger = tmp_path / "packets.pcap"
+    stranger.touch()
+    ring = PacketRing(tmp_path, files=2, file_bytes=1000)
+    with Session(FileSource(CAPTURES / MANY[0], pieces=500), ring=ring) as session:
+        session.finish()
+    files = sorted(path for path in tmp_path.iterdir() if path != stranger)
+    assert len(files) == 2
+    assert stranger.exists()
+    last = kwsniff.analyze(files[-1:]).captures["last_time"][0]
+    assert last == kwsniff.analyze(CAPTURES / MANY[0]).captures["last_time"][0]
