@@ -20,6 +20,7 @@ _TITLES = {
     "errors": "errors", "rebalances": "rebalances", "calls": "last calls",
 }  # fmt: skip
 _MOST_CALLS = 200
+_SHARES = {"error": 4, "outcome": 3, "about": 3, "broker": 3, "reason": 3, "time": 2, "end": 1}
 
 HELP = (
     ("o, 1 to 7", "overview, APIs, topics, clients, brokers, errors, rebalances, last calls; Tab: the next"),
@@ -82,8 +83,8 @@ def page(window: Window, state: ViewState, height: int) -> RenderableType:
 
 
 def _overview(window: Window, state: ViewState, height: int) -> RenderableType:
-    room = max((height - 10) // 3, 3)
-    grid = Table.grid(expand=True, padding=(0, 1, 1, 1))
+    room = max((height - 11) // 3, 3)
+    grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(ratio=1)
     grid.add_column(ratio=1)
     slow = ViewState(order="p95", filter=state.filter)
@@ -91,10 +92,12 @@ def _overview(window: Window, state: ViewState, height: int) -> RenderableType:
         _figures(window, "apis", _rows(window, "apis", state)[:room], state),
         _figures(window, "topics", _rows(window, "topics", slow)[:room], slow),
     )
+    grid.add_row("", "")
     grid.add_row(
         _figures(window, "clients", _rows(window, "clients", state)[:room], state),
         _figures(window, "brokers", _rows(window, "brokers", state)[:room], state),
     )
+    grid.add_row("", "")
     grid.add_row(_errors(window, state, room + 3), _rebalances(window, state, room + 3))
     return grid
 
@@ -196,7 +199,7 @@ def _table(title: str | Text, words: Iterable[str], numbers: Iterable[str]) -> T
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, expand=True)
     table.pad_edge = table.show_edge = False
     for name in words:
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=_SHARES.get(name, 2))
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     return table

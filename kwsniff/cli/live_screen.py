@@ -57,6 +57,7 @@ class Screen:
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
         """Draws when it is time."""
         self._progress = progress
+        self._window.names = self._session.late_topics()
         if time.monotonic() >= self._due and not last:
             self._draw()
 

@@ -127,6 +127,21 @@ def sniff(
 
         slow = kwsniff.sniff("eth0", duration=30).result().latencies
     """
+    chosen = _checked(ports, interval, tables)
+    source = open_live(
+        interface, expression=kernel_filter(ports, bpf), tool=tool, snaplen=snaplen, buffer_mb=buffer_mb
+    )
+    try:
+        session = Session(source, ports=ports, limits=limits, tables=chosen)
+    except BaseException:
+        source.stop()
+        source.close()
+        raise
+    return Sniffer(session, interval=interval, duration=duration, stop_after=stop_after)
+
+
+def _checked(ports: Sequence[int], interval: float, tables: Sequence[str] | None) -> tuple[str, ...]:
+    """The tables to make. Raises UsageError for what makes no sense."""
     if interval <= 0:
         raise UsageError(f"interval must be more than 0 seconds, not {interval}")
     chosen = tuple(TABLES) if tables is None else tuple(name for name in TABLES if name in tables)
@@ -138,16 +153,7 @@ def sniff(
     for port in ports:
         if not 0 < port < 65536:
             raise UsageError(f"port {port} is outside 1 to 65535")
-    source = open_live(
-        interface, expression=kernel_filter(ports, bpf), tool=tool, snaplen=snaplen, buffer_mb=buffer_mb
-    )
-    try:
-        session = Session(source, ports=ports, limits=limits, tables=chosen)
-    except BaseException:
-        source.stop()
-        source.close()
-        raise
-    return Sniffer(session, interval=interval, duration=duration, stop_after=stop_after)
+    return chosen
 
 
 def _plain(table: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:

@@ -85,6 +85,8 @@ class Window:
         """Calls of which a packet was not captured, since the start."""
         self.rebalances: deque[Mapping[str, Any]] = deque(maxlen=_NEWS)
         """The latest of the groups table, newest last."""
+        self.names: Mapping[str, str] = {}
+        """Topic id -> name, for ids that rows came with before any message named them."""
         self._now = now
         self._started = now()
         self._steps: deque[_Step] = deque()
@@ -122,7 +124,8 @@ class Window:
         self._forget()
         merged: dict[str, Figures] = {}
         for step in self._steps:
-            for key, found in step.figures[dimension].items():
+            for word, found in step.figures[dimension].items():
+                key = self.names.get(word, word) if dimension == "topics" else word
                 into = merged.setdefault(key, Figures())
                 into.calls += found.calls
                 into.errors += found.errors
@@ -137,7 +140,7 @@ class Window:
         picture.calls, picture.errors = self.calls, self.errors
         picture.unanswered, picture.not_captured = self.unanswered, self.not_captured
         picture.rebalances = self.rebalances.copy()
-        picture._started = self._started
+        picture.names, picture._started = self.names, self._started
         picture._steps, picture._last = self._steps.copy(), self._last.copy()
         return picture
 
@@ -156,7 +159,8 @@ class Window:
         for batch in reversed(self._last):
             chosen = np.ones(batch.num_rows, np.bool_)
             for dimension, value in wanted.items():
-                chosen &= _rows_of(batch, dimension, value)
+                same = [value, *(word for word, name in self.names.items() if name == value)]
+                chosen &= _rows_of(batch, dimension, same if dimension == "topic" else [value])
             rows = np.flatnonzero(chosen)
             chosen[rows[: max(len(rows) - (number - len(found)), 0)]] = False
             calls = [dict(zip(CALL_COLUMNS, row, strict=True)) for row in picked(batch, chosen, CALL_COLUMNS)]
@@ -234,15 +238,15 @@ def _is_one_of(column: pa.DictionaryArray, words: Sequence[str]) -> Bits:
     return result
 
 
-def _rows_of(batch: pa.RecordBatch, dimension: str, value: str) -> Bits:
+def _rows_of(batch: pa.RecordBatch, dimension: str, values: Sequence[str]) -> Bits:
     chosen = np.zeros(batch.num_rows, np.bool_)
     if dimension == "topic":
         rows, numbers, words = topics_of(batch)
-        chosen[rows[np.array([word == value for word in words], np.bool_)[numbers]]] = True
+        chosen[rows[np.array([word in values for word in words], np.bool_)[numbers]]] = True
         return chosen
     columns = {"client": ("client_id",), "api": ("api_name",), "broker": ("broker_address", "broker_port")}
     groups = Groups(batch, columns[dimension])
-    matching = np.array([_key(label) == value for label in groups.labels()], np.bool_)
+    matching = np.array([_key(label) in values for label in groups.labels()], np.bool_)
     result: Bits = matching[groups.numbers]
     return result
 

@@ -134,7 +134,7 @@ def test_every_page_fits_its_lines(window: Window, name: str, height: int, width
     out = StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False)
     console.print(page(window, ViewState(page=name), height))
-    least = {"overview": 34}.get(name, 4)
+    least = {"overview": 20}.get(name, 4)
     assert len(out.getvalue().splitlines()) <= max(height, least)
 
 

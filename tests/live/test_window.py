@@ -126,6 +126,17 @@ def test_last_calls_come_newest_first_and_of_whom_they_are_asked_for(
     assert len(window.last_calls(10**6)) == len(frame)
 
 
+def test_a_topic_that_was_named_late_is_one_topic() -> None:
+    window = Window(10.0, now=Clock())
+    window.add({"api_calls": many_clients(3)})
+    window.names = {"topic-0": "orders", "topic-2": "orders"}
+    figures = window.figures("topics")
+    assert {key: found.calls for key, found in figures.items()} == {"orders": 2, "topic-1": 1}
+    found = {call["client_id"] for call in window.last_calls(9, topic="orders")}
+    assert found == {"client-0", "client-2"}
+    assert len(window.frozen().figures("topics")) == 2
+
+
 def test_keys_beyond_the_bound_are_counted_together() -> None:
     window = Window(10.0, now=Clock())
     window.add({"api_calls": many_clients(MOST_KEYS + 50)})
