@@ -26,10 +26,10 @@ class Analyzer:
     def decrypt(self, next_pieces: Callable[[], bytes]) -> None: ...
     def open_capture(self, name: str) -> None: ...
     def feed(self, data: Buffer) -> None: ...
-    def begin_runs(self, data: Buffer, runs: bytes, *, begin: int, frames_before: int) -> None:
-        """Goes to a split of the open capture, whose head was fed: `data` is the whole file, `runs` what
-        splits.scan found in it for this bucket, `begin` that scan's begin, `frames_before` the packets of
-        the scans before it."""
+    def begin_runs(self, data: Buffer, runs: bytes, shared: bytes, *, begin: int, frames_before: int) -> None:
+        """Goes to a split of the open capture, whose head was fed: `data` is the whole file, `runs` and
+        `shared` what splits.scan listed for this bucket and for all of them, `begin` that scan's begin,
+        `frames_before` the packets of the scans before it."""
 
     def feed_runs(self, most: int = ...) -> bool:
         """Feeds up to `most` bytes of the runs; whether more of them are left. Raises CaptureError when the

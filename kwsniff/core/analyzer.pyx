@@ -28,6 +28,7 @@ from kwsniff.core.programs cimport EARLY_ACCESS
 from kwsniff.core.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows cimport write_anomaly, write_uuid
 from kwsniff.core.tls_sessions cimport Plaintext, free_sessions, start_sessions
+from kwsniff.core.runs cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.streams cimport (
     Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
@@ -45,6 +46,8 @@ from kwsniff.limits import Limits
 
 LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2")
 CHECK_BYTES = 16        # in front of a saved state
+MOST_BUCKETS = 65536
+ENDS = ["truncated", "damaged"]
 PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
 
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
@@ -93,6 +96,11 @@ cdef class Analyzer:
     cdef list programs          # keeps the bytes that the compiled rooms point into
     cdef object failure
     cdef bint reading
+    cdef bint in_runs           # feed_runs has more to do, in `view`, by `lists`
+    cdef Runs runs
+    cdef Py_buffer view
+    cdef tuple lists
+    cdef bint by_runs           # the open capture is read so
     cdef bint finished
     cdef bint busy              # compiled code works without the interpreter lock: nobody may touch anything
 
@@ -104,7 +112,7 @@ cdef class Analyzer:
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
-                 compile_early=None):
+                 compile_early=None, bucket=None):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
@@ -119,6 +127,12 @@ cdef class Analyzer:
                 raise UsageError(f"port {port} is outside 1 to 65535")
             self.context.ports[<int>port >> 3] |= <uint8_t>(1 << (<int>port & 7))
         self.context.keeps_messages = messages
+        if bucket is not None:
+            number, num_buckets = bucket
+            if not 0 <= number < num_buckets or num_buckets > MOST_BUCKETS:
+                raise UsageError(f"there is no bucket {number} of {num_buckets}")
+            self.context.bucket = number
+            self.context.num_buckets = num_buckets
         self.want_tables(tables)
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
@@ -142,6 +156,8 @@ cdef class Analyzer:
             self.streams.sink.ended = forget_dialog
             end_streams(&self.streams)
             free_streams(&self.streams)
+        if self.in_runs:
+            PyBuffer_Release(&self.view)
         free_sessions(&self.plaintext)
         free_reader(&self.reader)
         free_context(&self.context)
@@ -228,6 +244,8 @@ cdef class Analyzer:
         self.check_idle()
         if self.reading:
             raise UsageError("a capture is open; decryption begins between captures")
+        if self.context.num_buckets > 1:
+            raise UsageError("connections of one bucket cannot be decrypted: all packets are needed")
         if not self.plaintext.active:
             if not start_sessions(&self.plaintext, &self.streams, &self.reader,
                                   <uint64_t>self.context.limits.connections, <uint64_t>secrets.randbits(63),
@@ -271,16 +289,19 @@ cdef class Analyzer:
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.datagrams)
+        self.reader.bucket = self.context.bucket
+        self.reader.num_buckets = self.context.num_buckets
         if self.plaintext.active:
             decrypt_segments(&self.plaintext, &self.reader)
+        self.by_runs = False
         self.reading = True
 
     def feed(self, data):
         """Takes the next bytes of the open capture. Raises CaptureError when it is none."""
         cdef Py_buffer view
         self.check_idle()
-        if not self.reading:
-            raise UsageError("no capture is open")
+        if not self.reading or self.by_runs:
+            raise UsageError("no capture is open" if not self.reading else "the capture is read by runs")
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         self.busy = True
         try:
@@ -296,6 +317,49 @@ cdef class Analyzer:
             raise CaptureError("not a pcap or pcapng capture")
         if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
             raise MemoryError
+
+    def begin_runs(self, data, bytes runs, bytes shared, *, begin, frames_before):
+        """Goes to a split of the open capture, of which the head was fed: `data` is the whole file, `runs` and `shared`
+        are what splits.scan listed for this bucket and for all of them, `begin` is that scan's, `frames_before` the sum
+        of the packets of the scans before it."""
+        cdef Octets rest
+        cdef int64_t before = frames_before
+        self.check_idle()
+        if not self.reading or self.in_runs or self.reader.carry.len or self.reader.skip:
+            raise UsageError("runs begin in an open capture whose head was fed, and end before the next ones begin")
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.in_runs = self.by_runs = True
+        self.lists = (runs, shared)
+        rest = make_octets(<const uint8_t*>self.view.buf, <size_t>self.view.len)
+        if (not 0 <= begin <= rest.num or before < 0 or not start_runs(
+                &self.runs, drop(rest, begin), make_octets(<const uint8_t*><const char*>runs, len(runs)),
+                make_octets(<const uint8_t*><const char*>shared, len(shared)), before)):
+            self.end_runs()
+            raise UsageError("these are no runs of a scan of this capture")
+
+    cdef end_runs(self):
+        self.in_runs = False
+        self.lists = None
+        PyBuffer_Release(&self.view)
+
+    def feed_runs(self, uint64_t most=8 << 20):
+        """Feeds up to `most` bytes of the runs; whether more of them are left."""
+        cdef int fed
+        self.check_idle()
+        if not self.in_runs:
+            return False
+        self.busy = True
+        with nogil:
+            fed = feed_some(&self.runs, &self.reader, most if most else 1)
+        self.busy = False
+        if fed != 0:
+            self.end_runs()
+        self.raise_failure()
+        if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
+            raise MemoryError
+        if fed == FED_OTHER:
+            raise CaptureError("the capture has changed since it was scanned")
+        return fed != FED_ALL
 
     @property
     def stopped(self):
@@ -329,20 +393,30 @@ cdef class Analyzer:
             connection = connection.newer
         return num, None if oldest == NO_TIME else oldest
 
-    def close_capture(self):
-        """Ends the open capture and tells what it was: the facts of its row in the captures table."""
+    def close_capture(self, *, end=None):
+        """Ends the open capture and tells what it was: the facts of its row in the captures table. `end`: where runs were
+        fed, the `stop` of the last scan; the facts are then to be completed by splits.capture_facts."""
         cdef Reader* reader = &self.reader
         cdef bint broken = reader.carry.len > 0 or reader.skip > 0
         cdef bint damaged = reader.stop == STOP_DAMAGED
         self.check_idle()
         if not self.reading:
             raise UsageError("no capture is open")
+        if self.in_runs or end is not None and (end not in ENDS or not self.by_runs):
+            raise UsageError("runs are left" if self.in_runs else f"no capture that is read so ends {end!r}")
         self.reading = False
+        if self.by_runs:
+            damaged = end == "damaged"
+            broken = end is not None
+        if self.context.num_buckets > 1 and reader.tcp_frame:
+            self.streams.now = reader.tcp_time
         if reader.format not in (FORMAT_PCAP, FORMAT_PCAPNG):
             empty = reader.bytes == 0
             free_reader(reader)
             raise CaptureError("the file is empty" if empty else "not a pcap or pcapng capture")
-        if damaged:
+        if self.context.bucket:
+            pass            # once is enough
+        elif damaged:
             write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_CAPTURE_DAMAGED, reader.frame)
         elif broken:
             write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_CAPTURE_TRUNCATED, reader.frame)
@@ -367,6 +441,10 @@ cdef class Analyzer:
         }
         for number, name in enumerate(PACKET_VERDICTS):
             facts[f"packets_{name}"] = reader.verdicts[<int>number]
+        if self.by_runs:
+            facts["fragments"] = {
+                f"packets_{name}": reader.fragment_verdicts[<int>number] for number, name in enumerate(PACKET_VERDICTS)
+            } | {"tcp_payload_bytes": reader.fragment_payload_bytes}
         self.plaintext.frames_before += reader.frame
         self.streams.frames_before += reader.frame
         free_reader(reader)
@@ -389,13 +467,21 @@ cdef class Analyzer:
     def late_topics(self):
         """Topic ids (22 characters) that rows show because no message had named them yet, and the names that later
         messages gave them."""
+        self.check_idle()
+        return self.name_topics(True)
+
+    def topic_names(self):
+        """Every topic id (22 characters) that a message named so far, and its name."""
+        self.check_idle()
+        return self.name_topics(False)
+
+    cdef name_topics(self, bint awaited):
         cdef TopicEntry* entries = <TopicEntry*>self.context.topic_ids.entries.data
         cdef uint8_t[22] text
         cdef uint32_t i
-        self.check_idle()
         names = {}
         for i in range(self.context.topic_ids.num):
-            if entries[i].awaited and entries[i].name_len:
+            if (entries[i].awaited or not awaited) and entries[i].name_len:
                 write_uuid(make_octets(<const uint8_t*>entries[i].id, 16), text)
                 name = find_topic(&self.context.topic_ids, make_octets(<const uint8_t*>entries[i].id, 16))
                 names[text[:22].decode()] = (<const char*>name.at)[:name.num].decode("utf-8", "replace")
@@ -420,13 +506,15 @@ cdef class Analyzer:
         self.check_idle()
         if self.plaintext.active:
             raise UsageError("an analysis that decrypts TLS cannot be saved; analyze its captures in one go")
+        if self.in_runs:
+            raise UsageError("feed the runs to their end before saving the state")
         if self.context.messages.len or any(self.context.tables[<int>i].rows for i in range(<int>NUM_TABLES)):
             raise UsageError("take the tables and messages before saving the state")
         memset(&out, 0, sizeof(Buffer))
         try:
             if not save_state(&out, &self.context, &self.streams, &self.reader):
                 raise MemoryError
-            body = bytes((self.reading, self.finished)) + (<const char*>out.data)[:out.len]
+            body = bytes((self.reading, self.finished, self.by_runs)) + (<const char*>out.data)[:out.len]
             return blake2b(body, digest_size=CHECK_BYTES).digest() + body
         finally:
             release(&out)
@@ -440,12 +528,13 @@ cdef class Analyzer:
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0)
         check = blake2b(data, digest_size=CHECK_BYTES).digest()
-        if check != bytes(state)[:CHECK_BYTES] or len(data) < 2 or not load_state(
-                drop(make_octets(<const uint8_t*><const char*>data, len(data)), 2), &analyzer.context,
+        if check != bytes(state)[:CHECK_BYTES] or len(data) < 3 or not load_state(
+                drop(make_octets(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,
                 &analyzer.streams, &analyzer.reader):
             raise UsageError("not a state of this build of kwsniff; analyze the captures again from the start")
         analyzer.reading = data[0]
         analyzer.finished = data[1]
+        analyzer.by_runs = data[2]
         return analyzer
 
     def rows(self, table):

@@ -183,6 +183,8 @@ cdef struct Context:
     int64_t kept_total          # bytes of unfinished frames
     int64_t waiting_total       # bytes of calls and responses that wait for each other
     bint keeps_messages
+    uint32_t bucket             # only connections of this bucket are followed,
+    uint32_t num_buckets        # if there is more than one
     Buffer messages             # see messages.pxd
     Buffer bins                 # int64 per capture and Bin
     Buffer capture_names

@@ -36,6 +36,23 @@ cdef struct Segment:
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 
+cdef enum Block:
+    BLOCK_SECTION = 0x0A0D0D0A
+    BLOCK_INTERFACE = 1
+    BLOCK_PACKET = 2
+    BLOCK_SIMPLE = 3
+    BLOCK_STATISTICS = 5
+    BLOCK_ENHANCED = 6
+    BLOCK_JOURNAL = 9           # systemd journal, sysdig events, custom: no packets, but Wireshark numbers them
+    BLOCK_SYSDIG = 0x204
+    BLOCK_SYSDIG_FLAGS = 0x208
+    BLOCK_SYSDIG_2 = 0x216
+    BLOCK_SYSDIG_2_FLAGS = 0x217
+    BLOCK_SYSDIG_LARGE = 0x221
+    BLOCK_SYSDIG_LARGE_FLAGS = 0x222
+    BLOCK_CUSTOM = 0xBAD
+    BLOCK_CUSTOM_NO_COPY = 0x40000BAD
+
 cdef enum CaptureFormat:
     FORMAT_UNKNOWN = 0
     FORMAT_PCAP = 1
@@ -88,6 +105,14 @@ cdef struct Reader:
     uint64_t link_types     # bit set of positions in LINK_TYPES
     size_t max_record
     Fragments fragments
+    bint scanning           # nobody waits for datagrams: fragments are not put together
+    bint fragmented         # the packet under way is a fragment
+    int64_t fragment_verdicts[6]    # those of `verdicts` that are about fragments,
+    int64_t fragment_payload_bytes  # and their share of `payload_bytes`
+    uint32_t bucket         # only segments of this bucket are passed on,
+    uint32_t num_buckets    # if there is more than one
+    int64_t tcp_frame       # of the latest segment, passed on or not; 0: none yet
+    int64_t tcp_time
     SegmentSink sink
     void* context
 
@@ -95,4 +120,6 @@ cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t m
                        uint32_t max_datagrams) noexcept nogil
 cdef void feed_reader(Reader* reader, Octets data) noexcept nogil
 cdef void free_reader(Reader* reader) noexcept nogil
+cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil
 cdef int64_t count_drops(Reader* reader) noexcept nogil
+cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil

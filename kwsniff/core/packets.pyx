@@ -27,24 +27,8 @@ from libc.string cimport memcpy, memset
 
 from kwsniff.core.buffer cimport append, contents, release
 from kwsniff.core.fragments cimport free_fragments, join_fragment, release_datagram
+from kwsniff.core.hash cimport mix
 from kwsniff.core.octets cimport Octets, be16, be32, copy_out, drop, file16, file32, file64, has, keep, u8
-
-cdef enum Block:
-    BLOCK_SECTION = 0x0A0D0D0A
-    BLOCK_INTERFACE = 1
-    BLOCK_PACKET = 2
-    BLOCK_SIMPLE = 3
-    BLOCK_STATISTICS = 5
-    BLOCK_ENHANCED = 6
-    BLOCK_JOURNAL = 9           # systemd journal, sysdig events, custom: no packets, but Wireshark numbers them
-    BLOCK_SYSDIG = 0x204
-    BLOCK_SYSDIG_FLAGS = 0x208
-    BLOCK_SYSDIG_2 = 0x216
-    BLOCK_SYSDIG_2_FLAGS = 0x217
-    BLOCK_SYSDIG_LARGE = 0x221
-    BLOCK_SYSDIG_LARGE_FLAGS = 0x222
-    BLOCK_CUSTOM = 0xBAD
-    BLOCK_CUSTOM_NO_COPY = 0x40000BAD
 
 cdef enum LinkType:
     LINK_NULL = 0
@@ -446,13 +430,32 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
     elif original > reader.max_record:
         original = <uint32_t>reader.max_record      # no packet is that long; where IP gives no length, this one counts
     segment.datagram.at = NULL
+    reader.fragmented = False
     verdict = read_link(reader, interface.link_type, packet, original, &segment)
     reader.verdicts[verdict] += 1
+    if reader.fragmented:
+        reader.fragment_verdicts[verdict] += 1
     if verdict == PACKET_TCP:
         reader.payload_bytes += <int64_t>segment.payload.num
-        reader.sink(reader.context, &segment)
+        if reader.fragmented:
+            reader.fragment_payload_bytes += <int64_t>segment.payload.num
+        reader.tcp_frame = reader.frame
+        reader.tcp_time = time
+        if reader.num_buckets < 2 or bucket_of(&segment, reader.num_buckets) == reader.bucket:
+            reader.sink(reader.context, &segment)
     if segment.datagram.at != NULL:
         release_datagram(&reader.fragments, segment.datagram)
+
+
+cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil:
+    """The bucket of a connection: the same in every process, from both directions."""
+    cdef uint64_t[2] words
+    cdef uint64_t source, target
+    memcpy(words, segment.source, 16)
+    source = mix(mix(words[0], words[1]), segment.source_port)
+    memcpy(words, segment.target, 16)
+    target = mix(mix(words[0], words[1]), segment.target_port)
+    return <uint32_t>(((mix(source + target, source ^ target) >> 32) * num_buckets) >> 32)
 
 
 cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
@@ -606,6 +609,9 @@ cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* se
 cdef int join(Reader* reader, uint32_t id, uint32_t offset, bint more, Octets payload, uint32_t length,
               Segment* segment) noexcept nogil:
     """The packet that completes a datagram stands for all of it."""
+    reader.fragmented = True
+    if reader.scanning:
+        return PACKET_FRAGMENT
     segment.datagram = join_fragment(&reader.fragments, segment.source, segment.target, id, offset, more, payload,
                                      length)
     if segment.datagram.at == NULL:

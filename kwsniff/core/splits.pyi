@@ -19,7 +19,9 @@ capture's order:
         analyzer.feed(head)
         frames = 0
         for one in scans:
-            analyzer.begin_runs(data, one.runs[number], begin=one.begin, frames_before=frames)
+            analyzer.begin_runs(
+                data, one.runs[number], one.shared, begin=one.begin, frames_before=frames
+            )
             while analyzer.feed_runs():
                 ... take the tables that are large enough
             frames += one.packets
@@ -53,7 +55,7 @@ class Scan(NamedTuple):
     """packets_tcp, packets_not_ip, packets_not_tcp, packets_fragment, packets_malformed,
     packets_unknown_link_type and tcp_payload_bytes, as close_capture() tells them, IP fragments left out:
     what became of those, buckets find out."""
-    shared_packets: int
+    fragments: int
     """IP fragments: packets that every bucket reads."""
     first_time: int | None
     """Nanoseconds since the epoch, smallest and largest, None where no packet has a time."""
@@ -64,8 +66,10 @@ class Scan(NamedTuple):
     """Which head it was scanned with: a check sum."""
     next_head: bytes | None
     """What it takes to read on behind it, where pcapng sections or interfaces in the middle changed that."""
+    shared: bytes
+    """For Analyzer.begin_runs of every bucket: what all of them need."""
     runs: tuple[bytes, ...]
-    """For every bucket: which bytes of the split it needs, for Analyzer.begin_runs."""
+    """For Analyzer.begin_runs of each bucket: which bytes of the split it needs."""
 
 class Again(NamedTuple):
     """A part of the capture that must be scanned (again), before any part behind it can be trusted."""
@@ -104,8 +108,8 @@ def find_cuts(head: bytes, data: Buffer, split_bytes: int) -> list[int]:
 
 def meet(head: bytes, scans: Iterable[Scan]) -> tuple[list[Scan], Again | None]:
     """The scans that hold together from the beginning of the capture on, in order, and the part to scan
-    (again), if any: do so, add it to those that came back, ask again. Without one, the scans are all of the
-    capture that can be read.
+    (again), if any: do so, add it to the scans that came back, ask again. Without one, the scans are all of
+    the capture that can be read; with one, those behind it stand after them.
 
     A scan is trusted because the one before ended exactly where it begins, with the head that it was
     scanned with. Those behind one that stopped are left out. With no scans at all there is nothing to scan

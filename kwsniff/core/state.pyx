@@ -89,6 +89,7 @@ cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* r
 cdef bint save_context(Buffer* out, Context* context) noexcept nogil:
     return (put(out, &context.limits, sizeof(Limits)) and put(out, context.ports, sizeof(context.ports))
             and put(out, &context.keeps_messages, sizeof(context.keeps_messages))
+            and put(out, &context.bucket, 4) and put(out, &context.num_buckets, 4)
             and put_bytes(out, contents(&context.bins))
             and put_bytes(out, contents(&context.capture_names))
             and put_bytes(out, contents(&context.capture_name_ends)) and save_topic_ids(out, context))
@@ -98,6 +99,8 @@ cdef void load_context(Source* source, Context* context) noexcept nogil:
     get(source, &context.limits, sizeof(Limits))
     get(source, context.ports, sizeof(context.ports))
     get(source, &context.keeps_messages, sizeof(context.keeps_messages))
+    get(source, &context.bucket, 4)
+    get(source, &context.num_buckets, 4)
     get_bytes(source, &context.bins)
     get_bytes(source, &context.capture_names)
     get_bytes(source, &context.capture_name_ends)
