@@ -14,7 +14,8 @@ from kwsniff.core.columns import COLUMNS
 from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
-from kwsniff.sources.files import CaptureFile, find_captures
+from kwsniff.sources.files import CaptureFile
+from kwsniff.sources.order import find_in_order
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.build import Builder, ColumnData
@@ -43,7 +44,7 @@ def analyze(
     progress: Progress | None = None,
     tls_keylog: KeyLog = None,
 ) -> Analysis:
-    """Reads captures (in the given order, as parts of one) and makes all tables of them.
+    """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
     `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input.
     `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
@@ -53,7 +54,7 @@ def analyze(
     those inside pcapng files; False decrypts nothing; see docs/tls.md.
     Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
-    names = find_captures([paths] if isinstance(paths, str | os.PathLike) else paths)
+    names = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen = _chosen(tables)
     catalog = load_catalog()
     delivered = _delivered(chosen)

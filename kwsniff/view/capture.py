@@ -16,7 +16,8 @@ from kwsniff.core.verdicts import ENUMS
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
-from kwsniff.sources.files import CaptureFile, find_captures
+from kwsniff.sources.files import CaptureFile
+from kwsniff.sources.order import find_in_order
 from kwsniff.sources.tls import Decryption
 from kwsniff.view.closed import closed_connections
 
@@ -52,7 +53,7 @@ class Call:
 
 
 class CallReader:
-    """Reads captures, in the given order as parts of one, call by call.
+    """Reads captures, in the order of their first packets as parts of one, call by call.
 
     After the last call, ``notes`` says what was wrong with the files.
     """
@@ -66,7 +67,7 @@ class CallReader:
         tls_keylog: str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self.captures = find_captures(paths)
+        self.captures = find_in_order(paths)
         self.notes: list[str] = []
         self._tls_keylog = tls_keylog
         self._closed: Counter[tuple[str, int, str | None]] = Counter()
