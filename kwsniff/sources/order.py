@@ -1,6 +1,6 @@
-"""In which order captures are read: connections go on from one file to the next, so by the time of their first packets.
+"""In which order captures are read: by the time of their first packets, for connections go on from file to file.
 
-A shell sorts `x.pcap*` as x.pcap, x.pcap1, x.pcap10, x.pcap2, and a ring of files (`tcpdump -W`) begins anywhere.
+A shell sorts `x.pcap*` as x.pcap, x.pcap1, x.pcap10, x.pcap2; a ring of files (`tcpdump -W`) begins anywhere.
 """
 
 import os
@@ -16,7 +16,7 @@ _MOST_BYTES: Final = 16 << 20
 
 
 def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The captures meant by `paths`, by the time of their first packets; those without a packet or a time come last.
+    """The captures meant by `paths`, by the time of their first packets; those without one come last.
 
     With a pipe or standard input among them they stay as they were given: nothing can be read twice there.
     Raises CaptureError as find_captures does.
