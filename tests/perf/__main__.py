@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.perf import fields, loads, repeat
-from tests.perf.measure import Measured, fastest, process
+from tests.perf.measure import Measured, fastest, least, process
 
 TSHARK_FIELDS = (
     "frame.number",
@@ -23,6 +23,8 @@ TSHARK_FIELDS = (
     "kafka.client_id",
     "kafka.error",
 )
+
+ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +145,30 @@ def compare(load: Load, folder: Path, with_tshark: bool) -> None:
     say(title, "time", "bytes", "calls", "processor", "time ratio", "processor ratio")
     anchor: Measured | None = None
     if with_tshark:
-        best = min((run_tshark(load, folder) for _ in range(2)), key=lambda row: row.seconds)
+        best = least([run_tshark(load, folder) for _ in range(2)])
         if best.problem:
             say("  tshark, fields", f"not measured: {best.problem}")
         else:
             anchor = best
             speed("  tshark, fields", load, best, anchor)
-    ours = min((run_kwsniff(load, folder) for _ in range(3)), key=lambda row: row.seconds)
+    # In turns: what else the machine does meets both alike.
+    rounds = [
+        (run_kwsniff(load, folder), run_kwsniff(load, folder, "--table", "api_calls")) for _ in range(ROUNDS)
+    ]
+    ours = least([every for every, _ in rounds])
     if ours.problem:
         say("  kwsniff analyze -o", f"not measured: {ours.problem}")
     else:
         speed("  kwsniff analyze -o", load, ours, anchor)
-        alone(load, folder, ours)
+        alone(load, least([one for _, one in rounds]), ours)
     attempt(
         "  kwsniff.analyze, warm",
         lambda: speed("  kwsniff.analyze, warm", load, Measured(in_process(load), 0.0, 0), anchor),
     )
 
 
-def alone(load: Load, folder: Path, ours: Measured) -> None:
+def alone(load: Load, one: Measured, ours: Measured) -> None:
     """What the other tables cost on top of api_calls: the ratios are those of all tables to this one."""
-    runs = [run_kwsniff(load, folder, "--table", "api_calls") for _ in range(3)]
-    one = min(runs, key=lambda row: row.seconds)
     name = "  kwsniff analyze -o --table api_calls"
     if one.problem:
         say(name, f"not measured: {one.problem}")
