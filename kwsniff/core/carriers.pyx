@@ -40,7 +40,7 @@ cdef void pass_on(Plaintext* plaintext, Segment* segment) noexcept nogil:
 
 cdef void pass_share(Plaintext* plaintext, Side* own, Segment* segment, Octets data, uint32_t lost) noexcept nogil:
     segment.seq = own.plain_end
-    segment.payload = data
+    segment.payload = data if data.num else keep(segment.payload, 0)       # what is empty has an address, too
     segment.length = <uint32_t>data.num + lost
     own.plain_end += segment.length
     pass_on(plaintext, segment)

@@ -64,7 +64,7 @@ cdef Piece take_piece(Plaintext* plaintext, int64_t frame) noexcept nogil:
     """The records that this frame completed; none, if it completed none."""
     cdef PieceHead head
     cdef Piece piece
-    cdef Octets body
+    cdef Octets body, records, data
     cdef size_t i
     cdef uint64_t wanted = <uint64_t>(plaintext.frames_before + frame)
     memset(&piece, 0, sizeof(Piece))
@@ -79,10 +79,12 @@ cdef Piece take_piece(Plaintext* plaintext, int64_t frame) noexcept nogil:
         if head.frame > wanted:
             return piece
         body = drop(plaintext.pieces, sizeof(PieceHead))
-        piece.records = keep(body, head.num_records * sizeof(Record))
-        piece.data = keep(drop(body, piece.records.num), head.num_bytes)
-        plaintext.pieces = drop(body, piece.records.num + piece.data.num)
-        if head.frame == wanted:
+        records = keep(body, head.num_records * sizeof(Record))
+        data = keep(drop(body, records.num), head.num_bytes)
+        plaintext.pieces = drop(body, records.num + data.num)
+        if head.frame == wanted:        # an earlier frame did not come here, and what it completed is lost
+            piece.records = records
+            piece.data = data
             break
     for i in range(piece.records.num // sizeof(Record)):
         piece.length += record_at(&piece, i).length
