@@ -11,8 +11,11 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import os
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +27,8 @@ _ALIASES = {"apiversion": 18, "listclientmetricsresources": 74}
 _TEXTS = frozenset({"software", "client_id"})
 
 _RDKAFKA = re.compile(
-    r"^%7\|(?P<at>[\d.]+)\|(?:SEND|RECV)\|(?P<client>.*)#(?:producer|consumer)-\d+\| \[[^\]]*\]: \S+ "
-    r"(?P<did>Sent|Received) (?P<api>\w+?)(?P<kind>Request|Response) "
+    r"^%7\|(?P<at>[\d.]+)\|(?:SEND|RECV)\|(?P<client>.*)#(?P<which>(?:producer|consumer)-\d+)\| \[[^\]]*\]: "
+    r"\S+ (?P<did>Sent|Received) (?P<api>\w+?)(?P<kind>Request|Response) "
     r"\(v(?P<version>\d+), (?P<size>\d+) bytes(?: @ \d+)?, CorrId (?P<id>\d+)(?:, rtt (?P<rtt>[\d.]+)ms)?"
 )
 _STAMP = r"^(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) "
@@ -76,7 +79,7 @@ def rdkafka(text: str, begin: datetime) -> Iterator[Measured]:
         found = _RDKAFKA.match(line)
         if not found:
             continue
-        key = found["client"], found["api"], found["id"]
+        key = found["which"], found["api"], found["id"]
         if found["did"] == "Sent":
             sent.setdefault(key, []).append(found)
             continue
@@ -181,6 +184,25 @@ class PythonLog(logging.Handler):
         key, version = request.API_KEY, request.API_VERSION
         row = Measured(software, client_id, key, version, correlation_id, round(took_us), 1, None, None)
         self.measured.append(row)
+
+
+@contextmanager
+def listening(log: Path, measured: list[Measured], begin: Callable[[], datetime]) -> Iterator[None]:
+    """Adds what clients in this process log meanwhile, but what librdkafka sent before `begin()`.
+
+    librdkafka writes to standard error, which goes to `log`.
+    """
+    sys.stderr.flush()
+    before = os.dup(2)
+    try:
+        with log.open("wb") as file, PythonLog() as python:
+            os.dup2(file.fileno(), 2)
+            yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+    measured += python.measured
+    measured += rdkafka(log.read_text("utf-8", "replace"), begin())
 
 
 def written(path: Path, measured: Iterable[Measured]) -> None:

@@ -22,13 +22,13 @@ def _facts(mocks: bool) -> dict[str, dict[str, Any]]:
 
 def table(mocks: bool) -> str:
     """One row per recording."""
-    head = ("folder", "broker", "client", *(() if mocks else ("measured",)), "what for")
+    head = ("folder", "broker", "client", "measured", "what for")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, facts in _facts(mocks).items():
         broker = facts["broker"]
         kind = broker["name"].replace("Apache Kafka ", "")
         kind = "mock" if mocks else f"{kind} {broker['metadata']}, {broker['nodes']}"
-        cells = (f"`{name}`", kind, facts["client"]["name"], *(() if mocks else (_measured(name),)))
+        cells = (f"`{name}`", kind, facts["client"]["name"], _measured(name))
         lines.append(f"| {' | '.join((*cells, facts['purpose']))} |")
     return "\n".join(lines) + "\n"
 

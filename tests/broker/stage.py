@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -80,19 +78,9 @@ class Stage:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Keeps what clients log of their requests meanwhile; librdkafka writes to standard error."""
-        log = self.folder / "clients.log"
-        sys.stderr.flush()
-        before = os.dup(2)
-        try:
-            with log.open("wb") as file, clientlog.PythonLog() as python:
-                os.dup2(file.fileno(), 2)
-                yield
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-        self.measured += python.measured
-        self.measured += clientlog.rdkafka(log.read_text("utf-8", "replace"), self.begin)
+        """Keeps what clients log of their requests meanwhile."""
+        with clientlog.listening(self.folder / "clients.log", self.measured, lambda: self.begin):
+            yield
         for path in sorted(self.folder.glob("java-*.log")):
             self.measured += clientlog.java(path.read_text("utf-8", "replace"))
 

@@ -24,7 +24,7 @@ def test_fresh_recording_holds_the_calls_the_broker_counted(name: str, tmp_path:
     if reason:
         pytest.skip(reason)
     path = tmp_path / "live.pcap"
-    report, logged, ports = record(TALKS[name], path)
+    report, logged, ports, _ = record(TALKS[name], path)
     tables = analyzed(path)
     assert Counter(row["api_name"] for row in tables["api_calls"]) == {
         API_NAMES[key]: count for key, count in logged.items()

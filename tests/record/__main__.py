@@ -8,6 +8,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.broker import clientlog
+from tests.broker.clientlog import Measured
 from tests.record.mock import MockCluster, version
 from tests.record.scrub import scrubbed
 from tests.record.talks import TALKS, Report, Talk
@@ -24,29 +26,42 @@ RELAYS = {
 }
 
 
-def record(talk: Talk, path: Path) -> tuple[Report, dict[int, int], list[int]]:
-    """Runs one talk while tcpdump writes `path`: the client's report, the broker's log, the ports."""
+Outcome = tuple[Report, dict[int, int], list[int], list[Measured]]
+
+
+def record(talk: Talk, path: Path) -> Outcome:
+    """Runs one talk while tcpdump writes `path`.
+
+    The client's report, the broker's log, the ports, what the client measured of each request.
+    """
     report = Report()
+    measured: list[Measured] = []
+    begin = datetime.now(UTC)
     with MockCluster(talk.brokers, talk.relay) as cluster:
         for topic, partitions in talk.topics.items():
             cluster.topic(topic, partitions)
         for api_key, (lowest, highest) in talk.versions.items():
             cluster.limit(api_key, lowest, highest)
         ports = cluster.ports
-        with recording(path, ports, nanoseconds=talk.brokers > 1, snaplen=talk.snaplen):
+        with (
+            recording(path, ports, nanoseconds=talk.brokers > 1, snaplen=talk.snaplen),
+            clientlog.listening(path.with_suffix(".log"), measured, lambda: begin),
+        ):
             talk.run(cluster, report)
-        return report, dict(sorted(cluster.requests().items())), ports
+        path.with_suffix(".log").unlink()
+        return report, dict(sorted(cluster.requests().items())), ports, measured
 
 
-def about(name: str, talk: Talk, outcome: tuple[Report, dict[int, int], list[int]]) -> str:
+def about(name: str, talk: Talk, outcome: Outcome) -> str:
     """The text of about.toml."""
-    report, requests, ports = outcome
+    report, requests, ports, measured = outcome
     package = PACKAGES[talk.client]
     quoted = json.dumps
     lines = [
         f"purpose = {quoted(talk.purpose)}",
         f"shows = {quoted(list(talk.shows), indent=4)}",
         f"file = {quoted(talk.file)}",
+        *(['measured = "client.tsv"'] if measured else []),
         f"recorded = {datetime.now(UTC):%Y-%m-%d}",
         f"command = {quoted(f'python -m tests.record {name}')}",
         f"snaplen = {talk.snaplen}",
@@ -95,6 +110,7 @@ def run(arguments: list[str]) -> int:
         data = fresh.read_bytes()
         (folder / talk.file).write_bytes(scrubbed(data) if talk.file.endswith(".pcapng") else data)
         fresh.unlink()
+        clientlog.written(folder / "client.tsv", outcome[3])
         (folder / "about.toml").write_text(about(name, talk, outcome))
     return 0
 

@@ -46,7 +46,7 @@ def _quiet(cluster: MockCluster, client_id: str, **more: Any) -> dict[str, Any]:
         "bootstrap.servers": cluster.bootstrap,
         "client.id": client_id,
         "enable.metrics.push": False,
-        "log_level": 0,
+        "debug": "protocol",  # to standard error: tests/broker/clientlog.py listens
         **{key.replace("_", "."): value for key, value in more.items()},
     }
 
