@@ -7,6 +7,7 @@ import ssl
 import tomllib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from tests.broker.requestlog import read
 from tests.pipeline.compare import analyzed
 from tests.pipeline.opened import BOTH, PLACES, TABLES, both, facts, timings, wide, written
 from tests.pipeline.running import analyzer
-from tests.sources.test_tls import with_secrets
+from tests.sources.test_tls import secrets_block, with_secrets
 from tests.traffic import files, messages, scenes, tls
+from tests.traffic.messages import produce
+from tests.traffic.records import batch
 from tests.traffic.tcp import MILLISECOND, Scene
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -207,6 +210,24 @@ def test_secrets_inside_a_capture_are_used_without_being_asked(
     tables = analyzed(path)
     assert len(tables["api_calls"]) == 10
     assert tables["captures"][0]["notes"] == []
+
+
+@BOTH
+def test_secrets_may_come_with_the_sessions_they_are_of(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion
+) -> None:
+    """Megabytes of other traffic first, then the secrets, then the handshakes."""
+    other = scenes.one_by_one([produce(7, 1, {"t": {0: batch([b"z" * 1_500_000])}})], mss=60_000).packets()
+    late = keys.encrypt(scenes.two_clients("10.2.0."), version).packets()
+    moved = [replace(packet, time_ns=packet.time_ns + 10**9) for packet in late]
+    whole = files.pcapng(files.frames([*other, *moved]))
+    at = len(files.pcapng(files.frames(other)))
+    path = tmp_path / "tls.pcapng"
+    path.write_bytes(whole[:at] + secrets_block(keys.path.read_bytes()) + whole[at:])
+    tables = analyzed(path)
+    assert at > 1_500_000
+    assert len(tables["api_calls"]) == 11
+    assert {row["protocol"] for row in tables["connections"]} == {"kafka"}
 
 
 def test_a_key_log_of_other_sessions_is_mentioned(tmp_path: Path, keys: tls.KeyLog) -> None:

@@ -26,11 +26,14 @@ def block(order: str, kind: int, body: bytes) -> bytes:
     return struct.pack(order + "I", kind) + size + body + size
 
 
+def secrets_block(text: bytes, order: str = "<", *, kind: int = 0x544C534B) -> bytes:
+    return block(order, 10, struct.pack(order + "II", kind, len(text)) + text)
+
+
 def with_secrets(capture: bytes, text: bytes, order: str = "<", *, kind: int = 0x544C534B) -> bytes:
     """A pcapng capture with a Decryption Secrets Block behind its section header."""
     (header,) = struct.unpack_from(order + "I", capture, 4)
-    secrets = block(order, 10, struct.pack(order + "II", kind, len(text)) + text)
-    return capture[:header] + secrets + capture[header:]
+    return capture[:header] + secrets_block(text, order, kind=kind) + capture[header:]
 
 
 @pytest.mark.parametrize(
@@ -197,17 +200,15 @@ def test_secrets_behind_packets_are_seen(tmp_path: Path, order: str, count: int)
     """As a tool that takes secrets from running processes writes them: when there are any."""
     path = tmp_path / "tls.pcapng"
     head = packed(count) if order == "<" else files.pcapng(frames() * count * 20, big=True)
-    text = LINE.encode()
-    path.write_bytes(head + block(order, 10, struct.pack(order + "II", 0x544C534B, len(text)) + text))
+    path.write_bytes(head + secrets_block(LINE.encode(), order))
     assert holds_secrets(str(path))
-    path.write_bytes(head + block(order, 10, struct.pack(order + "II", 0x57474B4C, len(text)) + text))
+    path.write_bytes(head + secrets_block(LINE.encode(), order, kind=0x57474B4C))
     assert not holds_secrets(str(path))
 
 
 def test_a_header_over_two_buffers_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "tls.pcapng"
-    text = LINE.encode()
-    secrets = block("<", 10, struct.pack("<II", 0x544C534B, len(text)) + text)
+    secrets = secrets_block(LINE.encode())
     head = files.pcapng([])
     for short in range(0, 28, 4):
         filler = (1 << 20) - len(head) - 12 - short
@@ -226,8 +227,7 @@ def test_beyond_its_bound_nothing_is_looked_for(tmp_path: Path, monkeypatch: pyt
     from kwsniff.sources import keylog
 
     path = tmp_path / "tls.pcapng"
-    text = LINE.encode()
-    secrets = block("<", 10, struct.pack("<II", 0x544C534B, len(text)) + text)
+    secrets = secrets_block(LINE.encode())
     path.write_bytes(packed(60) + secrets)
     monkeypatch.setattr(keylog, "LOOKED_AT", 2 << 20)
     assert not holds_secrets(str(path))
