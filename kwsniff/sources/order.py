@@ -1,4 +1,4 @@
-"""In which order captures are read: by the time of their first packets, for connections go on from file to file.
+"""In which order captures are read: by the time of their first packets; connections go on from file to file.
 
 A shell sorts `x.pcap*` as x.pcap, x.pcap1, x.pcap10, x.pcap2; a ring of files (`tcpdump -W`) begins anywhere.
 """
