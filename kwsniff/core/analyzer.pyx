@@ -333,7 +333,8 @@ cdef class Analyzer:
         rest = make_octets(<const uint8_t*>self.view.buf, <size_t>self.view.len)
         if (not 0 <= begin <= rest.num or before < 0 or not start_runs(
                 &self.runs, drop(rest, begin), make_octets(<const uint8_t*><const char*>runs, len(runs)),
-                make_octets(<const uint8_t*><const char*>shared, len(shared)), before)):
+                make_octets(<const uint8_t*><const char*>shared, len(shared)), before,
+                self.context.num_buckets)):
             self.end_runs()
             raise UsageError("these are no runs of a scan of this capture")
 

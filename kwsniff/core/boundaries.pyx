@@ -6,8 +6,8 @@ Rules
      record around it, and chance does not last long.
   2. The answer is a good guess all the same, and always the same one: whoever relies on it checks that a walk from the
      beginning arrives there.
-  3. What such a walk would read, but hardly anybody writes, is not looked for: packets of no bytes, of more than were
-     on the wire, from a day before the first one or ten years after it.
+  3. What such a walk would read, but hardly anybody writes, is not looked for: packets of hardly any bytes, of more
+     than were on the wire, from a day before the first one or ten years after it.
 
 Every offset of a window as long as the longest record is taken for one, from the last to the first, so
 that each offset's fate is known from the one it leads to. Of those that lead out of the window, the least advanced one
@@ -33,6 +33,7 @@ from kwsniff.core.packets cimport (
 from kwsniff.errors import UsageError
 
 cdef enum:
+    SHORTEST_PACKET = 10        # acknowledgements of IEEE 802.11
     LONGEST_RECORD = 1 << 20    # that is looked for
     USUAL_RECORD = 1 << 18      # tcpdump's and Wireshark's own snapshot length
     MOST_ENDS = 256             # readings of the window that are followed behind it
@@ -78,7 +79,7 @@ cdef size_t record_length(Search* search, size_t at) noexcept nogil:
             return 0
         return length
     length = file32(data, 8, search.swapped)
-    if length == 0 or length > search.longest or file32(data, 4, search.swapped) >= search.fractions:
+    if length < SHORTEST_PACKET or length > search.longest or file32(data, 4, search.swapped) >= search.fractions:
         return 0
     original = file32(data, 12, search.swapped)
     if original < length or original > LONGEST_RECORD or not has(data, search.record_header, length):

@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from kwsniff.core.buffer cimport Buffer
 from kwsniff.core.octets cimport Octets
@@ -38,6 +38,7 @@ cdef struct Runs:
     Run shared
     Times times
     int64_t frames_before
+    uint32_t num_buckets
 
 cdef enum Fed:
     FED_SOME = 0            # more are left
@@ -47,5 +48,6 @@ cdef enum Fed:
 cdef bint take_record(Place* place, uint64_t at, uint64_t num, int64_t frame, int64_t frames) noexcept nogil
 cdef bint end_place(Place* place) noexcept nogil
 cdef bint end_split(Place* place, uint64_t num, int64_t frames) noexcept nogil
-cdef bint start_runs(Runs* runs, Octets data, Octets own, Octets shared, int64_t frames_before) noexcept nogil
+cdef bint start_runs(Runs* runs, Octets data, Octets own, Octets shared, int64_t frames_before,
+                     uint32_t num_buckets) noexcept nogil
 cdef int feed_some(Runs* runs, Reader* reader, uint64_t most) noexcept nogil

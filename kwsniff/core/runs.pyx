@@ -11,7 +11,7 @@ Rules
     shared    Times | runs, of which the last one takes 0 bytes: it tells where the split ends
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from kwsniff.core.buffer cimport Buffer, append_raw
@@ -108,7 +108,8 @@ cdef void next_run(Run* run, uint64_t limit) noexcept nogil:
     run.ended = run.num == 0
 
 
-cdef bint start_runs(Runs* runs, Octets data, Octets own, Octets shared, int64_t frames_before) noexcept nogil:
+cdef bint start_runs(Runs* runs, Octets data, Octets own, Octets shared, int64_t frames_before,
+                     uint32_t num_buckets) noexcept nogil:
     """False when the lists are not what a scan gives."""
     memset(runs, 0, sizeof(Runs))
     if not has(shared, 0, sizeof(Times)):
@@ -118,6 +119,7 @@ cdef bint start_runs(Runs* runs, Octets data, Octets own, Octets shared, int64_t
     runs.frames_before = frames_before
     runs.own.left = own
     runs.shared.left = drop(shared, sizeof(Times))
+    runs.num_buckets = num_buckets
     next_run(&runs.own, data.num)
     next_run(&runs.shared, data.num)
     return not (runs.own.broken or runs.shared.broken)
@@ -136,6 +138,8 @@ cdef int feed_some(Runs* runs, Reader* reader, uint64_t most) noexcept nogil:
         if not run.begun:
             run.begun = True
             reader.frame = runs.frames_before + run.frames_before
+        # The scan has looked at what the bucket's own packets are; datagrams are for each bucket to sort out.
+        reader.num_buckets = runs.num_buckets if run == &runs.shared else 0
         take = run.num if run.num < most else most
         feed_reader(reader, keep(drop(runs.data, <size_t>run.offset), <size_t>take))
         if reader.stop != STOP_NONE:
@@ -157,6 +161,7 @@ cdef int end_runs(Runs* runs, Reader* reader) noexcept nogil:
     """What all packets of the split have told, those of other buckets, too."""
     cdef Times* times = &runs.times
     reader.frame = runs.frames_before + runs.shared.frames_before
+    reader.num_buckets = runs.num_buckets
     if times.first != NO_TIME and (reader.first_time == NO_TIME or times.first < reader.first_time):
         reader.first_time = times.first
     if times.last > reader.last_time:

@@ -265,7 +265,7 @@ def meet(bytes head, scans):
 
 def capture_facts(scans, facts, size):
     whole = dict(facts)
-    fragments = whole.pop("fragments")
+    fragments = whole.pop("fragments", {})      # none: nothing follows the head
     for name, number in fragments.items():
         whole[name] = number + sum(one.counts[name] for one in scans)
     whole["bytes"] = size

@@ -1,0 +1,131 @@
+"""Every split and every number of buckets gives the rows of one whole analysis, ids and frames included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.core.test_datagrams import pieces
+from tests.core.test_splits import boundaries, inner_capture
+from tests.pipeline.buckets import bucketed, every, whole
+from tests.pipeline.test_damage import long_scene
+from tests.traffic import damage, files, scenes
+from tests.traffic.files import Frame
+from tests.traffic.tcp import Packet
+
+RECORDED = (
+    "first_steps",
+    "aiokafka",
+    "codecs",
+    "group_classic",
+    "transactions",
+    "killed_broker",
+    "snaplen_96",
+)
+CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+def written(packets: Sequence[Packet]) -> bytes:
+    return files.pcap(files.frames(packets))
+
+
+def rotated(packets: Sequence[Packet], parts: int) -> list[bytes]:
+    step = -(-len(packets) // parts)
+    return [written(packets[start : start + step]) for start in range(0, len(packets), step)]
+
+
+def fragmented() -> bytes:
+    """Datagrams in pieces between whole packets, and pieces that never become one."""
+    rows = files.frames(scenes.two_clients().packets())
+    for number, piece in enumerate([*pieces(ident=1), *pieces(ident=2)[:2]]):
+        data = rows[0].data[:12] + b"\x08\x00" + piece
+        rows.insert(3 + 4 * number, Frame(rows[3].time_ns, data, len(data)))
+    return files.pcap(rows)
+
+
+def captures() -> dict[str, Callable[[], list[bytes]]]:
+    long = long_scene(calls=14, mss=200).packets()
+    return {
+        "two_clients": lambda: [written(scenes.two_clients().packets())],
+        "pipelined": lambda: [written(scenes.pipelined(5, 12).packets())],
+        "everything": lambda: [written(scenes.one_by_one(scenes.vocabulary(), mss=100).packets())],
+        "answers_only": lambda: [written(damage.one_direction(long, from_client=False))],
+        "lost": lambda: [written(damage.drop_share(long, 0.05, 3))],
+        "lost_more": lambda: [written(damage.drop_share(scenes.pipelined(4, 30, 300).packets(), 0.2, 5))],
+        "reordered": lambda: [written(damage.reorder(long, 5, 1))],
+        "late": lambda: [written(damage.start_late(long, 40))],
+        "truncated": lambda: [written(long)[:-7]],
+        "damaged": lambda: [written(long)[:5000] + b"\xff" * 99 + written(long)[5099:]],
+        "fragments": lambda: [fragmented()],
+        "big_endian": lambda: [files.pcap(files.frames(long), big=True, nanoseconds=True)],
+        "blocks": lambda: [files.pcapng(files.frames(long))],
+        "blocks_big": lambda: [files.pcapng(files.frames(long), big=True)],
+        "sections": lambda: [
+            files.pcapng(files.frames(long[:50])) + files.pcapng(files.frames(long[50:]), big=True)
+        ],
+        "rotated": lambda: rotated(long, 5),
+        "rotated_and_hurt": lambda: [one[:-3] for one in rotated(damage.drop_share(long, 0.05, 3), 4)],
+        "mixed": lambda: [written(long[:70]), files.pcapng(files.frames(long[70:]))],
+        "inner_capture": lambda: [inner_capture(20_000)],
+        "empty": lambda: [files.pcap([]), written(scenes.two_clients().packets())],
+    }
+
+
+MADE = captures()
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("num_buckets", [1, 2, 3, 7])
+def test_buckets_add_up_to_the_whole(name: str, num_buckets: int) -> None:
+    data = MADE[name]()
+    expected = whole(data)
+    assert sum(expected.rows["connections"].values()) > 0
+    for cut in (every(1 << 30), every(3001), every(100)):
+        assert bucketed(data, num_buckets, cut) == expected
+    assert bucketed(data, num_buckets, None) == expected
+
+
+@pytest.mark.parametrize("name", ["two_clients", "fragments", "blocks"])
+def test_a_split_may_begin_at_every_packet(name: str) -> None:
+    data = MADE[name]()[0]
+    expected = whole([data])
+    ends = boundaries(data)
+    assert bucketed([data], 2, lambda *_: ends) == expected
+    for at in ends[1:-1:5]:
+        assert bucketed([data], 2, lambda *_, at=at: [ends[0], at, ends[-1]], most=50) == expected  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_captures_by_buckets(name: str) -> None:
+    (path,) = (CAPTURES / name).glob("capture.pcap*")
+    data = path.read_bytes()
+    expected = whole([data])
+    for num_buckets, size in ((2, 50_000), (3, 1 << 30), (7, 9_973)):
+        assert bucketed([data], num_buckets, every(size)) == expected
+
+
+def test_connections_that_fall_silent_are_given_up_in_every_bucket() -> None:
+    """Also at the end, by the time of a last packet that is another bucket's."""
+    early = scenes.two_clients().packets()[:-6]
+    last = early[-1].time_ns
+    late = [
+        replace(packet, time_ns=packet.time_ns + 400 * 10**9) for packet in scenes.pipelined(6, 4).packets()
+    ]
+    data = [written([*early, *late])]
+    expected = whole(data, limits={"idle_seconds": 300})
+    assert any("evicted" in row for row in expected.rows["connections"])
+    assert late[0].time_ns > last
+    for num_buckets in (2, 7):
+        for cut in (every(500), None):
+            assert bucketed(data, num_buckets, cut, limits={"idle_seconds": 300}) == expected
+
+
+def test_every_connection_is_in_one_bucket() -> None:
+    data = [written(scenes.pipelined(5, 12).packets())]
+    connections = whole(data).rows["connections"]
+    parts = [bucketed(data, num, every(800)).rows["connections"] for num in (1, 2, 5, 64)]
+    assert parts == [connections] * 4
+    assert set(connections.values()) == {1}
