@@ -3,13 +3,15 @@
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
-from kwsniff.core import tls_hello
+from kwsniff.core import splits, tls_hello
 from kwsniff.core.columns import COLUMNS
 from kwsniff.core.engine import STATUSES, run
 from kwsniff.core.records import batches
-from kwsniff.errors import CaptureError
+from kwsniff.errors import CaptureError, UsageError
 from tests.hostile import mutate, seeds
 from tests.hostile.sealed import Piece, packed
 
@@ -236,9 +238,68 @@ def python_entries(seed: int, executions: int, hold: Hold) -> None:
             raise Broken(f"an empty batch: execution {number}")
 
 
+def split_files(seed: int, executions: int, hold: Hold) -> None:
+    """Damaged captures cut, scanned and read by runs; then read by runs that are damaged, too."""
+    dice = random.Random(seed)
+    found = [data for data in seeds.files().values() if len(data) < 60_000]
+    for number in range(executions):
+        data = dice.choice(found)
+        if dice.random() < 0.8:
+            data = bytes(mutate.damaged_bytes(dice, data))
+        try:
+            head = splits.read_head(hold(data))
+            if head:
+                _split_file(head, data, dice, hold, number)
+        except CaptureError:
+            continue
+
+
+def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, number: int) -> None:
+    held = hold(data)
+    for _ in range(3):
+        at = splits.find_record(head, held, dice.randrange(len(data) + 1))
+        if at is not None and not len(head) <= at < len(data):
+            raise Broken(f"a record at {at} of {len(data)}: execution {number}")
+    cuts = splits.find_cuts(head, held, dice.randrange(50, len(data) + 50))
+    scans = [splits.scan(head, held, begin, end, 3) for begin, end in pairwise(cuts)]
+    for _ in range(2 * len(cuts) + 1):
+        scans, again = splits.meet(head, scans)
+        if again is None:
+            break
+        scans.append(splits.scan(again.head, held, again.begin, again.end, 3))
+    else:
+        raise Broken(f"scans that never meet: execution {number}")
+    _read_runs(head, data, scans, None, hold)
+    with suppress(CaptureError, UsageError):
+        _read_runs(head, data, scans, dice, hold)
+
+
+def _read_runs(
+    head: bytes, data: bytes, scans: Sequence[splits.Scan], dice: random.Random | None, hold: Hold
+) -> None:
+    analyzer = seeds.analyzer(bucket=(1, 3))
+    analyzer.open_capture("hostile")
+    analyzer.feed(hold(head))
+    frames = 0
+    for one in scans:
+        runs, shared = one.runs[1], one.shared
+        if dice:
+            runs = bytes(mutate.damaged_bytes(dice, runs)) if runs else runs
+            shared = bytes(mutate.damaged_bytes(dice, shared))
+        analyzer.begin_runs(hold(data), runs, shared, begin=one.begin, frames_before=frames)
+        while analyzer.feed_runs(dice.randrange(5000) if dice else 1 << 20):
+            pass
+        frames += one.packets
+    told = analyzer.close_capture(end=scans[-1].stop if scans else None)
+    if not dice and told["packets"] != frames:
+        raise Broken(f"{told['packets']} of {frames} packets")
+    _end(analyzer)
+
+
 TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "capture_files": (capture_files, 500),
     "packets": (packets, 500),
+    "split_files": (split_files, 300),
     "messages": (_engine(0), 200_000),
     "programs": (_engine(1), 200_000),
     "invented_programs": (_engine(2), 200_000),

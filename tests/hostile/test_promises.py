@@ -77,6 +77,6 @@ def test_cutting_packets_short_invents_no_call(name: str):
             assert {call for call in found if call[2] is not None} <= known
 
 
-@pytest.mark.parametrize("name", ["capture_files", "packets", "python_entries"])
+@pytest.mark.parametrize("name", ["capture_files", "packets", "split_files", "python_entries"])
 def test_a_round_of_every_target_flush_against_guard_pages(name: str):
     run_round(name, 5, TARGETS[name][1] // 5)
