@@ -179,7 +179,7 @@ class Session:
             _gather(parts, self.take())  # the thread waits for this when many rows wait
         self.source.close()
         if by_itself:
-            self._ending = self.source.ending
+            self._ending = self.source.ending or f"what {self.source.tool} wrote cannot be read any further"
         if self._ring:
             self._ring.close()
         _gather(parts, self.take())

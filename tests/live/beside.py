@@ -47,6 +47,28 @@ def differences(live: Path, recording: Path, *, ports: list[int]) -> dict[str, s
     return found
 
 
+def different_rows(live: Path, recording: Path, *, ports: list[int]) -> tuple[dict[str, int], int]:
+    """For millions of rows: table -> how many rows only one of the two has; and the recorded calls."""
+    import duckdb
+
+    expected = kwsniff.analyze(recording, ports=ports)
+    found = {}
+    for name in TABLES:
+        theirs = expected.table(name)
+        columns = ", ".join(f'"{column}"' for column in theirs.column_names if not _varies(column))
+        with duckdb.connect() as connection:
+            connection.register("theirs", theirs)
+            mine = f"select {columns} from read_parquet('{live / name}/*.parquet')"  # noqa: S608
+            other = f"select {columns} from theirs"  # noqa: S608
+            number = connection.execute(
+                f"select (select count(*) from ({mine} except all {other}))"  # noqa: S608
+                f" + (select count(*) from ({other} except all {mine}))"
+            ).fetchone()
+        if number and number[0]:
+            found[name] = int(number[0])
+    return found, expected.api_calls.num_rows
+
+
 def _untimed(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     names = sorted(name for name in rows.column_names if not _varies(name))
     return Counter(

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -91,11 +91,13 @@ class Live:
 
     def await_all_calls(self, cluster: MockCluster) -> int:
         """Until there are as many lines as the brokers have logged requests; how many these are."""
+        return self.await_all(lambda: cluster.requests().total())
+
+    def await_all(self, logged: Callable[[], int]) -> int:
+        """The same for brokers elsewhere. What a client sent last may be logged after it has ended."""
         number = -1
-        while (
-            number != cluster.requests().total()
-        ):  # one that wants no answer may be logged after its client ended
-            number = cluster.requests().total()
+        while number != logged():
+            number = logged()
             self.await_calls(number)
         return number
 
@@ -138,6 +140,14 @@ def _unread() -> int:
     read_end, write_end = os.pipe()
     os.close(read_end)
     return write_end
+
+
+def children_of(pid: int) -> list[int]:
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
 
 
 def talk(name: str, cluster: MockCluster) -> Report:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.record.mock import MockCluster
 
-from .running import PATIENCE_S, Live, needs_capture, ports_of, table, talk
+from .running import PATIENCE_S, Live, children_of, needs_capture, ports_of, table, talk
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -133,14 +133,6 @@ def test_a_reader_that_has_enough_ends_it_and_the_files_are_whole(
         talk("rebalance", cluster)
         assert live.ended() == 0
     assert table(tmp_path, "api_calls").num_rows > 0
-
-
-def children_of(pid: int) -> list[int]:
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
 
 
 def await_death(pids: list[int]) -> None:

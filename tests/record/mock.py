@@ -59,9 +59,11 @@ def library() -> ctypes.CDLL:
 
 
 class MockCluster:
-    """Brokers on loopback ports while the block runs; with ``relay`` clients see them behind one."""
+    """Brokers on loopback ports while the block runs; with ``relay`` clients see them behind one, on
+    ``host``."""
 
-    def __init__(self, brokers: int = 1, relay: str | None = None) -> None:
+    def __init__(self, brokers: int = 1, relay: str | None = None, host: str = "127.0.0.1") -> None:
+        self.host = host
         rdk = library()
         text = ctypes.create_string_buffer(_TEXT)
         self._owner = rdk.rd_kafka_new(0, rdk.rd_kafka_conf_new(), text, _TEXT)
@@ -72,9 +74,11 @@ class MockCluster:
         rdk.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 0)
         raw: bytes = rdk.rd_kafka_mock_cluster_bootstraps(self._cluster)
         self.ports = [int(address.rpartition(":")[2]) for address in raw.decode().split(",")]
-        self._relays = [Relay(port, modern=relay == "modern") for port in self.ports] if relay else []
+        self._relays = (
+            [Relay(port, modern=relay == "modern", host=host) for port in self.ports] if relay else []
+        )
         for number, end in enumerate(self._relays, start=1):
-            rdk.rd_kafka_mock_broker_set_host_port(self._cluster, number, b"127.0.0.1", end.port)
+            rdk.rd_kafka_mock_broker_set_host_port(self._cluster, number, host.encode(), end.port)
             self.ports[number - 1] = end.port
 
     def __enter__(self) -> MockCluster:
@@ -90,7 +94,7 @@ class MockCluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return ",".join(f"{self.host}:{port}" for port in self.ports)
 
     def topic(self, name: str, partitions: int = 1) -> None:
         library().rd_kafka_mock_topic_create(self._cluster, name.encode(), partitions, 1)

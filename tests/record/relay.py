@@ -68,13 +68,13 @@ def wants_no_answer(frame: bytes) -> bool:
 
 
 class Relay:
-    """Listens on a loopback port and forwards whole frames to `port`."""
+    """Listens on a port of `host` and forwards whole frames to `port` on loopback."""
 
-    def __init__(self, port: int, *, modern: bool) -> None:
+    def __init__(self, port: int, *, modern: bool, host: str = "127.0.0.1") -> None:
         self._target = port
         self._modern = modern
         self.refused = 0  # requests the broker never saw
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self.port: int = self._listener.getsockname()[1]
         self._sockets = [self._listener]
         self._threads: list[threading.Thread] = []

@@ -41,6 +41,9 @@ def recording(
     nanoseconds: bool = False,
     snaplen: int = 262_144,
     interface: str = "lo",
+    immediate: bool = True,
+    buffer_kb: str = BUFFER_KB,
+    before: Sequence[str] = (),
 ) -> Iterator[None]:
     """Records TCP of these ports on loopback while the block runs; a name in .pcapng makes dumpcap do it."""
     chosen = "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"
@@ -48,11 +51,12 @@ def recording(
         command = ["dumpcap", "-i", interface, "-s", str(snaplen), "-w", str(path), "-f", chosen]
         ready = b"File: "
     else:
-        command = ["tcpdump", "-i", interface, "-n", "-U", "-s", str(snaplen), "-B", BUFFER_KB]
-        command += ["-w", str(path), "--immediate-mode"]
+        command = ["tcpdump", "-i", interface, "-n", "-U", "-s", str(snaplen), "-B", buffer_kb]
+        command += ["-w", str(path)]
+        command += ["--immediate-mode"] if immediate else []
         command += ["--time-stamp-precision=nano", chosen] if nanoseconds else [chosen]
         ready = b"listening on"
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*before, *command], stderr=subprocess.PIPE)
     try:
         _wait(process, ready)
         yield
