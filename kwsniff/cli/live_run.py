@@ -26,6 +26,7 @@ from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.tables.schema import TABLES
 
 _TICK_S = 0.25
+_SHOWN = ("api_calls", "error_codes", "groups")  # what views, lines and metrics are made of
 Output = Screen | JsonLines | IntervalLines
 
 
@@ -127,6 +128,8 @@ def _chosen(args: argparse.Namespace) -> tuple[str, ...]:
     for name in names:
         if name not in TABLES:
             raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+    if args.output is None:
+        return _SHOWN
     return tuple(name for name in TABLES if not names or name in names)
 
 

@@ -36,6 +36,8 @@ MOST_ROWS: Final = 1 << 18
 
 _BUFFER_BYTES = 1 << 20
 _GLANCE_S = 0.05
+_FEW_BYTES = 1 << 16
+_GATHER_S = 0.01
 _EVERYTHING = tuple(TABLES)
 
 Batches = Mapping[str, pa.RecordBatch]
@@ -216,6 +218,8 @@ class Session:
                     self._ring.write(buffer[:size], unfinished)
                 if self._closed or self._analyzer.stopped:
                     break
+                if size < _FEW_BYTES:
+                    time.sleep(_GATHER_S)  # the tool writes packet by packet: let some gather in the pipe
         except BaseException as error:  # take() raises it
             self._failure = error
             self.source.stop()

@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -171,15 +172,18 @@ def _command(start: Sequence[str], expression: str, buffer_mb: int) -> list[str]
 
 
 def _start(command: list[str]) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen(  # noqa: S603
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "LC_ALL": "C"},
-        process_group=0,
-        preexec_fn=_ending_with_us(),  # noqa: PLW1509
-    )
+    with warnings.catch_warnings():
+        # Python 3.12 warns of any code between fork and exec; this is one call of the kernel.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C"},
+            process_group=0,
+            preexec_fn=_ending_with_us(),  # noqa: PLW1509
+        )
     if process.stdout:
         with suppress(OSError):  # this user's pipes hold all they may
             fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -190,7 +194,7 @@ def _ending_with_us() -> Callable[[], None] | None:
     """What the child calls before it becomes the tool: the kernel is to stop it when we are killed. A tool
     that waits for its first packet would notice only then that nobody reads its pipe."""
     try:
-        prctl = ctypes.CDLL(None).prctl
+        prctl = ctypes.PyDLL(None).prctl  # keeps the interpreter's lock: nothing else runs in the child
     except (OSError, AttributeError):
         return None
     return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

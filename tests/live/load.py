@@ -72,7 +72,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run. Seconds are of processor time, kwsniff's own and its tool's."""
+    """One run. Seconds are of processor time, kwsniff's own (without start-up) and its tool's."""
 
     seconds: float
     calls: int
@@ -111,6 +111,7 @@ def measure(
         ]
         with Live(*options) as live:
             live.await_line(BEGUN)
+            start_up = processor_seconds(live.pid)
             began = time.monotonic()
             yardstick = ""
             try:
@@ -123,7 +124,7 @@ def measure(
                 yardstick = str(error)
             children = children_of(live.pid)
             tool_seconds = sum(processor_seconds(child) for child in children)
-            own_seconds, peak = processor_seconds(live.pid), peak_megabytes(live.pid)
+            own_seconds, peak = processor_seconds(live.pid) - start_up, peak_megabytes(live.pid)
             if live.end(signal.SIGTERM):
                 raise RuntimeError("\n".join(live.err))
         said = next(line for line in live.err if "dropped by the kernel" in line)
