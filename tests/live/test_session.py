@@ -26,6 +26,12 @@ MANY = ["first_steps/capture.pcap", "codecs/capture.pcapng", "transaction/captur
 RANDOM = {"call_id", "connection_id"}
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small pieces are read as they come: nobody needs to wait for more."""
+    monkeypatch.setattr(session_module, "_GATHER_S", 0.0)
+
+
 def plain(name: str, rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
     found = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     return found.cast(arrow_schema(TABLES[name])).drop_columns(["capture"]).to_pylist()
