@@ -8,7 +8,7 @@ from importlib import import_module
 
 from kwsniff.errors import KwsniffError
 
-VERBS = ("analyze", "show", "live", "decode", "explain")
+VERBS = ("analyze", "pipeline", "show", "live", "decode", "explain")
 """Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
 DONE, FOUND, FAILED = 0, 1, 2

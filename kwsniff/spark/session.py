@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.errors import UsageError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 SETTINGS: Final = {
     "spark.driver.memory": "1g",  # the bytes of captures never pass the JVM
-    "spark.log.level": "ERROR",
     "spark.python.unix.domain.socket.enabled": "true",  # a task starts twice as fast
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's default has no statistics
@@ -30,6 +30,7 @@ SETTINGS: Final = {
 """What differs from Spark's defaults; `--conf` overrides each of them."""
 
 _RETRIES = 4
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
 
 
@@ -55,7 +56,7 @@ def start_session(
     if not submitted:
         _prepare_environment()
     # Of those who submit a job, their command line decides.
-    settings = {**({} if submitted else SETTINGS), **(conf or {})}
+    settings = {**({} if submitted else {**SETTINGS, **_quiet()}), **(conf or {})}
     builder = SparkSession.builder.appName(name)
     if master or not submitted:
         builder = builder.master(with_retries(master or "local[*]"))
@@ -74,6 +75,11 @@ def with_retries(master: str) -> str:
     """`local[N]` as `local[N,4]`: without the second number Spark tries no local task again."""
     match = _LOCAL.fullmatch(master)
     return f"local[{match[1] or 1},{_RETRIES}]" if match else master
+
+
+def _quiet() -> dict[str, str]:
+    """The JVM's log says errors only, from its first line on."""
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"}
 
 
 def _prepare_environment() -> None:

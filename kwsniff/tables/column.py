@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-TypeWord = Literal["bool", "int16", "int32", "int64", "string", "strings", "time"]
+TypeWord = Literal["bool", "int16", "int32", "int64", "string", "strings", "time", "binary"]
 """Types of columns: plain words for what Arrow, Spark and pandas call differently.
 
 ``time`` is microseconds since the epoch in UTC, ``strings`` a list of strings. Unsigned integers and

@@ -1,7 +1,9 @@
 """docs/tables.md, made of the schema declarations. `python -m kwsniff.tables.docs > docs/tables.md`"""
 
 import sys
+from collections.abc import Iterable
 
+from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.schema import TABLES, spark_ddl
 from kwsniff.tables.words import WORDS
@@ -30,19 +32,31 @@ status, error codes, latencies. So, with any reader that pushes filters down (py
 - A filter on time, `call_id` or a range of them reads the row groups of that time and no others.
 - A filter on an API, a client, a group or a topic skips row groups in which it cannot be, and elsewhere reads
   that column first: texts are stored once per row group, with a small number per row.
-- Files are one per table and run, not partitioned into directories. A run over one day's captures gives a
-  day's files; readers take many runs as one table: `read_parquet('runs/*/api_calls.parquet')`.
+- `kwsniff pipeline` writes the same rows as folders, `DIR/<table>/date=2026-11-20/*.parquet`: a filter on
+  `date` reads the files of that day only. There, rows of different connections may come in another order.
+- Files of `kwsniff analyze` are one per table and run, not partitioned into directories. A run over one day's
+  captures gives a day's files; readers take many runs as one table:
+  `read_parquet('runs/*/api_calls.parquet')`.
+"""
+
+_AGGREGATES = """\
+# Aggregates
+
+`kwsniff pipeline` ([spark.md](spark.md)) also writes what people ask of hours and days of traffic. Everything
+in them adds up: sum counts and merge sketches to make hours of minutes, and days of hours.
 """
 
 
 def tables_page() -> str:
     """The whole page, as Markdown."""
-    parts = [_HEAD, _contents(), *(_table(table) for table in TABLES.values()), _words()]
+    tables, aggregates = TABLES.values(), AGGREGATES.values()
+    parts = [_HEAD, _contents(tables), *map(_table, tables)]
+    parts += [_AGGREGATES, _contents(aggregates), *map(_table, aggregates), _words()]
     return "\n".join(parts)
 
 
-def _contents() -> str:
-    return "".join(f"- [{table.name}](#{table.name}): {table.row}\n" for table in TABLES.values())
+def _contents(tables: Iterable[TableSchema]) -> str:
+    return "".join(f"- [{table.name}](#{table.name}): {table.row}\n" for table in tables)
 
 
 def _table(table: TableSchema) -> str:

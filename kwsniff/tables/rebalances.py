@@ -27,9 +27,9 @@ LONGEST_NAME = 256
 
 JOIN, HEARTBEAT, LEAVE, SYNC = 11, 12, 13, 14
 _KINDS: Final[Mapping[int, str]] = {68: "consumer", 76: "share", 88: "streams"}
-_APIS: Final = (JOIN, HEARTBEAT, LEAVE, SYNC, *_KINDS)
+APIS: Final = (JOIN, HEARTBEAT, LEAVE, SYNC, *_KINDS)
 _MEMBER_ID_REQUIRED = 79
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "api_key", "group_id", "member_id", "group_instance_id", "client_id", "generation", "protocol_type",
     "request_time", "response_end_time", "error_code", "capture",
 )  # fmt: skip
@@ -65,7 +65,7 @@ class Rebalances:
         if not batch.num_rows:
             return
         keys = whole_numbers(batch["api_key"], null=-1)
-        chosen = np.isin(keys, _APIS)
+        chosen = np.isin(keys, APIS)
         if not (keys[chosen] != HEARTBEAT).any():
             self._add_heartbeats(batch, chosen)
             return
@@ -75,7 +75,7 @@ class Rebalances:
         """Most batches have no other calls of groups: then only the last heartbeat of each member counts."""
         if not chosen.any():
             return
-        part = batch.select(list(_COLUMNS)).filter(flags(chosen))
+        part = batch.select(list(COLUMNS)).filter(flags(chosen))
         members = Groups(part, ("group_id", "group_instance_id", "member_id", "client_id", "generation"))
         # Later rows overwrite earlier ones.
         last = np.zeros(members.numbers.max() + 1, np.int64)
@@ -85,7 +85,7 @@ class Rebalances:
         self._take_rows(part, picks)
 
     def _take_rows(self, batch: pa.RecordBatch, chosen: Bits) -> None:
-        for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, _COLUMNS):
+        for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, COLUMNS):
             if group is not None:
                 name = (instance or member or client or "")[:LONGEST_NAME]
                 self.take(Call(key, group[:LONGEST_NAME], name, generation, type_, *rest))

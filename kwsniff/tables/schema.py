@@ -31,6 +31,7 @@ TABLES: Final = {
 """Table name -> declaration, in the order they are shown."""
 
 _SPARK: Final = {
+    "binary": "BINARY",
     "bool": "BOOLEAN",
     "int16": "SMALLINT",
     "int32": "INT",
@@ -63,10 +64,16 @@ def spark_ddl(table: TableSchema) -> str:
     return ", ".join(f"`{column.name}` {_SPARK[column.type]}" for column in table.columns)
 
 
+def spark_type(column: Column) -> str:
+    """The type of one column as Spark's DDL has it."""
+    return _SPARK[column.type]
+
+
 def _plain(column: Column) -> "pa.DataType":
     import pyarrow as pa
 
     types = {
+        "binary": pa.binary(),
         "bool": pa.bool_(),
         "int16": pa.int16(),
         "int32": pa.int32(),

@@ -2,13 +2,25 @@
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
+from kwsniff.tables import rebalances, transactions
+from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.rebalances import Rebalances
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.transactions import Transactions
 
 TIMELINES = ("groups", "transactions")
+COLUMNS = tuple(dict.fromkeys((*rebalances.COLUMNS, *transactions.COLUMNS)))
+"""Columns of api_calls that are looked at."""
+
+
+def relevant(batch: pa.RecordBatch) -> Bits:
+    """Which calls can make a difference to a timeline."""
+    keys = whole_numbers(batch["api_key"], null=-1)
+    of_groups = np.isin(keys, rebalances.APIS) & valid_rows(batch["group_id"])
+    return of_groups | (np.isin(keys, [*transactions.APIS]) & valid_rows(batch["transactional_id"]))
 
 
 class Timelines:

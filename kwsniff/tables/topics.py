@@ -1,30 +1,47 @@
 """Names for topics that rows show by id, because the message that names them came later in the capture."""
 
+import re
 from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwsniff.tables.arrays import bits, flags, valid_rows, whole_numbers
+
 
 def _name_listed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    chunks = []
-    for chunk in table["topics"].chunks:
-        coded = chunk.values.dictionary_encode()
-        words = pa.array([names.get(word, word) for word in coded.dictionary.to_pylist()], pa.string())
-        chunks.append(
-            pa.Array.from_buffers(
-                chunk.type,
-                len(chunk),
-                chunk.buffers()[:2],
-                chunk.null_count,
-                chunk.offset,
-                children=[words.take(coded.indices)],
-            )
-        )
+    chunks = [_renamed(chunk, names) for chunk in table["topics"].chunks]
     at = table.column_names.index("topics")
     return table.set_column(at, table.schema.field(at), pa.chunked_array(chunks, table.schema.field(at).type))
+
+
+def _renamed(lists: pa.ListArray, names: Mapping[str, str]) -> pa.ListArray:
+    """The lists with names for ids. One that holds both, an id and its name, says it once."""
+    coded = lists.values.dictionary_encode()
+    words = coded.dictionary.to_pylist()
+    codes, ends = whole_numbers(coded.indices, null=0), whole_numbers(lists.offsets, null=0)
+    named = [names.get(word, word) for word in words]
+    values = pa.array(named, pa.string()).take(coded.indices)
+    kept = np.ones(len(values), np.bool_)
+    numbers = {name: number for number, name in enumerate(named)}
+    same = np.array([numbers[name] for name in named], np.int64)[codes]  # a number per name
+    changed = np.flatnonzero(np.array([word in names for word in words], np.bool_)[codes])
+    rows = np.unique(np.searchsorted(ends, changed, "right") - 1)
+    rows = rows[(rows >= 0) & (rows < len(lists))]
+    for row in rows[ends[rows + 1] - ends[rows] > 1]:
+        seen: set[int] = set()
+        for place, number in enumerate(same[ends[row] : ends[row + 1]].tolist(), ends[row]):
+            kept[place] = number not in seen
+            seen.add(number)
+    if not kept.all():
+        values = values.filter(flags(kept))
+        ends = np.concatenate([[0], np.cumsum(kept)])[ends]
+    mask = None if not lists.null_count else bits(valid_rows(lists))
+    offsets = pa.py_buffer(ends.astype(np.int32))
+    return pa.Array.from_buffers(lists.type, len(lists), [mask, offsets], children=[values])
 
 
 def _name_one(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -43,6 +60,8 @@ _MENDED: Final = {
     "transactions": _name_listed,
 }
 
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
 Change = Callable[[pa.Table], pa.Table]
 
 
@@ -54,3 +73,16 @@ def late_names(names: Mapping[str, str], tables: Container[str]) -> dict[str, Ch
     if not names:
         return {}
     return {table: partial(mend, names=names) for table, mend in _MENDED.items() if table in tables}
+
+
+def shown_ids(table: str, batch: pa.RecordBatch) -> set[str]:
+    """Topic ids that rows (of the coded schema) show because no message had named them yet."""
+    if table not in _MENDED or not batch.num_rows:
+        return set()
+    if _MENDED[table] is _name_listed:
+        words = batch["topics"].values.dictionary.to_pylist()
+        return {word for word in words if _ID.fullmatch(word)}
+    if not batch["topic"].null_count:
+        return set()
+    nameless = batch["topic_id"].filter(batch["topic"].is_null())
+    return set(nameless.unique().drop_null().to_pylist())

@@ -23,10 +23,10 @@ LONGEST_NAME = 256
 """Characters kept of an id or a topic's name."""
 
 PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS = 0, 22, 24, 25, 26, 28
-_APIS: Final = frozenset({PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
+APIS: Final = frozenset({PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
 _BROKERS_ASK = 4  # AddPartitionsToTxn from this version on: brokers ask the coordinator about many at once
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "api_key", "api_version", "transactional_id", "producer_id", "producer_epoch", "client_address",
     "client_id", "request_time", "response_end_time", "error_code", "committed", "topics", "partition_count",
     "group_id", "record_count", "record_bytes", "capture",
@@ -163,9 +163,9 @@ class Transactions:
         """Takes calls in the order in which they ended."""
         if not batch.num_rows or batch["transactional_id"].null_count == batch.num_rows:
             return
-        for values in picked(batch, valid_rows(batch["transactional_id"]), _COLUMNS):
+        for values in picked(batch, valid_rows(batch["transactional_id"]), COLUMNS):
             call = Call(*values)
-            if call.api_key in _APIS and call.transactional_id:
+            if call.api_key in APIS and call.transactional_id:
                 self.take(call)
 
     def take(self, call: Call) -> None:

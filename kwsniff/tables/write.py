@@ -85,7 +85,7 @@ class TableWriter:
             try:
                 with (
                     pq.ParquetFile(written) as file,
-                    pq.ParquetWriter(str(draft), schema, **_encoding(TABLES[table])) as writer,
+                    pq.ParquetWriter(str(draft), schema, **encoding(TABLES[table])) as writer,
                 ):
                     for group in range(file.num_row_groups):
                         writer.write_table(change(file.read_row_group(group)).cast(schema))
@@ -130,7 +130,7 @@ class TableWriter:
     def _open(self, name: str, table: TableSchema) -> None:
         with self._guard():
             sink = self._sinks[name] = pa.OSFile(str(self._partial(name)), mode="wb")
-            self._writers[name] = pq.ParquetWriter(sink, coded_schema(table), **_encoding(table))
+            self._writers[name] = pq.ParquetWriter(sink, coded_schema(table), **encoding(table))
 
     def _refuse_directories(self) -> None:
         for path in self.paths.values():
@@ -159,7 +159,8 @@ class TableWriter:
             ) from error
 
 
-def _encoding(table: TableSchema) -> dict[str, Any]:
+def encoding(table: TableSchema) -> dict[str, Any]:
+    """Arguments of ParquetWriter for a table in its coded or plain schema."""
     numbers = ("int32", "int64", "time")  # int16: codes and versions, of few values, which snappy packs well
     words: Sequence[str] = [column.name for column in table.columns if column.type == "string"]
     lists = [f"{column.name}.list.element" for column in table.columns if column.type == "strings"]

@@ -83,7 +83,8 @@ def test_every_extra_and_dependency_is_named_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["anomalies", "coverage", "decisions", "limits", "live", "performance", "tables", "tls"]
+    "page",
+    ["anomalies", "coverage", "decisions", "limits", "live", "performance", "spark", "tables", "tls"],
 )
 def test_a_page_of_the_docs_is_found_from_the_readme(page: str) -> None:
     assert (DOCS / f"{page}.md").is_file()

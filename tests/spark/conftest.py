@@ -58,3 +58,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def capture() -> Path:
     """A recording with errors, a consumer group, several connections."""
     return ROOT / "captures" / "first_steps" / "capture.pcap"
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks run one after the other in this process: what they do is the same, without Spark's share."""
+    from kwsniff.spark import finish, pipeline, scan, stream
+
+    def run_tasks(_: Any, work: Any, items: Any) -> list[Any]:
+        return [work(item) for item in items]
+
+    for module in (pipeline, scan, finish, stream):
+        monkeypatch.setattr(module, "run_tasks", run_tasks)

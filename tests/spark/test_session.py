@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,10 @@ def test_without_the_extra_nothing_touches_pyspark() -> None:
         [sys.executable, "-c", script, str(capture)], capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("fine\n", "")
+
+
+def test_the_page_lists_the_settings() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text("utf-8")
+    table = page.partition("<!-- settings -->")[2].partition("<!-- end of settings -->")[0]
+    listed = dict(re.findall(r"^\| `(.+?)` \| `(.*?)` \|$", table, re.MULTILINE))
+    assert listed == session.SETTINGS

@@ -1,0 +1,211 @@
+"""``kwsniff pipeline``: captures of any size and number to tables and aggregates, on Spark."""
+
+import argparse
+import json
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.errors import UsageError
+
+if TYPE_CHECKING:
+    from kwsniff.spark.pipeline import Result
+
+_EXAMPLES = """examples:
+  kwsniff pipeline rotated/ -o tables/                     on all cores of this machine
+  kwsniff pipeline day.pcap.zst -o tables/ --master spark://host:7077
+  kwsniff pipeline huge.pcap -o tables/ --conf spark.driver.memory=4g --table api_calls,latency_minutes
+  kwsniff pipeline --stream /var/captures -o tables/       while tcpdump writes there; goes on later
+
+Also as a job for spark-submit; see docs/spark.md.
+
+Tables are folders of parquet files by date, described in docs/tables.md. Needs: pip install 'kwsniff[spark]'.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "pipeline",
+        help="many or huge captures to tables and aggregates, on Spark",
+        description="Read captures of any size and number on Spark; write tables and aggregates.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options, for the verb and for `python -m kwsniff.spark`."""
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="INPUT",
+        help="pcap or pcapng, plain or inside gzip or zstd, or a directory of them; any order",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="a folder per table is put here; replaced as a whole",
+    )
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="NAME[,NAME...]",
+        help="make these tables and aggregates only, may be repeated",
+    )
+    parser.add_argument(
+        "--port",
+        action="append",
+        default=[],
+        metavar="N[,N...]",
+        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
+    )
+    parser.add_argument("--master", metavar="URL", help="where Spark runs (default: local[*], this machine)")
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, may be repeated",
+    )
+    add_limit_option(parser)
+    parser.add_argument(
+        "--buckets",
+        type=int,
+        metavar="N",
+        help="tasks that connections are shared out among (default: 2 per core)",
+    )
+    parser.add_argument(
+        "--split-mb", type=int, default=192, metavar="N", help="cut files into parts of N MB (default: 192)"
+    )
+    _add_stream_options(parser)
+    parser.add_argument("--json", action="store_true", help="what was made, as JSON")
+
+
+def _add_stream_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stream", metavar="DIR", help="follow a directory that tcpdump rotates into, in place of INPUT"
+    )
+    parser.add_argument("--once", action="store_true", help="with --stream: read what is there, then stop")
+    parser.add_argument(
+        "--finish",
+        action="store_true",
+        help="with --stream: read what is there, end what is open, compute the aggregates; no more comes",
+    )
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="with --stream: seconds between looks (default: 2)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 0; what cannot be read or written, or run, raises a KwsniffError."""
+    from kwsniff.cli.analyze import parse_port
+
+    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    limits = parse_limits(args.limit)
+    settings = dict(_parse_conf(text) for text in args.conf)
+    _check(args)
+
+    if args.stream:
+        return _follow(args, settings, ports, limits)
+
+    from kwsniff.spark.session import start_session
+
+    spark = start_session(args.master, settings)
+
+    from kwsniff.spark.pipeline import run_pipeline
+
+    result = run_pipeline(
+        args.inputs,
+        args.output,
+        spark=spark,
+        tables=[name.strip() for text in args.table for name in text.split(",")] or None,
+        ports=ports,
+        limits=limits,
+        num_buckets=args.buckets,
+        split_bytes=args.split_mb << 20,
+    )
+    if args.json:
+        shown = {
+            "output": str(result.output),
+            "rows": result.rows,
+            "captures": result.captures,
+            **result.facts,
+        }
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        _show(result)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name in ("buckets", "split_mb", "interval"):
+        value = getattr(args, name)
+        if value is not None and value < (0 if name == "interval" else 1):
+            raise UsageError(f"--{name.replace('_', '-')} {value} is too small")
+    if bool(args.inputs) == bool(args.stream):
+        raise UsageError("give captures to read, or --stream DIR; one of them")
+    if args.stream and args.table:
+        raise UsageError("--stream makes all tables; leave --table out")
+    if (args.once or args.finish) and not args.stream:
+        raise UsageError("--once and --finish go with --stream DIR")
+
+
+def _follow(
+    args: argparse.Namespace, settings: dict[str, str], ports: list[int], limits: dict[str, int]
+) -> int:
+    from kwsniff.spark.session import start_session
+
+    spark = start_session(args.master, settings)
+
+    from kwsniff.spark.stream import Record, Stream, follow
+
+    def tell(record: Record) -> None:
+        if args.json:
+            print(json.dumps({"batch": record.batch, "rows": record.rows}), flush=True)
+        else:
+            counts = ", ".join(f"{rows:,} {name}" for name, rows in record.rows.items() if rows)
+            print(f"batch {record.batch}: {counts}", flush=True)
+
+    stream = Stream(
+        args.stream, args.output, spark=spark, ports=ports, limits=limits, num_buckets=args.buckets or 1
+    )
+    with closing(stream):
+        if not stream.record.finished:
+            follow(stream, interval=args.interval, once=args.once or args.finish, told=tell)
+        if args.finish:
+            stream.finish()
+            tell(stream.record)
+    return 0
+
+
+def _parse_conf(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"--conf {text}: give a name and a value, for example spark.driver.memory=4g")
+    return name.strip(), value
+
+
+def _show(result: "Result") -> None:
+    from kwsniff.cli.texts import clean, in_bytes, plural
+
+    packets = sum(row["packets"] for row in result.captures)
+    size = in_bytes(sum(row["bytes"] for row in result.captures))
+    print(f"{plural(len(result.captures), 'capture')}, {plural(packets, 'packet')}, {size}", file=sys.stdout)
+    for row in result.captures:
+        if row["damaged"] or row["truncated"]:
+            why = "; ".join(row["notes"]) or ("damaged" if row["damaged"] else "ends inside a packet")
+            print(f"  {clean(row['capture'])}: {clean(why)}")
+    width = max(map(len, result.rows))
+    for name, rows in result.rows.items():
+        print(f"  {name:<{width}}  {rows:>12,}  {result.output / name}")

@@ -1,0 +1,129 @@
+"""The aggregates: one query each over the tables of a run, declared in kwsniff/tables/aggregates.py."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow.parquet as pq
+
+from kwsniff.spark.parts import write_empty
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.schema import TABLES, spark_ddl, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Query(NamedTuple):
+    """`sql` over `{source}`; `time`: the column that says the day."""
+
+    source: str
+    time: str
+    sql: str
+
+
+_WHEN: Final = "coalesce(request_time, response_time)"
+_WHO: Final = "api_key, api_name, client_id, broker_address, broker_port"
+
+# ruff: noqa: S608 - put together of constants only
+
+QUERIES: Final = {
+    "latency_minutes": Query(
+        "api_calls",
+        "minute",
+        f"""
+        with timed as (
+            select date_trunc('minute', {_WHEN}) as minute, {_WHO}, topic, latency_ns
+            from {{source}} lateral view outer explode(topics) as topic
+            where latency_ns is not null
+        ), sketched as (
+            select minute, {_WHO}, topic, count(*) as calls, sum(latency_ns) as sum_ns,
+                max(latency_ns) as max_ns, kll_sketch_agg_bigint(latency_ns) as sketch
+            from timed group by minute, {_WHO}, topic
+        )
+        select *, kll_sketch_get_quantile_bigint(sketch, 0.5d) as p50_ns,
+            kll_sketch_get_quantile_bigint(sketch, 0.95d) as p95_ns,
+            kll_sketch_get_quantile_bigint(sketch, 0.99d) as p99_ns
+        from sketched
+        """,
+    ),
+    "error_rates": Query(
+        "api_calls",
+        "minute",
+        f"""
+        select date_trunc('minute', {_WHEN}) as minute, {_WHO}, count(*) as calls,
+            count_if(status = 'answered') as answered, count_if(error_count > 0) as failed,
+            count_if(status = 'unanswered') as unanswered, coalesce(sum(error_count), 0) as errors
+        from {{source}} group by all
+        """,
+    ),
+    "error_counts": Query(
+        "error_codes",
+        "minute",
+        f"""
+        select date_trunc('minute', response_time) as minute, {_WHO}, topic, error_code, error_name,
+            count(*) as errors, count(distinct call_id) as calls
+        from {{source}} group by all
+        """,
+    ),
+    "talkers": Query(
+        "api_calls",
+        "hour",
+        f"""
+        select date_trunc('hour', {_WHEN}) as hour, client_address, client_id, broker_address, broker_port,
+            count(*) as calls, coalesce(sum(request_bytes), 0) as request_bytes,
+            coalesce(sum(response_bytes), 0) as response_bytes,
+            coalesce(sum(record_count) filter (where api_key = 0), 0) as records_produced,
+            coalesce(sum(record_count) filter (where api_key = 1), 0) as records_fetched
+        from {{source}} group by all
+        """,
+    ),
+    "rebalances": Query(
+        "groups",
+        "hour",
+        """
+        select date_trunc('hour', coalesce(begin_time, end_time)) as hour, group_id, kind, reason,
+            count(*) as rebalances, coalesce(sum(error_count), 0) as errors, sum(duration_ns) as sum_ns,
+            max(duration_ns) as max_ns
+        from {source} group by all
+        """,
+    ),
+    "client_versions": Query(
+        "connections",
+        "day",
+        """
+        select date_trunc('day', first_time) as day, client_software_name, client_software_version, client_id,
+            count(*) as connections, sum(calls) as calls,
+            slice(array_sort(collect_set(client_address)), 1, 100) as client_addresses
+        from {source} where protocol like 'kafka%' group by all
+        """,
+    ),
+}
+
+
+def aggregate(spark: "SparkSession", name: str, tables: Path) -> "DataFrame":
+    """One aggregate of the tables in a folder, with the declared types, and the day as `date`."""
+    query = QUERIES[name]
+    schema = f"{spark_ddl(TABLES[query.source])}, `date` DATE"
+    source = spark.read.schema(schema).parquet(str(tables / query.source))
+    computed = spark.sql(query.sql, source=source)
+    columns = [
+        f"cast(`{each.name}` as {spark_type(each)}) as `{each.name}`" for each in AGGREGATES[name].columns
+    ]
+    return computed.selectExpr(*columns, f"to_date(`{query.time}`) as `date`")
+
+
+def write_aggregates(
+    spark: "SparkSession", names: Sequence[str], tables: Path, target: Path
+) -> dict[str, int]:
+    """Writes aggregates of the tables in one folder into another, or the same; returns their rows."""
+    rows = {}
+    for name in names:
+        frame = aggregate(spark, name, tables)
+        dated = frame.repartition("date").sortWithinPartitions(QUERIES[name].time)
+        dated.write.partitionBy("date").parquet(str(target / name))
+        files = (target / name).rglob("*.parquet")
+        rows[name] = sum(pq.ParquetFile(file).metadata.num_rows for file in files)
+        if not rows[name]:
+            write_empty(target, AGGREGATES[name])
+    return rows

@@ -1,0 +1,204 @@
+"""The second stage: one task per bucket of connections makes the rows of all tables in one pass.
+
+It follows its connections through all captures in order, reading of each file only the records that the scan
+noted for it, and writes the rows to files of its own.
+"""
+
+import mmap
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.sources.files import CaptureFile
+from kwsniff.spark.inputs import Capture, mapped
+from kwsniff.spark.notes import Notes
+from kwsniff.spark.parts import Part, PartWriter
+from kwsniff.tables.analyze import analyzer_arguments, early_access
+from kwsniff.tables.build import Builder
+from kwsniff.tables.timeline import TIMELINES
+from kwsniff.tables.write import ROW_GROUP_ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kwsniff.spark.scan import Scanned
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all tasks of this stage are told."""
+
+    captures: tuple[Capture, ...]
+    scans: "tuple[tuple[Scanned, ...], ...]"
+    staging: str
+    scratch: str
+    num_buckets: int
+    tables: frozenset[str]
+    """Tables that are wanted; for `groups` and `transactions` the calls they are made of are noted."""
+    ports: tuple[int, ...]
+    limits: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Source:
+    """What reading a compressed file told: as the attributes of CaptureFile."""
+
+    name: str
+    compression: str | None = None
+    truncated: bool = False
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What one bucket gave; what is told per capture stands in the order of the captures."""
+
+    parts: list[Part]
+    notes: str | None
+    """The file of what timelines are made of."""
+    facts: list[dict[str, Any]] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    accounting: list[dict[str, int]] = field(default_factory=list)
+    topics: dict[str, str] = field(default_factory=dict)
+    """Every topic id that this bucket saw a name for."""
+
+
+def decode_bucket(number: int, *, work: Work) -> Decoded:
+    """The task."""
+    noted = not work.tables.isdisjoint(TIMELINES)
+    # What the notes need on top.
+    tables = work.tables | ({"api_calls", "connections"} if noted else set())
+    bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
+    analyzer = start_analyzer(work.ports, work.limits, tables=tables, bucket=bucket)
+    rows = Rows(analyzer, work.tables, work.staging, work.scratch, f"{number:05}")
+    facts, sources = [], []
+    for capture, scans in zip(work.captures, work.scans, strict=True):
+        source = Source(capture.name)
+        analyzer.open_capture(capture.name)
+        if capture.head is None:
+            facts.append(_read_whole(capture, source, rows))
+            packets = facts[-1]["packets"]
+        else:
+            facts.append(_read_runs(capture, scans, rows, number))
+            packets = sum(each.scan.packets for each in scans)
+        sources.append(source)
+        rows.end_capture(packets)
+    rows.finish()
+    accounting = [analyzer.accounting(place) for place in range(len(facts))]
+    return Decoded(
+        rows.parts.close(),
+        rows.notes.close(),
+        facts,
+        sources,
+        accounting,
+        analyzer.topic_names(),
+    )
+
+
+def start_analyzer(
+    ports: Sequence[int],
+    limits: Mapping[str, int],
+    *,
+    tables: Container[str] = COLUMNS,
+    bucket: tuple[int, int] | None = None,
+) -> Analyzer:
+    """An analyzer with the shipped layouts that gives those of `tables` that are the core's."""
+    catalog = load_catalog()
+    return Analyzer(
+        *analyzer_arguments(catalog),
+        ports=ports,
+        limits=limits,
+        tables=tuple(name for name in COLUMNS if name in tables),
+        compile_early=early_access(catalog),
+        bucket=bucket,
+    )
+
+
+def _read_whole(capture: Capture, source: Source, rows: "Rows") -> dict[str, Any]:
+    with CaptureFile(capture.name) as file:
+        for buffer in file.buffers():
+            rows.analyzer.feed(buffer)
+            rows.drain()
+            if rows.analyzer.stopped:
+                break
+        source.compression, source.truncated, source.note = file.compression, file.truncated, file.note
+    return rows.analyzer.close_capture()
+
+
+def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucket: int) -> dict[str, Any]:
+    frames = 0
+    rows.analyzer.feed(capture.head or b"")
+    with mapped(capture.name) as data:
+        for each in scans:
+            rows.analyzer.begin_runs(
+                data, each.runs(bucket), each.shared(), begin=each.scan.begin, frames_before=frames
+            )
+            while rows.analyzer.feed_runs():
+                rows.drain()
+            rows.drain()
+            frames += each.scan.packets
+            _let_go(data, each.scan.begin, each.scan.end)
+        return rows.analyzer.close_capture(end=scans[-1].scan.stop if scans else None)
+
+
+def _let_go(data: mmap.mmap, begin: int, end: int) -> None:
+    """Pages that were read need not stay in this process: they are the page cache's."""
+    begin -= begin % mmap.PAGESIZE
+    if end > begin:
+        data.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+
+class Rows:
+    """Where rows of an analyzer go: those of `tables` into parts, what timelines are made of into notes."""
+
+    def __init__(
+        self, analyzer: Analyzer, tables: frozenset[str], staging: str, scratch: str, task: str
+    ) -> None:
+        self.analyzer = analyzer
+        self.parts = PartWriter(staging, task)
+        self.notes = Notes(scratch, task)
+        self._tables = tables
+        self._noted = not tables.isdisjoint(TIMELINES)
+        self._builder = Builder(load_catalog(), ENUMS)
+
+    def drain(self) -> None:
+        """Takes the larger tables once one of them fills a row group."""
+        rows = {table: self.analyzer.rows(table) for table in COLUMNS}
+        if max(rows.values()) >= ROW_GROUP_ROWS:
+            self._take(table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2)
+
+    def end_capture(self, packets: int) -> None:
+        """Calls are noted before the count of packets, which goes over all captures, goes on."""
+        if self._noted:
+            self._take(["api_calls"])
+        self.notes.packets_before += packets
+
+    def finish(self) -> None:
+        """No more captures come."""
+        self.take_all()
+        self.analyzer.finish()
+        if self._noted:
+            connections = self._builder.build("connections", self.analyzer.take("connections"))
+            self.notes.begin_end(connections)
+            self._keep("connections", connections)
+        self.take_all()
+
+    def take_all(self) -> None:
+        """Takes what waits in all tables."""
+        self._take(COLUMNS)
+
+    def _take(self, tables: Iterable[str]) -> None:
+        for table in tables:
+            if self.analyzer.rows(table):
+                batch = self._builder.build(table, self.analyzer.take(table))
+                if table == "api_calls" and self._noted:
+                    self.notes.add(batch)
+                self._keep(table, batch)
+
+    def _keep(self, table: str, batch: "pa.RecordBatch") -> None:
+        if table in self._tables:
+            self.parts.write(table, batch)

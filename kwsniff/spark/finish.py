@@ -1,0 +1,115 @@
+"""The third stage: what only all buckets together know. Rows of captures, names of topics, timelines."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kwsniff.core.splits import capture_facts
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.spark.decode import Decoded, Source
+from kwsniff.spark.inputs import Capture
+from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.notes import follow
+from kwsniff.spark.parts import Part, PartWriter, part_encoding
+from kwsniff.spark.scan import Scanned
+from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch
+from kwsniff.tables.rows import batch_of
+from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.topics import late_names
+from kwsniff.tables.words import WORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UNREADABLE = "capture_damaged"
+
+
+def capture_rows(
+    captures: Sequence[Capture], scans: Sequence[Sequence[Scanned]], decoded: Sequence[Decoded]
+) -> list[CaptureRow]:
+    """The rows of captures that were read: facts of the scans or of a bucket that read all, bytes of all."""
+    rows = []
+    for number, (capture, parts) in enumerate(zip(captures, scans, strict=True)):
+        facts: Mapping[str, Any] = decoded[0].facts[number]
+        if capture.head is not None:
+            facts = capture_facts([each.scan for each in parts], facts, capture.size)
+        row = capture_row(decoded[0].sources[number], facts)
+        bins = [each.accounting[number] for each in decoded]
+        account(row, {name: sum(each[name] for each in bins) for name in bins[0]})
+        rows.append(row)
+    return rows
+
+
+def unreadable_row(capture: Capture) -> CaptureRow:
+    """The row of a file of which nothing could be read."""
+    counts = ("packets", *(f"packets_{why}" for why in ("tcp", "not_ip", "not_tcp", "fragment", "malformed")))
+    facts: dict[str, Any] = dict.fromkeys(
+        [*counts, "packets_unknown_link_type", "tcp_payload_bytes", "snaplen"], 0
+    )
+    facts |= {"bytes": capture.size, "truncated": False, "damaged": True, "link_types": None}
+    row = capture_row(Source(capture.name, note=capture.problem), facts)
+    account(row, dict.fromkeys(WORDS["bin"], 0))
+    return row
+
+
+def write_few(
+    staging: str,
+    captures: Sequence[CaptureRow],
+    unreadable: Sequence[Capture],
+    decoded: Sequence[Decoded],
+    tables: frozenset[str],
+) -> list[Part]:
+    """Writes the tables that are made on the driver: captures, groups, transactions."""
+    writer = PartWriter(staging, "all")
+    if "captures" in tables:
+        writer.write("captures", captures_batch(captures))
+    if "anomalies" in tables and unreadable:
+        rows = [unreadable_anomaly(capture) for capture in unreadable]
+        writer.write("anomalies", batch_of("anomalies", rows))
+    error_names = {code: error.name for code, error in load_catalog().errors.items()}
+    notes = [each.notes for each in decoded if each.notes is not None]
+    for table, batch in follow(notes, error_names):
+        if table in tables:
+            writer.write(table, batch)
+    return writer.close()
+
+
+def unreadable_anomaly(capture: Capture) -> dict[str, Any]:
+    """The row of anomalies for a file of which nothing could be read."""
+    row = dict.fromkeys(column.name for column in TABLES["anomalies"].columns)
+    return {**row, "capture": capture.name, "name": _UNREADABLE, "value": 0}
+
+
+def name_topics(
+    spark: "SparkSession", parts: Sequence[Part], names: Mapping[str, str], *, root: str, staging: str
+) -> dict[Part, Part]:
+    """Of parts in the folder `root` those that show an id of a topic whose name any bucket came to know, each
+    with the one in `staging` that has the name instead."""
+    nameless = [part for part in parts if not part.ids.isdisjoint(names)]
+    tasks = [(part, {each: names[each] for each in part.ids if each in names}) for part in nameless]
+    done = run_tasks(spark, partial(_name_part, root=root, staging=staging), tasks)
+    return dict(zip(nameless, done, strict=True))
+
+
+def _name_part(task: tuple[Part, Mapping[str, str]], *, root: str, staging: str) -> Part:
+    part, names = task
+    change = late_names(names, (part.table,))[part.table]
+    schema = arrow_schema(TABLES[part.table])
+    old = Path(part.path)
+    path = old.with_name(f"named-{uuid.uuid4().hex[:12]}-{old.name.removeprefix('named-')[-48:]}")
+    target = Path(staging, path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        pq.ParquetFile(Path(root, old)) as file,
+        pq.ParquetWriter(str(target), schema, **part_encoding(part.table)) as writer,
+    ):
+        for group in range(file.num_row_groups):
+            table: pa.Table = change(file.read_row_group(group))
+            writer.write_table(table.cast(schema))
+    return replace(part, path=str(path), ids=part.ids - names.keys())

@@ -1,0 +1,144 @@
+"""A directory that tcpdump rotates into: which bytes are new, in the order in which they were captured.
+
+Every file is known by its name and its first bytes, so that a name that is used again (`tcpdump -W`) is
+another file. A file is over when a later one is there: whoever rotates closes one before opening the next.
+Of a file that was compressed meanwhile (`-z gzip`) the rest is read from the compressed one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kwsniff.errors import CaptureError
+from kwsniff.sources.files import CaptureFile, find_captures
+from kwsniff.sources.order import first_time
+
+_START_BYTES = 40  # pcap's file header and the header of the first packet
+_COMPRESSED = (".gz", ".zst")
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What was read of a file. `start`: its first bytes, as hex; `offset`: of its bytes, decompressed."""
+
+    name: str
+    start: str
+    offset: int = 0
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes to feed as part of capture `name`: of the file `path` from `begin` to `end` (None: all)."""
+
+    name: str
+    path: str
+    begin: int
+    end: int | None
+    opens: bool
+    closes: bool
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where reading stands: the files in their order, the last one perhaps not over."""
+
+    files: list[File] = field(default_factory=list)
+
+    def next_pieces(self, directory: str, most_bytes: int) -> list[Piece]:
+        """What is new, up to about `most_bytes`; `files` then stands behind it."""
+        pieces: list[Piece] = []
+        waiting = self._new_files(directory)  # looked at first: when there is a later file, sizes are final
+        if self.files and not self.files[-1].over:
+            pieces += self._go_on(self.files.pop(), bool(waiting), most_bytes)
+        while waiting and (not self.files or self.files[-1].over):
+            left = most_bytes - sum((piece.end or 0) - piece.begin for piece in pieces)
+            if left <= 0:
+                break
+            file = waiting.pop(0)
+            pieces += self._go_on(file, bool(waiting), left)
+        return pieces
+
+    def end(self) -> list[Piece]:
+        """Closes the file that is open: no more will come."""
+        if not self.files or self.files[-1].over:
+            return []
+        file = self.files[-1]
+        self.files[-1] = replace(file, over=True)
+        return [Piece(file.name, file.name, file.offset, file.offset, opens=False, closes=True)]
+
+    def _go_on(self, file: File, is_over: bool, most_bytes: int) -> list[Piece]:
+        opens = file.offset == 0
+        path = Path(file.name)
+        if path.suffix in _COMPRESSED:
+            self.files.append(replace(file, over=True))
+            return [Piece(file.name, file.name, 0, None, opens=True, closes=True)]
+        if _start(path)[: len(file.start)] != file.start:  # gone, or written anew
+            self.files.append(replace(file, over=True))
+            for packed in (path.with_name(path.name + suffix) for suffix in _COMPRESSED):
+                if packed.is_file():
+                    return [Piece(file.name, str(packed), file.offset, None, opens=opens, closes=True)]
+            return [] if opens else [Piece(file.name, file.name, file.offset, file.offset, False, True)]
+        size = path.stat().st_size
+        end = min(size, file.offset + most_bytes)
+        closes = is_over and end == size
+        self.files.append(File(file.name, _start(path), end, closes))
+        if end == file.offset and not closes:
+            return []
+        return [Piece(file.name, file.name, file.offset, end, opens=opens, closes=closes)]
+
+    def _new_files(self, directory: str) -> list[File]:
+        """Captures that nothing was read of, by their first packets."""
+        known = {file.name: file for file in self.files}
+        found: list[tuple[int, File]] = []
+        for name in _captures(directory):
+            path = Path(name)
+            start = _start(path)
+            before = known.get(name)
+            if before is not None and (not before.over or start[: len(before.start)] == before.start):
+                continue
+            if path.suffix in _COMPRESSED and (
+                path.with_suffix("").exists() or str(path.with_suffix("")) in known
+            ):
+                continue  # being compressed; or read before it was
+            first = first_time(name)
+            if first is not None:  # one without packets says nothing yet
+                found.append((first, File(name, start)))
+        return [file for _, file in sorted(found, key=lambda each: each[0])]
+
+
+def read(piece: Piece) -> Iterator[memoryview]:
+    """The bytes of a piece. Of a file that shrank, fewer."""
+    if piece.end is None:
+        skip = piece.begin
+        with CaptureFile(piece.path) as packed:
+            for buffer in packed.buffers():
+                yield buffer[skip:]
+                skip = max(skip - len(buffer), 0)
+        return
+    if piece.end == piece.begin:
+        return
+    left = piece.end - piece.begin
+    with Path(piece.path).open("rb") as file:
+        file.seek(piece.begin)
+        while left and (data := file.read(min(left, _PIECE_BYTES))):
+            left -= len(data)
+            yield memoryview(data)
+
+
+def _captures(directory: str) -> Sequence[str]:
+    try:
+        return find_captures([directory])
+    except CaptureError:
+        if not Path(directory).is_dir():
+            raise
+        return []
+
+
+def _start(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_START_BYTES).hex()
+    except OSError:
+        return ""

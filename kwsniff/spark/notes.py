@@ -1,0 +1,146 @@
+"""What groups and transactions are made of: calls of all buckets, put into the order in which they ended.
+
+Every bucket notes the calls that matter with a position; on the driver the notes are merged, a few row groups
+at a time, and followed as `kwsniff analyze` follows its rows.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kwsniff.tables.arrays import Numbers, flags, numbers, whole_numbers
+from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.timeline import COLUMNS, Timelines, relevant
+
+POSITION = "position"
+_AT_THE_END = 1 << 62
+_ROWS = 1 << 15
+_IDS_PER_PACKET = 1000
+_ONE_OF_MANY = 1 << 62  # call ids from here on: 2^24 for each packet
+_NO_FRAME = -1
+
+
+def _schema() -> pa.Schema:
+    calls = arrow_schema(TABLES["api_calls"])
+    return pa.schema([pa.field(POSITION, pa.int64()), *(calls.field(name) for name in COLUMNS)])
+
+
+class Notes:
+    """One bucket's notes; the file is made when there is something to note.
+
+    A position is the number of the packet, counted over all captures, with which a call ended. Calls that the
+    end of their connection ended come behind what was noted before them; those that the end of the captures
+    ended come last, in the order in which their connections fell silent.
+    """
+
+    def __init__(self, folder: str, task: str) -> None:
+        self.packets_before = 0
+        """Packets of the captures before the one under way."""
+        self._path = Path(folder) / f"{task}-{uuid.uuid4().hex[:12]}.notes"
+        self._writer: pq.ParquetWriter | None = None
+        self._latest = 0
+        self._silent_since: dict[int, int] | None = None
+
+    def begin_end(self, connections: pa.RecordBatch) -> None:
+        """What comes now was still open; these are the connections that were, too."""
+        ids = whole_numbers(connections["connection_id"], null=0).tolist()
+        times = whole_numbers(connections["last_time"], null=0).tolist()
+        self._silent_since = dict(zip(ids, times, strict=True))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Calls in the order in which the bucket gave them."""
+        chosen = relevant(batch)
+        if not chosen.any():
+            return
+        part = batch.filter(flags(chosen))
+        if self._silent_since is None:
+            positions = np.maximum(self._ends(part), self._latest)
+        else:
+            since = self._silent_since
+            ids = whole_numbers(part["connection_id"], null=0).tolist()
+            positions = np.array([_AT_THE_END + since.get(each, 0) for each in ids], np.int64)
+        positions = np.maximum.accumulate(positions)
+        self._latest = int(positions[-1])
+        schema = _schema()
+        columns = [numbers(pa.int64(), positions), *(part[name] for name in COLUMNS)]
+        table = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(str(self._path), schema, compression="zstd")
+        self._writer.write_table(table, row_group_size=_ROWS)
+
+    def close(self) -> str | None:
+        """The complete file."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        return str(self._path)
+
+    def _ends(self, part: pa.RecordBatch) -> Numbers:
+        ids = whole_numbers(part["call_id"], null=0)
+        asked = np.where(ids < _ONE_OF_MANY, ids // _IDS_PER_PACKET, (ids - _ONE_OF_MANY) >> 24)
+        answered = whole_numbers(part["response_end_frame"], null=_NO_FRAME)
+        return np.where(answered == _NO_FRAME, asked, answered + self.packets_before)
+
+
+def follow(paths: Sequence[str], error_names: Mapping[int, str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Batches of `groups` and `transactions`, of the notes of all buckets."""
+    timelines = Timelines(error_names)
+    for batch in merged(paths):
+        timelines.add(batch)
+        yield from timelines.take(_ROWS)
+    timelines.finish()
+    yield from timelines.take(0)
+
+
+def merged(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The notes by position; memory is that of a row group per file."""
+    texts = [field.name for field in _schema() if pa.types.is_string(field.type)]
+    files = [pq.ParquetFile(path, read_dictionary=texts) for path in paths]
+    try:
+        sources = [_groups(file) for file in files]
+        heads: dict[int, pa.Table] = {}
+        for number, source in enumerate(sources):
+            _refill(heads, number, source)
+        while heads:
+            # Up to here nothing that is not read yet can come in between.
+            until = min(int(_positions(table)[-1]) for table in heads.values())
+            ready = []
+            for number in sorted(heads):
+                table = heads[number]
+                split = int(np.searchsorted(_positions(table), until, side="right"))
+                ready.append(table.slice(0, split))
+                heads[number] = table.slice(split)
+                if split == table.num_rows:
+                    _refill(heads, number, sources[number])
+            yield _in_order(ready)
+    finally:
+        for file in files:
+            file.close()
+
+
+def _groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
+    return (file.read_row_group(number) for number in range(file.num_row_groups))
+
+
+def _refill(heads: dict[int, pa.Table], number: int, source: Iterator[pa.Table]) -> None:
+    table: Any = next(source, None)
+    if table is None:
+        heads.pop(number, None)
+    else:
+        heads[number] = table
+
+
+def _positions(table: pa.Table) -> Numbers:
+    return whole_numbers(table[POSITION].combine_chunks(), null=0)
+
+
+def _in_order(tables: Sequence[pa.Table]) -> pa.RecordBatch:
+    """One batch, by position; of the same position, by bucket, each in its own order."""
+    table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    order = np.argsort(_positions(table), kind="stable")
+    return table.take(numbers(pa.int64(), order)).combine_chunks().to_batches()[0].select(list(COLUMNS))

@@ -1,0 +1,153 @@
+"""Rows of a task -> parquet files of its own, in a folder per table and day.
+
+    STAGING/<table>/date=2026-11-20/<task>-<attempt>-<number>.parquet
+
+A day's folder is what readers skip by; inside, rows keep their order, and row groups say the least and
+greatest value of the columns people filter by.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.tables.column import TableSchema
+from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+from kwsniff.tables.topics import shown_ids
+from kwsniff.tables.write import ROW_GROUP_ROWS, encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DATED: Final["Mapping[str, tuple[str, ...]]"] = {
+    "api_calls": ("request_time", "response_time"),
+    "latencies": ("request_time",),
+    "error_codes": ("response_time",),
+    "connections": ("first_time",),
+    "anomalies": ("time",),
+    "partitions": ("time",),
+    "record_batches": ("time",),
+    "groups": ("begin_time", "end_time"),
+    "transactions": ("begin_time", "end_time"),
+    "captures": ("first_time",),
+}
+"""Table -> the times that say which day a row belongs to: the first of them that is not null."""
+
+NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
+_MICROSECONDS_A_DAY: Final = 86_400_000_000
+_NO_DAY: Final = np.iinfo(np.int64).min
+_MOST_OPEN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One complete file, by its path inside the staging folder."""
+
+    table: str
+    path: str
+    rows: int
+    ids: frozenset[str] = frozenset()
+    """Topic ids that it shows for want of a name."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A file being written; `waiting` are batches that are too small for a row group of their own."""
+
+    table: str
+    path: str
+    writer: pq.ParquetWriter
+    rows: int = 0
+    ids: set[str] = field(default_factory=set)
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        self.ids |= shown_ids(self.table, batch)
+        self.waiting.append(batch)
+        if sum(each.num_rows for each in self.waiting) >= ROW_GROUP_ROWS // 2:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.waiting:
+            rows = pa.Table.from_batches(self.waiting)
+            if len(self.waiting) > 1:
+                rows = rows.unify_dictionaries()
+            self.writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            self.waiting.clear()
+
+
+class PartWriter:
+    """Writes the rows of one attempt of one task; `close` returns the parts that are complete."""
+
+    def __init__(self, staging: str, task: str) -> None:
+        self._staging = Path(staging)
+        self._task = f"{task}-{uuid.uuid4().hex[:12]}"
+        self._open: dict[tuple[str, str], _Open] = {}
+        self._parts: list[Part] = []
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Appends rows, given in the table's coded schema."""
+        for date, rows in by_date(table, batch):
+            self._part(table, date).add(rows)
+
+    def close(self) -> list[Part]:
+        """Completes all files."""
+        for table, date in list(self._open):
+            self._close(table, date)
+        return self._parts
+
+    def _part(self, table: str, date: str) -> _Open:
+        part = self._open.pop((table, date), None)
+        if part is None:
+            if len(self._open) >= _MOST_OPEN:
+                self._close(*next(iter(self._open)))
+            path = f"{table}/date={date}/{self._task}-{len(self._parts) + len(self._open)}.parquet"
+            place = self._staging / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            part = _Open(
+                table, path, pq.ParquetWriter(str(place), coded_schema(TABLES[table]), **part_encoding(table))
+            )
+        self._open[table, date] = part  # the last one is the one that was used last
+        return part
+
+    def _close(self, table: str, date: str) -> None:
+        part = self._open.pop((table, date))
+        part.flush()
+        part.writer.close()
+        self._parts.append(Part(table, part.path, part.rows, frozenset(part.ids)))
+
+
+def part_encoding(table: str) -> dict[str, Any]:
+    """How parquet files of parts are written: as those of `kwsniff analyze`, but smaller."""
+    return {**encoding(TABLES[table]), "compression": "zstd"}
+
+
+def write_empty(folder: Path, table: TableSchema) -> None:
+    """A table without rows is a file without rows: readers find its columns."""
+    path = folder / table.name / f"date={NO_DATE}" / "empty.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(arrow_schema(table).empty_table(), path)
+
+
+def by_date(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each day (YYYY-MM-DD, in UTC), in their order."""
+    if not batch.num_rows:
+        return
+    days = np.full(batch.num_rows, _NO_DAY, np.int64)
+    for name in reversed(DATED[table]):
+        micros = whole_numbers(batch[name], null=_NO_DAY)
+        days = np.where(micros == _NO_DAY, days, micros // _MICROSECONDS_A_DAY)
+    for day in np.unique(days):
+        chosen = days == day
+        yield _date(int(day)), batch if chosen.all() else batch.filter(flags(chosen))
+
+
+def _date(day: int) -> str:
+    return NO_DATE if day == _NO_DAY else str(np.datetime64(day, "D"))

@@ -1,0 +1,154 @@
+"""Captures of any size and number -> the tables of `kwsniff analyze`, and aggregates, in three stages.
+
+1. Scan: every split of every file is walked once; which bytes are which bucket's is noted.
+2. Decode: one task per bucket follows its connections through all files and writes rows of all tables.
+3. Finish: what only all buckets together know, then the aggregates, as Spark queries over the new files.
+
+    OUT/<table>/date=YYYY-MM-DD/*.parquet    OUT/_kwsniff.json
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.errors import UsageError
+from kwsniff.limits import Limits
+from kwsniff.spark.aggregates import QUERIES, write_aggregates
+from kwsniff.spark.decode import Work, decode_bucket
+from kwsniff.spark.finish import capture_rows, name_topics, unreadable_row, write_few
+from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
+from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.parts import Part, write_empty
+from kwsniff.spark.scan import scan_captures
+from kwsniff.spark.staging import Staging
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALL_TABLES = (*TABLES, *AGGREGATES)
+_BUCKETS_PER_CORE = 2  # one large connection may keep a core busy while others share out the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run made."""
+
+    output: Path
+    rows: dict[str, int]
+    """Table -> rows."""
+    captures: list[dict[str, Any]]
+    """Rows of captures, times in nanoseconds."""
+    facts: dict[str, int]
+    """splits, buckets, capture_bytes, scan_bytes: what the stages handed to each other."""
+
+
+def run_pipeline(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    spark: "SparkSession | None" = None,
+    tables: Sequence[str] | None = None,
+    ports: Sequence[int] = (),
+    limits: Mapping[str, int] | None = None,
+    num_buckets: int | None = None,
+    split_bytes: int = SPLIT_BYTES,
+) -> Result:
+    """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
+
+    `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, as
+    must be `output`, which is replaced as a whole. `tables`: names of tables and aggregates; all by default.
+    `num_buckets`: connections are shared out among so many tasks; twice the session's cores by default.
+    Raises CaptureError, OutputError, UsageError.
+    """
+    chosen = _chosen(tables)
+    given = dict(limits or {})
+    Limits.with_changes(given)
+    for port in ports:
+        if not 0 < port < 65536:
+            raise UsageError(f"port {port} is outside 1 to 65535")
+    captures = find_inputs([paths] if isinstance(paths, str | os.PathLike) else paths)
+    if spark is None:
+        from kwsniff.spark.session import start_session
+
+        spark = start_session()
+    buckets = num_buckets or _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
+    with Staging(output) as staging:
+        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes)
+        return run.all(captures)
+
+
+def _chosen(tables: Sequence[str] | None) -> frozenset[str]:
+    unknown = [name for name in tables or () if name not in ALL_TABLES]
+    if unknown:
+        raise UsageError(f"there is no table {unknown[0]!r}; there are {', '.join(ALL_TABLES)}")
+    return frozenset(ALL_TABLES if tables is None else tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    spark: "SparkSession"
+    staging: Staging
+    chosen: frozenset[str]
+    limits: Mapping[str, int]
+    ports: tuple[int, ...]
+    num_buckets: int
+    split_bytes: int
+
+    def all(self, captures: "Sequence[Any]") -> Result:
+        folder, scratch = str(self.staging.folder), str(self.staging.scratch)
+        readable = [capture for capture in captures if capture.problem is None]
+        unreadable = [capture for capture in captures if capture.problem is not None]
+        needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
+        scans = scan_captures(
+            self.spark,
+            readable,
+            folder=scratch,
+            num_buckets=self.num_buckets,
+            limits=self.limits,
+            split_bytes=self.split_bytes,
+        )
+        work = Work(
+            captures=tuple(readable),
+            scans=tuple(map(tuple, scans)),
+            staging=folder,
+            scratch=scratch,
+            num_buckets=self.num_buckets,
+            tables=needed & TABLES.keys(),
+            ports=self.ports,
+            limits=self.limits,
+        )
+        decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
+        rows = [*capture_rows(readable, scans, decoded), *map(unreadable_row, unreadable)]
+        parts = [part for each in decoded for part in each.parts]
+        parts += write_few(folder, rows, unreadable, decoded, work.tables)
+        names = {key: name for each in decoded for key, name in each.topics.items()}
+        named = name_topics(self.spark, parts, names, root=folder, staging=folder)
+        parts = [named.get(part, part) for part in parts]
+        facts = {
+            "buckets": self.num_buckets,
+            "splits": sum(map(len, scans)),
+            "capture_bytes": sum(capture.size for capture in readable),
+            "scan_bytes": sum(each.ends[-1] for of_one in scans for each in of_one),
+        }
+        return self._complete(parts, rows, facts, work.tables)
+
+    def _complete(
+        self, parts: list[Part], captures: list[dict[str, Any]], facts: dict[str, int], made: frozenset[str]
+    ) -> Result:
+        counts = dict.fromkeys((name for name in TABLES if name in made), 0)
+        for part in parts:
+            counts[part.table] += part.rows
+        for table in counts:
+            if not counts[table]:
+                write_empty(self.staging.folder, TABLES[table])
+        self.staging.keep_only([part.path for part in parts], [table for table in counts if counts[table]])
+        computed = tuple(name for name in AGGREGATES if name in self.chosen)
+        counts |= write_aggregates(self.spark, computed, self.staging.folder, self.staging.folder)
+        shown = {name: counts[name] for name in ALL_TABLES if name in self.chosen}
+        self.staging.commit({"rows": shown, **facts}, without=made - self.chosen)
+        return Result(self.staging.output, shown, captures, facts)

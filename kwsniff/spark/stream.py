@@ -1,0 +1,264 @@
+"""Captures while they are being written -> the same tables, batch by batch, each call once.
+
+What the analysis has in hand is a value: it is saved with the position in the files and with what must happen
+to the files of the output, in one record that takes the place of the one before at once. After a crash the
+record says where to go on; files that it does not know are of a batch that never was.
+
+    OUT/<table>/date=YYYY-MM-DD/*.parquet     OUT/_stream/record.json, states, files not yet in their place
+"""
+
+import fcntl
+import json
+import os
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from kwsniff.errors import OutputError, UsageError
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.limits import Limits
+from kwsniff.spark.aggregates import write_aggregates
+from kwsniff.spark.finish import name_topics
+from kwsniff.spark.growing import File, Piece, Progress
+from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.notes import merged
+from kwsniff.spark.parts import Part, PartWriter
+from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.captures import account, captures_batch
+from kwsniff.tables.schema import TABLES
+from kwsniff.tables.timeline import Timelines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCH_BYTES: Final = 256 << 20
+_STATE: Final = "_stream"
+_VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class Record:
+    """All that there is to know after a batch, as JSON; paths are relative to the output."""
+
+    batch: int = 0
+    version: int = _VERSION
+    settings: dict[str, Any] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    timelines: str | None = None
+    captures: list[dict[str, Any]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """Topic id -> name."""
+    nameless: list[dict[str, Any]] = field(default_factory=list)
+    """Parts that show topic ids."""
+    replaced: list[str] = field(default_factory=list)
+    """The part of captures: the next batch writes it anew."""
+    moves: dict[str, str] = field(default_factory=dict)
+    removes: list[str] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
+    finished: bool = False
+
+
+class Stream:
+    """A directory and the output that follows it; one process at a time."""
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        output: str | os.PathLike[str],
+        *,
+        spark: "SparkSession",
+        ports: Sequence[int] = (),
+        limits: Mapping[str, int] | None = None,
+        num_buckets: int = 1,
+    ) -> None:
+        self.directory = os.fspath(directory)
+        if not Path(self.directory).is_dir():
+            raise UsageError(
+                f"--stream {self.directory}: is not a directory; give the one that tcpdump rotates into"
+            )
+        self.output = Path(output)
+        Limits.with_changes(dict(limits or {}))
+        self._spark = spark
+        self._folder = self.output / _STATE
+        self._lock = self._take_lock()
+        settings = {"ports": [*ports], "limits": dict(limits or {}), "num_buckets": num_buckets}
+        try:
+            self.record = self._load(settings)
+            self._settle()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Lets another process go on."""
+        self._lock.close()
+
+    def advance(self, most_bytes: int = BATCH_BYTES) -> int:
+        """One batch of what is new; how many pieces of files it had. Without any, nothing happens."""
+        if self.record.finished:
+            raise UsageError(f"{self.output}: was finished; choose another folder with -o")
+        progress = self._progress()
+        pieces = progress.next_pieces(self.directory, most_bytes)
+        if pieces:
+            self._batch(tuple(pieces), progress)
+        return len(pieces)
+
+    def finish(self) -> None:
+        """No more is going to come: open calls and connections become rows, then the aggregates."""
+        if not self.record.finished:
+            progress = self._progress()
+            self._batch(tuple(progress.end()), progress, finish=True)
+        computed = self._folder / "aggregates"
+        write_aggregates(self._spark, tuple(AGGREGATES), self.output, computed)
+        for name in AGGREGATES:
+            shutil.rmtree(self.output / name, ignore_errors=True)
+            (computed / name).rename(self.output / name)
+
+    def _progress(self) -> Progress:
+        return Progress([File(**each) for each in self.record.files])
+
+    def _batch(self, pieces: tuple[Piece, ...], progress: Progress, *, finish: bool = False) -> None:
+        old = self.record
+        number = old.batch + 1
+        step = Step(pieces, len(old.captures), finish)
+        work = partial(
+            advance_bucket,
+            step=step,
+            states=[str(self.output / path) for path in old.states],
+            folder=str(self._folder),
+            prefix=f"{number:08}",
+            settings=old.settings,
+        )
+        done = run_tasks(self._spark, work, range(old.settings["num_buckets"]))
+        new = Record(number, settings=old.settings, rows=dict(old.rows), finished=finish)
+        new.files = [asdict(file) for file in progress.files]
+        new.states = [f"{_STATE}/{Path(each.state).name}" for each in done]
+        new.names = old.names | {key: name for each in done for key, name in each.topics.items()}
+        parts = [part for each in done for part in each.parts]
+        parts += self._on_driver(new, done, finish=finish)
+        self._place(new, parts)
+        for part in parts:
+            if part.table != "captures":
+                new.rows[part.table] += part.rows
+        self._save(new)
+        self._settle()
+
+    def _on_driver(self, new: Record, done: Sequence[Advanced], *, finish: bool) -> list[Part]:
+        """Rows of groups and transactions, and those of captures, whose bytes settle later."""
+        writer = PartWriter(str(self._folder), f"{new.batch:08}-all")
+        timelines = self._timelines()
+        for batch in merged([each.notes for each in done if each.notes is not None]):
+            timelines.add(batch)
+        if finish:
+            timelines.finish()
+        for table, batch in timelines.take(1):
+            writer.write(table, batch)
+        new.timelines = f"{_STATE}/{new.batch:08}.timelines"
+        (self.output / new.timelines).write_bytes(pickle.dumps(timelines))
+        new.captures = self.record.captures + done[0].captures
+        for number, row in enumerate(new.captures):
+            bins = [each.accounting[number] for each in done]
+            account(row, {name: sum(each[name] for each in bins) for name in bins[0]})
+        if new.captures:
+            writer.write("captures", captures_batch(new.captures))
+        new.rows["captures"] = len(new.captures)
+        return writer.close()
+
+    def _timelines(self) -> Timelines:
+        if self.record.timelines is None:
+            return Timelines({code: error.name for code, error in load_catalog().errors.items()})
+        found: Timelines = pickle.loads((self.output / self.record.timelines).read_bytes())  # noqa: S301 - ours
+        return found
+
+    def _place(self, new: Record, parts: Sequence[Part]) -> None:
+        """Says what goes where: new parts, those that have a name now, and those that they replace."""
+        staging, output = str(self._folder), str(self.output)
+        old = [Part(**{**each, "ids": frozenset(each["ids"])}) for each in self.record.nameless]
+        named = name_topics(self._spark, parts, new.names, root=staging, staging=staging)
+        again = name_topics(self._spark, old, new.names, root=output, staging=staging)
+        placed = [*(named.get(part, part) for part in parts), *again.values()]
+        new.moves = {f"{_STATE}/{part.path}": part.path for part in placed}
+        new.removes = [*self.record.replaced, *(part.path for part in again)]
+        new.replaced = [part.path for part in placed if part.table == "captures"]
+        nameless = [part for part in (*placed, *(part for part in old if part not in again)) if part.ids]
+        new.nameless = [{**asdict(part), "ids": sorted(part.ids)} for part in nameless]
+
+    def _save(self, record: Record) -> None:
+        draft = self._folder / "record.json.partial"
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(asdict(record), file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._folder / "record.json")
+        self.record = record
+
+    def _settle(self) -> None:
+        """Does what the record says, as far as it is not done, and removes what it does not know."""
+        for source, target in self.record.moves.items():
+            staged, place = self.output / source, self.output / target
+            if staged.exists() and staged != place:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                staged.replace(place)
+        for gone in self.record.removes:
+            (self.output / gone).unlink(missing_ok=True)
+        known = {self.output / name for name in (*self.record.states, self.record.timelines or "")}
+        for path in self._folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path not in known and path.name not in ("record.json", "lock"):
+                path.unlink()
+
+    def _load(self, settings: dict[str, Any]) -> Record:
+        path = self._folder / "record.json"
+        if not path.exists():
+            return Record(settings=settings)
+        record = Record(**json.loads(path.read_text("utf-8")))
+        if record.version != _VERSION:
+            raise UsageError(
+                f"{self.output}: is of another version of kwsniff; choose another folder with -o"
+            )
+        if record.settings != settings:
+            raise UsageError(
+                f"{self.output}: was begun with other ports, limits or buckets: {record.settings}"
+            )
+        return record
+
+    def _take_lock(self) -> IO[str]:
+        foreign = self.output.is_dir() and not self._folder.is_dir() and any(self.output.iterdir())
+        if foreign or self.output.is_file():
+            raise OutputError(
+                f"{self.output}: was not begun by --stream; choose a new or empty folder with -o"
+            )
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            lock = (self._folder / "lock").open("w")
+        except OSError as error:
+            raise OutputError(
+                f"{self.output}: cannot be written ({error.strerror}); choose another folder"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise UsageError(f"{self.output}: another process is writing there") from error
+        return lock
+
+
+def follow(
+    stream: Stream, *, interval: float, once: bool = False, told: Callable[[Record], None] = lambda _: None
+) -> None:
+    """Batch after batch until interrupted; with `once` until nothing is new."""
+    while True:
+        if stream.advance():
+            told(stream.record)
+        elif once:
+            return
+        else:
+            time.sleep(interval)

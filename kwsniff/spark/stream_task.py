@@ -1,0 +1,89 @@
+"""One bucket's share of a batch of a stream: the analysis is taken up, fed, and put down again."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.spark.decode import Rows, Source, start_analyzer
+from kwsniff.spark.growing import Piece, read
+from kwsniff.spark.parts import Part
+from kwsniff.tables.analyze import analyzer_arguments, early_access
+from kwsniff.tables.captures import CaptureRow, capture_row
+from kwsniff.tables.schema import TABLES
+
+_PACKETS_BYTES = 8  # in front of the state: packets of the captures before the one that is open
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a batch reads."""
+
+    pieces: tuple[Piece, ...]
+    captures_before: int
+    finish: bool
+
+
+@dataclass(slots=True)
+class Advanced:
+    """What it gave."""
+
+    parts: list[Part]
+    notes: str | None
+    state: str
+    captures: list[CaptureRow] = field(default_factory=list)
+    """Rows of the captures that ended, without where their bytes ended up."""
+    accounting: list[dict[str, int]] = field(default_factory=list)
+    """Of all captures that ended so far."""
+    topics: dict[str, str] = field(default_factory=dict)
+
+
+def advance_bucket(
+    number: int, *, step: Step, states: Sequence[str], folder: str, prefix: str, settings: Mapping[str, Any]
+) -> Advanced:
+    """The task; states and parts are files in `folder`."""
+    state = Path(states[number]).read_bytes() if states else None
+    analyzer = _taken_up(state, number, settings)
+    rows = Rows(analyzer, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}")
+    rows.notes.packets_before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
+    captures = []
+    for piece in step.pieces:
+        if piece.opens:
+            analyzer.open_capture(piece.name)
+        for buffer in read(piece):
+            if analyzer.stopped:
+                break
+            analyzer.feed(buffer)
+            rows.drain()
+        if piece.closes:
+            facts = analyzer.close_capture()
+            captures.append(capture_row(Source(piece.name), facts))
+            rows.end_capture(facts["packets"])
+    if step.finish:
+        rows.finish()
+    rows.take_all()
+    path = Path(folder) / f"{prefix}-{number:05}-{uuid.uuid4().hex[:12]}.state"
+    path.write_bytes(rows.notes.packets_before.to_bytes(_PACKETS_BYTES, "little") + analyzer.save())
+    ended = range(step.captures_before + len(captures))
+    accounting = [analyzer.accounting(place) for place in ended]
+    return Advanced(
+        rows.parts.close(),
+        rows.notes.close(),
+        str(path),
+        captures,
+        accounting,
+        analyzer.topic_names(),
+    )
+
+
+def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any]) -> Analyzer:
+    num_buckets = settings["num_buckets"]
+    bucket = (number, num_buckets) if num_buckets > 1 else None
+    if state is None:
+        return start_analyzer(settings["ports"], settings["limits"], bucket=bucket)
+    catalog = load_catalog()
+    compiler, ranges = analyzer_arguments(catalog)
+    return Analyzer.resume(compiler, ranges, state[_PACKETS_BYTES:], compile_early=early_access(catalog))

@@ -1,0 +1,107 @@
+"""Tasks on Spark: every item once, whatever dies on the way; the files of a run, whole or not at all."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.analyzer", reason="the core is not built")
+
+from kwsniff.errors import CaptureError, OutputError
+from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.staging import MANIFEST, Staging
+from tests.spark import dying
+
+
+@pytest.fixture(autouse=True)
+def by_value() -> None:
+    """Workers need not be able to import the tests."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(dying)
+
+
+def test_results_come_in_the_order_of_the_items_when_a_task_dies(spark: Any, tmp_path: Path) -> None:
+    assert run_tasks(spark, partial(dying.double_then_die, folder=str(tmp_path)), range(4)) == [0, 2, 4, 6]
+    assert len([path for path in tmp_path.iterdir() if path.name.startswith("run-1-")]) == 2
+
+
+def test_nothing_to_do_needs_no_spark() -> None:
+    assert run_tasks(None, len, []) == []  # type: ignore[arg-type]
+
+
+def test_an_error_that_trying_again_cannot_mend_is_raised_as_it_is(spark: Any) -> None:
+    def work(_: int) -> int:
+        raise CaptureError("x.pcap: is no capture")
+
+    with pytest.raises(CaptureError, match=r"^x\.pcap: is no capture$"):
+        run_tasks(spark, work, [1])
+
+
+def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: Path) -> None:
+    def work(_: int) -> int:
+        with (tmp_path / "attempts").open("a") as file:
+            file.write("x")
+        raise ValueError("what was that")
+
+    with pytest.raises(OutputError, match=r"^a Spark task failed for good: ValueError: what was that$"):
+        run_tasks(spark, work, [1])
+    assert (tmp_path / "attempts").read_text() == "xxxx"
+
+
+def written(staging: Staging, text: str) -> None:
+    (staging.folder / "api_calls").mkdir()
+    (staging.folder / "api_calls" / "part").write_text(text)
+
+
+def test_a_run_replaces_the_one_before(tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        with Staging(tmp_path / "out") as staging:
+            written(staging, text)
+            staging.commit({"rows": {}})
+    assert (tmp_path / "out" / "api_calls" / "part").read_text() == "two"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_run_that_fails_leaves_the_one_before_as_it_was(tmp_path: Path) -> None:
+    with Staging(tmp_path / "out") as staging:
+        written(staging, "one")
+        staging.commit({"rows": {}})
+    with pytest.raises(ZeroDivisionError), Staging(tmp_path / "out") as staging:
+        written(staging, "two")
+        raise ZeroDivisionError
+    assert (tmp_path / "out" / "api_calls" / "part").read_text() == "one"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_a_killed_run_left_is_removed_and_a_running_one_is_let_be(tmp_path: Path) -> None:
+    dead, alive = (tmp_path / f".out.partial-{name}" for name in ("dead", "alive"))
+    for folder, process in ((dead, 2**22 + 1), (alive, 1)):
+        folder.mkdir()
+        (folder / f"_by-{process}").touch()
+    with Staging(tmp_path / "out"):
+        assert not dead.exists()
+        assert alive.exists()
+
+
+@pytest.mark.parametrize("name", ["letter.txt", "api_calls.parquet"])
+def test_a_folder_with_other_things_is_not_replaced(tmp_path: Path, name: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).touch()
+    with (
+        pytest.raises(OutputError, match="did not write; choose a new or empty folder"),
+        Staging(tmp_path / "out"),
+    ):
+        pass
+    assert (tmp_path / "out" / name).exists()
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with Staging(tmp_path / "out") as staging:
+        staging.commit({"rows": {}})
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [MANIFEST]

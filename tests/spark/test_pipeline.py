@@ -1,0 +1,284 @@
+"""However captures are cut, rotated, named, damaged: the pipeline's rows are those of `kwsniff analyze`."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.compare import analyzed, parts, records, rotated, written
+from tests.traffic import damage, files, scenes
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+
+from kwsniff.errors import CaptureError, UsageError
+from kwsniff.spark.pipeline import Result, run_pipeline
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.schema import TABLES
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+RECORDED = (
+    "any_interface", "begun_late", "compression", "group_classic", "group_consumer", "group_share",
+    "killed_broker", "large_messages", "no_acks", "rebalance", "sasl_scram", "snaplen_96", "three_brokers",
+    "transactions", "versions_4_4", "zookeeper_0_8",
+)  # fmt: skip
+PACKETS = damage.reorder(scenes.pipelined(depth=3, calls=9, mss=100).packets(), 3, seed=5)
+
+
+def run(paths: Any, output: Path, spark: Any = None, **options: Any) -> Result:
+    """Without Spark: the tables alone, in few buckets."""
+    options.setdefault("tables", tuple(TABLES))
+    options.setdefault("num_buckets", 3)
+    return run_pipeline(paths, output, spark=spark or object(), **options)
+
+
+def recorded(name: str) -> Path:
+    (path,) = (path for path in (CAPTURES / name).iterdir() if path.name.startswith("capture."))
+    return path
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("split_bytes", [1500, 1 << 30])
+def test_a_recording_gives_the_tables_of_analyze(
+    in_process: None, tmp_path: Path, name: str, split_bytes: int
+) -> None:
+    capture = recorded(name)
+    run(capture, tmp_path / "out", split_bytes=split_bytes)
+    assert written(tmp_path / "out") == analyzed(capture)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("little.pcap", files.pcap(files.frames(PACKETS))),
+        ("big_ns.pcap", files.pcap(files.frames(PACKETS), big=True, nanoseconds=True)),
+        ("noise.pcapng", files.pcapng(files.frames(PACKETS), noise=True)),
+        ("big.pcapng", files.pcapng(files.frames(PACKETS), noise=True, custom=True, big=True)),
+    ],
+)
+@pytest.mark.parametrize("split_bytes", [1, 50, 130, 200, 333, 1000, 4096, 10_000])
+def test_splits_of_any_size_down_to_one_packet_change_nothing(
+    in_process: None, tmp_path: Path, name: str, data: bytes, split_bytes: int
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    made = run(path, tmp_path / "out", split_bytes=split_bytes)
+    assert written(tmp_path / "out") == analyzed(path)
+    # In pcapng not every boundary can be told from the bytes behind it alone.
+    assert split_bytes > 1 or made.facts["splits"] >= (2 if name.endswith("ng") else len(PACKETS))
+
+
+@pytest.mark.parametrize("num_buckets", [1, 2, 7, 64])
+def test_any_number_of_buckets_gives_the_same(in_process: None, tmp_path: Path, num_buckets: int) -> None:
+    capture = recorded("versions_4_4")
+    run(capture, tmp_path / "out", num_buckets=num_buckets, split_bytes=20_000)
+    assert written(tmp_path / "out") == analyzed(capture)
+
+
+@pytest.mark.parametrize("name", ["transactions", "group_consumer", "versions_4_4", "rebalance"])
+def test_rotated_files_in_any_order_are_one_capture(in_process: None, tmp_path: Path, name: str) -> None:
+    """Calls over the edges come out once; the order is that of the first packets, not of the command line."""
+    paths = rotated(recorded(name).read_bytes(), 7, tmp_path)
+    shuffled = random.Random(name).sample(paths, len(paths))
+    assert shuffled != paths
+    run(shuffled, tmp_path / "out", split_bytes=3000)
+    assert written(tmp_path / "out") == analyzed(*paths)
+
+
+def test_compressed_and_plain_files_are_mixed(in_process: None, tmp_path: Path) -> None:
+    paths = rotated(recorded("transactions").read_bytes(), 4, tmp_path)
+    for number in (1, 3):
+        data = paths[number].read_bytes()
+        paths[number].unlink()
+        paths[number] = paths[number].with_name(f"{paths[number].name}.gz")
+        paths[number].write_bytes(gzip.compress(data))
+    run(paths, tmp_path / "out", split_bytes=3000)
+    assert written(tmp_path / "out") == analyzed(*paths)
+
+
+def test_a_damaged_file_costs_what_is_damaged(in_process: None, tmp_path: Path) -> None:
+    """Its good part, and all of the others, are there; captures and anomalies say what happened."""
+    paths = rotated(recorded("versions_4_4").read_bytes(), 5, tmp_path)
+    data = paths[2].read_bytes()
+    middle = 24 + len(b"".join(records(data)[: len(records(data)) // 2]))
+    paths[2].write_bytes(data[:middle] + bytes(range(1, 255)) * 20 + data[middle:])
+    run(paths, tmp_path / "out", split_bytes=2000)
+    found = written(tmp_path / "out")
+    assert found == analyzed(*paths)
+    assert [row["capture"] for row in found["captures"] if row["damaged"]] == [str(paths[2])]
+    assert [row["capture"] for row in found["anomalies"] if row["name"] == "capture_damaged"] == [
+        str(paths[2])
+    ]
+
+
+@pytest.mark.parametrize("cut", [-1, -7, -60])
+def test_a_file_that_ends_too_early_is_said_to(in_process: None, tmp_path: Path, cut: int) -> None:
+    paths = rotated(recorded("transactions").read_bytes(), 3, tmp_path)
+    paths[1].write_bytes(paths[1].read_bytes()[:cut])
+    run(paths, tmp_path / "out", split_bytes=2000)
+    found = written(tmp_path / "out")
+    assert found == analyzed(*paths)
+    assert [row["truncated"] for row in sorted(found["captures"], key=lambda row: row["first_time"])] == [
+        False, True, False,
+    ]  # fmt: skip
+
+
+def test_files_that_are_no_captures_are_reported_and_cost_nothing_else(
+    in_process: None, tmp_path: Path
+) -> None:
+    good = rotated(recorded("transactions").read_bytes(), 2, tmp_path)
+    odd = [tmp_path / name for name in ("empty.pcap", "short.pcap", "other.pcap")]
+    for path, data in zip(odd, (b"", good[0].read_bytes()[:20], b"GIF89a, not packets" * 100), strict=True):
+        path.write_bytes(data)
+    run([*odd, *good], tmp_path / "out")
+    found, wanted = written(tmp_path / "out"), analyzed(*good)
+    strange = {str(path) for path in odd}
+    assert {row["capture"] for row in found["captures"] if row["format"] is None} == strange
+    assert all(row["notes"] for row in found["captures"] if row["capture"] in strange)
+    assert {row["capture"] for row in found["anomalies"] if row["name"] == "capture_damaged"} == strange
+    for rows in found.values():
+        rows[:] = [row for row in rows if row.get("capture") not in strange]
+    assert found == wanted
+
+
+def test_a_missing_file_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="no such file"):
+        run([recorded("transactions"), tmp_path / "nowhere.pcap"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_when_nothing_can_be_read_it_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.pcap").write_bytes(b"")
+    with pytest.raises(CaptureError, match="empty"):
+        run(tmp_path / "a.pcap", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tables": ["calls"]}, "there is no table 'calls'; there are api_calls, .* client_versions"),
+        ({"ports": [0]}, "port 0"),
+        ({"limits": {"speed": 1}}, "no limit is called 'speed'"),
+    ],
+)
+def test_bad_usage_says_what_there_is(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(recorded("transactions"), tmp_path / "out", **options)
+
+
+def test_chosen_tables_are_made_and_no_others(in_process: None, tmp_path: Path) -> None:
+    made = run(recorded("transactions"), tmp_path / "out", tables=["transactions", "latencies"])
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "_kwsniff.json", "latencies", "transactions",
+    ]  # fmt: skip
+    assert list(made.rows) == ["latencies", "transactions"]
+    assert written(tmp_path / "out")["transactions"] == analyzed(recorded("transactions"))["transactions"]
+
+
+def test_rows_lie_in_the_folder_of_their_day(in_process: None, tmp_path: Path) -> None:
+    """A capture over midnight: each day's calls in its folder."""
+    from tests.traffic.tcp import MILLISECOND
+
+    day = 86_400_000 * MILLISECOND
+    rows = files.frames(scenes.one_by_one(scenes.vocabulary()[:6]).packets())
+    first = min(row.time_ns for row in rows)
+    noon = (first // day + 1) * day
+    half = sorted(row.time_ns for row in rows)[len(rows) // 2]
+    moved = [replace(row, time_ns=row.time_ns - half + noon) for row in rows]
+    path = tmp_path / "midnight.pcap"
+    path.write_bytes(files.pcap(moved))
+    run(path, tmp_path / "out")
+    found = written(tmp_path / "out")
+    assert found == analyzed(path)
+    days = {str(row["request_time"].date()) for row in found["api_calls"]}
+    assert len(days) == 2
+    assert {part.parent.name for part in parts(tmp_path / "out", "api_calls")} == {
+        f"date={each}" for each in days
+    }
+
+
+@pytest.mark.parametrize("split_bytes", [500, 1 << 30])
+def test_on_spark_the_tables_are_those_of_analyze(spark: Any, tmp_path: Path, split_bytes: int) -> None:
+    paths = rotated(recorded("first_steps").read_bytes(), 3, tmp_path)
+    made = run(
+        [paths[2], paths[0], paths[1]], tmp_path / "out", spark, split_bytes=split_bytes, num_buckets=4
+    )
+    assert written(tmp_path / "out") == analyzed(*paths)
+    assert made.rows == {name: len(rows) for name, rows in analyzed(*paths).items()}
+
+
+def test_spark_reads_what_was_written(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql.types import StructType
+
+    from kwsniff.tables.schema import spark_ddl
+
+    run(recorded("first_steps"), tmp_path / "out", spark)
+    for name, table in TABLES.items():
+        frame = spark.read.parquet(str(tmp_path / "out" / name)).drop("date")
+        assert frame.schema == StructType.fromDDL(spark_ddl(table))
+    calls = spark.read.parquet(str(tmp_path / "out" / "api_calls"))
+    assert calls.where("date = '2026-11-20'").count() == len(analyzed(recorded("first_steps"))["api_calls"])
+    assert (
+        "PartitionFilters: [isnotnull(date"
+        in calls.where("date = '2026-11-20'")._jdf.queryExecution().toString()
+    )
+
+
+def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each task of the second stage is killed once, when its files are complete."""
+    from pyspark import cloudpickle
+
+    from kwsniff.spark import pipeline
+    from tests.spark import dying
+
+    cloudpickle.register_pickle_by_value(dying)
+    monkeypatch.setattr(pipeline, "decode_bucket", dying.decode_then_die)
+    capture = recorded("first_steps")
+    run(capture, tmp_path / "out", spark, num_buckets=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["died-0", "died-1", "out"]
+    assert written(tmp_path / "out") == analyzed(capture)
+
+
+def test_an_error_of_ours_in_a_task_is_one_line_and_leaves_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kwsniff.spark import pipeline
+
+    capture = tmp_path / "capture.pcap"
+    shutil.copy(recorded("first_steps"), capture)
+    found = pipeline.find_inputs([capture])
+    monkeypatch.setattr(pipeline, "find_inputs", lambda _: (capture.unlink(), found)[1])
+    with pytest.raises(Exception, match=r"^(?!.*\n).*capture\.pcap"):
+        run(capture, tmp_path / "out", spark)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_secrets_are_in_no_file(in_process: None, tmp_path: Path) -> None:
+    """What scripted connections say in confidence; the tables they are in are not empty."""
+    import pyarrow.parquet as pq
+
+    from tests.pipeline.test_secrets import leaks, well_formed
+    from tests.traffic.tcp import Scene
+
+    scene = Scene()
+    well_formed(scene)
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(files.pcap(files.frames(scene.packets())))
+    made = run(path, tmp_path / "out")
+    assert made.rows["api_calls"] > 5
+    for file in (tmp_path / "out").rglob("*.parquet"):
+        assert leaks(repr(pq.ParquetFile(file).read().to_pylist())) == []
+
+
+def test_aggregates_are_made_by_default(spark: Any, tmp_path: Path) -> None:
+    made = run(recorded("first_steps"), tmp_path / "out", spark, tables=None)
+    assert set(made.rows) == {*TABLES, *AGGREGATES}
+    assert all(parts(tmp_path / "out", name) for name in made.rows)
