@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns import COLUMNS
+from kwsniff.core.verdicts import ENUMS
+from kwsniff.tables.build import Builder
 from tests.core.test_datagrams import pieces
 from tests.core.test_splits import boundaries, inner_capture
-from tests.pipeline.buckets import bucketed, every, whole
+from tests.pipeline.buckets import ARGUMENTS, CATALOG, bucketed, every, frozen, scanned, whole
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, files, scenes
 from tests.traffic.files import Frame
@@ -129,3 +135,34 @@ def test_every_connection_is_in_one_bucket() -> None:
     parts = [bucketed(data, num, every(800)).rows["connections"] for num in (1, 2, 5, 64)]
     assert parts == [connections] * 4
     assert set(connections.values()) == {1}
+
+
+def test_a_bucket_is_saved_and_resumed_between_splits() -> None:
+    data = written(damage.drop_share(scenes.pipelined(4, 30, 300).packets(), 0.2, 5))
+    head, scans, _ = scanned(data, 2, every(1500))
+    assert len(scans) > 4
+    builder = Builder(CATALOG, ENUMS)
+    rows: Counter[tuple[Any, ...]] = Counter()
+
+    def take(analyzer: Analyzer) -> None:
+        for table in COLUMNS:
+            batch = builder.build(table, analyzer.take(table))
+            if table == "api_calls":
+                rows.update(frozen(row, {}) for row in batch.to_pylist())
+
+    for bucket in range(2):
+        analyzer = Analyzer(*ARGUMENTS, bucket=(bucket, 2))
+        analyzer.open_capture("0.pcap")
+        analyzer.feed(head)
+        frames = 0
+        for one in scans:
+            analyzer.begin_runs(data, one.runs[bucket], one.shared, begin=one.begin, frames_before=frames)
+            while analyzer.feed_runs():
+                pass
+            frames += one.packets
+            take(analyzer)
+            analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+        analyzer.close_capture()
+        analyzer.finish()
+        take(analyzer)
+    assert rows == whole([data]).rows["api_calls"]
