@@ -15,9 +15,11 @@ import re
 import signal
 import subprocess
 import threading
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,7 @@ from kwsniff.sources.live import not_permitted
 
 _PIPE_BYTES = 1 << 20  # as much as any user may have
 _PATIENCE_S: Final = 10.0
+_ASK_S: Final = 1.0
 _PR_SET_PDEATHSIG = 1
 
 _READY = {"dumpcap": "File: ", "tcpdump": "listening on "}
@@ -58,11 +61,16 @@ class Recorder:
         self._dropped: int | None = None
         self._stopped = False
         self._ready = threading.Event()
-        self._process = _start(
-            _command([program, "-i", interface, "-s", str(snaplen)], expression, buffer_mb)
+        self._begun = False
+        self._asked = 0.0
+        command = _command([program, "-i", interface, "-s", str(snaplen)], expression, buffer_mb)
+        started: Future[subprocess.Popen[bytes]] = Future()
+        # The kernel ends the child with the thread that started it. This one lives as long as the child.
+        self._listener = threading.Thread(
+            target=self._run, args=(command, started), name="kwsniff-recorder", daemon=True
         )
-        self._listener = threading.Thread(target=self._listen, name="kwsniff-recorder", daemon=True)
         self._listener.start()
+        self._process = started.result()
         self._await_ready()
 
     @property
@@ -93,7 +101,9 @@ class Recorder:
 
     def ask(self) -> None:
         """See LiveSource."""
-        if self.tool == "tcpdump" and self._process.poll() is None:
+        now = time.monotonic()
+        if self.tool == "tcpdump" and now - self._asked > _ASK_S and self._process.poll() is None:
+            self._asked = now
             self._process.send_signal(signal.SIGUSR1)
 
     def stop(self) -> None:
@@ -115,26 +125,33 @@ class Recorder:
         if self._process.stderr:
             self._process.stderr.close()
 
-    def _listen(self) -> None:
-        """Reads what the tool says until it ends."""
-        for raw in self._process.stderr or ():
+    def _run(self, command: Sequence[str], started: "Future[subprocess.Popen[bytes]]") -> None:
+        """Starts the tool and reads what it says until it ends."""
+        try:
+            process = _start(command)
+        except BaseException as error:  # whoever waits raises it
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        for raw in process.stderr or ():
             line = raw.decode(errors="replace").strip()
+            if line:
+                self._said.append(line)
             if line.removeprefix(f"{self.tool}: ").startswith(_READY[self.tool]):
+                self._begun = True
                 self._ready.set()
             elif found := _CAPTURED.search(line):
                 self._captured = int(found[1] or found[2])
             if found := _DROPPED.search(line):
                 self._dropped = int(found[1] or found[2])
-            if line:
-                self._said.append(line)
         self._ready.set()
 
     def _await_ready(self) -> None:
         """Returns when the tool captures. What went wrong has been said when its standard error ends."""
-        begun = self._ready.wait(_PATIENCE_S)
-        if begun and any(_READY[self.tool] in line for line in self._said):
+        spoke = self._ready.wait(_PATIENCE_S)
+        if self._begun:
             return
-        if not begun:
+        if not spoke:
             self._process.kill()
         self.close()
         said = " ".join(self._said)
@@ -147,7 +164,7 @@ class Recorder:
                 f"the filter {self._expression!r} is not one that libpcap understands"
                 f"{self._why_bad()}; for example: -f 'tcp port 9092 and host 10.0.0.1'"
             )
-        why = self._last_words() if begun else f"nothing happened within {_PATIENCE_S:.0f} s"
+        why = self._last_words() if spoke else f"nothing happened within {_PATIENCE_S:.0f} s"
         raise CaptureError(f"{self.tool} cannot capture on {self.interface}: {why}")
 
     def _why_bad(self) -> str:
@@ -171,7 +188,7 @@ def _command(start: Sequence[str], expression: str, buffer_mb: int) -> list[str]
     return [*start, "-w", "-", *exact, expression]
 
 
-def _start(command: list[str]) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     with warnings.catch_warnings():
         # Python 3.12 warns of any code between fork and exec; this is one call of the kernel.
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -18,6 +18,7 @@ import pytest
 import kwsniff
 from kwsniff.errors import UsageError
 from kwsniff.live.lines import call_lines
+from kwsniff.live.sniff import Sniffer
 from kwsniff.tables.schema import TABLES, coded_schema
 from tests.record.mock import MockCluster
 from tests.traffic.wire import API_NAMES
@@ -184,3 +185,17 @@ def test_sniff_ends_after_its_time() -> None:
 def test_sniff_refuses_what_makes_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         kwsniff.sniff("lo", **options)
+
+
+@pytest.mark.live
+@pytest.mark.slow
+def test_sniff_outlives_the_thread_that_began_it(cluster: MockCluster) -> None:
+    begun: list[Sniffer] = []
+    thread = threading.Thread(
+        target=lambda: begun.append(kwsniff.sniff("lo", ports=cluster.ports, stop_after=10))
+    )
+    thread.start()
+    thread.join()
+    talk("rebalance", cluster)
+    assert begun[0].result().api_calls.num_rows >= 10
+    assert begun[0].ending is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,3 +202,37 @@ def test_the_ring_keeps_the_last_files_and_touches_no_others(tmp_path: Path) -> 
     assert stranger.exists()
     last = kwsniff.analyze(files[-1:]).captures["last_time"][0]
     assert last == kwsniff.analyze(CAPTURES / MANY[0]).captures["last_time"][0]
+
+
+@pytest.mark.slow
+def test_spark_reads_the_directories_while_files_are_open(tmp_path: Path) -> None:
+    """An open file lies beside the complete ones, and the directory of a table is a table."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    script = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "from kwsniff.spark.session import start_session\n"
+        "spark = start_session('local[1]', {'spark.driver.memory': '512m'}, 'kwsniff-live-test')\n"
+        "print(spark.read.parquet(sys.argv[1]).count()); spark.stop()\n"
+    )
+    calls = kwsniff.analyze(CAPTURES / MANY[0]).api_calls.num_rows
+    with (
+        Session(FileSource(CAPTURES / MANY[0])) as session,
+        RollingTables(tmp_path, tuple(TABLES), Rotation(seconds=1e6)) as files,
+    ):
+        rows = session.finish()
+        files.write(rows)
+        files.close_files()
+        files.write(rows)
+        files._flush("api_calls")
+        assert any((tmp_path / f".live-{os.getpid()}").iterdir()), "a file is open"
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / "api_calls")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        if "No Java" in done.stderr or "UsageError" in done.stderr:
+            pytest.skip(done.stderr.strip().splitlines()[-1])
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split()[-1] == str(calls)
