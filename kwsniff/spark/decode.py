@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from kwsniff.spark.scan import Scanned
 
+_STEP_BYTES = 16 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -137,11 +139,12 @@ def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucke
             rows.analyzer.begin_runs(
                 data, each.runs(bucket), each.shared(), begin=each.scan.begin, frames_before=frames
             )
-            while rows.analyzer.feed_runs():
+            left = True
+            while left:
+                left = rows.analyzer.feed_runs(_STEP_BYTES)
                 rows.drain()
-            rows.drain()
+                _let_go(data, each.scan.begin, each.scan.end)
             frames += each.scan.packets
-            _let_go(data, each.scan.begin, each.scan.end)
         return rows.analyzer.close_capture(end=scans[-1].scan.stop if scans else None)
 
 

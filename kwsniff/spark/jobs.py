@@ -20,8 +20,13 @@ Result = TypeVar("Result")
 _SCHEMA = "number bigint, result binary"
 
 
-def run_tasks(spark: "SparkSession", work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """`work` of every item, in order. Raises the KwsniffError of a task, OutputError for what else failed."""
+def run_tasks(
+    spark: "SparkSession", work: Callable[[Item], Result], items: Sequence[Item], *, most: int | None = None
+) -> list[Result]:
+    """`work` of every item, in order; in `most` tasks, of neighbours, where items are small beside a task.
+
+    Raises the KwsniffError of a task, OutputError for what else failed.
+    """
     if not items:
         return []
 
@@ -35,7 +40,11 @@ def run_tasks(spark: "SparkSession", work: Callable[[Item], Result], items: Sequ
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([result])], schema=schema)
 
     try:
-        rows = spark.range(0, len(items), 1, len(items)).mapInArrow(run, _SCHEMA).collect()
+        rows = (
+            spark.range(0, len(items), 1, min(len(items), most or len(items)))
+            .mapInArrow(run, _SCHEMA)
+            .collect()
+        )
     except Exception as error:
         raise OutputError(f"a Spark task failed for good: {_last_line(error)}") from error
     results: list[Any] = [None] * len(items)

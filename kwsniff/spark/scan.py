@@ -19,6 +19,7 @@ from kwsniff.spark.jobs import run_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_LEAST_TASKS = 4
 _Key = tuple[int, int, int, int]
 
 
@@ -79,6 +80,8 @@ def scan_captures(
     split_bytes: int,
 ) -> list[list[Scanned]]:
     """The scans of every capture, which together are all of it that can be read; none of those read whole."""
+    # A split is walked in less time than it takes Spark to start a task.
+    most = max(num_buckets, _LEAST_TASKS)
     work = partial(scan_split, folder=folder, num_buckets=num_buckets, limits=dict(limits))
     parts = [
         (number, Split(capture.name, capture.head, begin, end))
@@ -88,7 +91,9 @@ def scan_captures(
     ]
     files: list[dict[_Key, Scanned]] = [{} for _ in captures]
     scans: list[list[Scan]] = [[] for _ in captures]
-    for (number, _), one in zip(parts, run_tasks(spark, work, [part for _, part in parts]), strict=True):
+    for (number, _), one in zip(
+        parts, run_tasks(spark, work, [part for _, part in parts], most=most), strict=True
+    ):
         files[number][_key(one.scan)] = one
         scans[number].append(one.scan)
     while again := _again(captures, scans):

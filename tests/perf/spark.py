@@ -193,7 +193,7 @@ def run(arguments: Sequence[str]) -> int:
     began = time.perf_counter()
     run_pipeline([tiny.path], folder / "pipeline", spark=spark)
     say("second pipeline, 0.2 MB", f"{time.perf_counter() - began:.1f} s")
-    for name, size in (("large", options.size), ("small", options.size / 4)):
+    for name, size in (("large", options.size), ("small", options.size)):
         load = prepared(folder, name, size)
         compare(spark, f"{name} messages, one file", load, [load.path], folder)
         compare(spark, f"{name} messages, {FILES} files", load, rotate(load, folder), folder)

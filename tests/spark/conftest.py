@@ -65,7 +65,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks run one after the other in this process: what they do is the same, without Spark's share."""
     from kwsniff.spark import finish, pipeline, scan, stream
 
-    def run_tasks(_: Any, work: Any, items: Any) -> list[Any]:
+    def run_tasks(_: Any, work: Any, items: Any, **__: Any) -> list[Any]:
         return [work(item) for item in items]
 
     for module in (pipeline, scan, finish, stream):

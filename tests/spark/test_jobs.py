@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,9 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     with Staging(tmp_path / "out") as staging:
         staging.commit({"rows": {}})
     assert [path.name for path in (tmp_path / "out").iterdir()] == [MANIFEST]
+
+
+def test_many_small_items_share_a_task(spark: Any) -> None:
+    found = run_tasks(spark, lambda item: (item * item, os.getpid()), range(10), most=1)
+    assert [square for square, _ in found] == [item * item for item in range(10)]
+    assert len({process for _, process in found}) == 1
