@@ -35,7 +35,8 @@ class Killed(Exception):
 class Growing:
     """Files that are written piece by piece, and the output that follows them."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, num_buckets: int = 1) -> None:
+        self.num_buckets = num_buckets
         self.directory = folder / "captures"
         self.directory.mkdir()
         self.output = folder / "tables"
@@ -51,10 +52,13 @@ class Growing:
                 at += size
                 self.follow()
 
+    def _stream(self) -> Stream:
+        return Stream(self.directory, self.output, spark=None, num_buckets=self.num_buckets)  # type: ignore[arg-type]
+
     def follow(self) -> None:
         """A process of its own, which is killed now and then, at any point."""
         try:
-            with closing(Stream(self.directory, self.output, spark=None)) as stream:  # type: ignore[arg-type]
+            with closing(self._stream()) as stream:
                 self._kill_later(stream)
                 while stream.advance(self.dice.choice((500, 5000, 1 << 30))):
                     pass
@@ -77,7 +81,7 @@ class Growing:
 
     def finish(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(streaming, "AGGREGATES", {})
-        with closing(Stream(self.directory, self.output, spark=None)) as stream:  # type: ignore[arg-type]
+        with closing(self._stream()) as stream:
             while stream.advance():
                 pass
             stream.finish()
@@ -97,19 +101,20 @@ def of_this_folder(rows: dict[str, Any], folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name", ["first_steps", "transactions", "group_consumer", "versions_4_4", "rebalance"]
 )
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("chance", [(1, 1), (2, 1), (3, 3)], ids=["one", "two", "three_buckets"])
 def test_growing_files_and_deaths_on_the_way_give_the_rows_of_batch(
-    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, seed: int
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, chance: tuple[int, int]
 ) -> None:
+    """`chance`: what seeds the sizes and deaths, and the number of buckets."""
     paths = pieces(name, 3, tmp_path)
-    growing = Growing(tmp_path, seed)
+    growing = Growing(tmp_path, *chance)
     growing.write([(path.name, path.read_bytes()) for path in paths])
     growing.finish(monkeypatch)
     found = of_this_folder(written(growing.output), growing.directory)
     assert found == of_this_folder(analyzed(*paths), tmp_path / "whole")
     left = sorted(path.name for path in (growing.output / "_stream").iterdir())
     assert [name for name in left if not name.endswith((".state", ".timelines"))] == ["lock", "record.json"]
-    assert len(left) == 4
+    assert len(left) == 3 + chance[1]
 
 
 def test_a_file_compressed_after_it_was_rotated_is_not_read_again(
