@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tasks that connections are shared out among (default: 2 per core)",
     )
     parser.add_argument(
-        "--split-mb", type=int, default=192, metavar="N", help="cut files into parts of N MB (default: 192)"
+        "--split-mb", type=int, default=128, metavar="N", help="cut files into parts of N MB (default: 128)"
     )
     _add_stream_options(parser)
     parser.add_argument("--json", action="store_true", help="what was made, as JSON")

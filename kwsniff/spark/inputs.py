@@ -17,7 +17,7 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
 from kwsniff.sources.order import first_time
 
-SPLIT_BYTES = 192 << 20
+SPLIT_BYTES = 128 << 20
 """Size of a split; smaller ones cost more in tasks than they bring."""
 
 
