@@ -25,6 +25,14 @@ from tests.record.tcpdump import why_not
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
 BEGUN = "capturing on "
+# Under nohup, or in the background of a script, signals are ignored, and children inherit that.
+_LAUNCH = """
+import signal, sys
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+from kwsniff.cli.main import run
+sys.exit(run())
+"""
 
 
 def needs_capture() -> None:
@@ -41,7 +49,7 @@ class Live:
     def __init__(
         self, *options: str, interface: str = "lo", before: Sequence[str] = (), read: bool = True
     ) -> None:
-        command = [*before, sys.executable, "-m", "kwsniff.cli.main", "live", "-i", interface, *options]
+        command = [*before, sys.executable, "-c", _LAUNCH, "live", "-i", interface, *options]
         self.out: list[str] = []
         self.err: list[str] = []
         self._news = threading.Condition()
