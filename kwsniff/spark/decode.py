@@ -9,6 +9,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns import COLUMNS
 from kwsniff.core.verdicts import ENUMS
@@ -23,8 +25,6 @@ from kwsniff.tables.timeline import TIMELINES
 from kwsniff.tables.write import ROW_GROUP_ROWS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kwsniff.spark.scan import Scanned
 
 _STEP_BYTES = 16 << 20
@@ -91,14 +91,9 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
         rows.end_capture(packets)
     rows.finish()
     accounting = [analyzer.accounting(place) for place in range(len(facts))]
-    return Decoded(
-        rows.parts.close(),
-        rows.notes.close(),
-        facts,
-        sources,
-        accounting,
-        analyzer.topic_names(),
-    )
+    parts, notes = rows.parts.close(), rows.notes.close()
+    pa.default_memory_pool().release_unused()  # the process waits for its next task
+    return Decoded(parts, notes, facts, sources, accounting, analyzer.topic_names())
 
 
 def start_analyzer(
@@ -202,6 +197,6 @@ class Rows:
                     self.notes.add(batch)
                 self._keep(table, batch)
 
-    def _keep(self, table: str, batch: "pa.RecordBatch") -> None:
+    def _keep(self, table: str, batch: pa.RecordBatch) -> None:
         if table in self._tables:
             self.parts.write(table, batch)

@@ -178,6 +178,7 @@ def compare(spark: Any, name: str, load: Load, paths: Sequence[Path], folder: Pa
 def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.perf.spark", description=__doc__)
     parser.add_argument("--size", type=float, default=2000.0, help="megabytes (default 2000)")
+    parser.add_argument("--load", choices=("large", "small", "one"), help="this one alone")
     parser.add_argument("--master", default="local[2]", help="default: local[2]")
     parser.add_argument("--keep", type=Path, help="folder for the captures")
     options = parser.parse_args(arguments)
@@ -193,10 +194,12 @@ def run(arguments: Sequence[str]) -> int:
     began = time.perf_counter()
     run_pipeline([tiny.path], folder / "pipeline", spark=spark)
     say("second pipeline, 0.2 MB", f"{time.perf_counter() - began:.1f} s")
-    for name, size in (("large", options.size), ("small", options.size)):
-        load = prepared(folder, name, size)
+    for name in [name for name in ("large", "small") if options.load in (None, name)]:
+        load = prepared(folder, name, options.size)
         compare(spark, f"{name} messages, one file", load, [load.path], folder)
         compare(spark, f"{name} messages, {FILES} files", load, rotate(load, folder), folder)
+    if options.load not in (None, "one"):
+        return 0
     path = folder / f"one-{options.size:g}.pcap"
     calls = repeat.write(path, one_connection(), megabytes=options.size, period_ns=loads.LARGE_PERIOD)
     compare(spark, "one connection", Load("one", path, calls), [path], folder)

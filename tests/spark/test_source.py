@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -109,19 +110,27 @@ def test_bad_usage_says_what_is_wrong(spark: Any, capture: Path, options: dict[s
         read(spark, path, **options).count()
 
 
-def test_the_source_is_found_by_name_in_a_session_that_was_not_told(tmp_path: Path, capture: Path) -> None:
-    """Spark imports packages called pyspark_...; the wheel has one."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
+@pytest.mark.slow
+def test_the_source_is_found_by_name_in_a_session_that_was_not_told(
+    spark: Any, tmp_path: Path, capture: Path
+) -> None:
+    """Spark imports packages called pyspark_...; the wheel has one. (`spark`: where Java is.)"""
     root = Path(__file__).parents[2]
     (tmp_path / "pyspark_kafka_capture").symlink_to(root / "kwsniff" / "spark" / "found_by_name")
     script = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from pkgutil import iter_modules\n"
-        "assert 'pyspark_kafka_capture' in {module.name for module in iter_modules()}\n"
-        "from pyspark_kafka_capture import DefaultSource\n"
-        "from pyspark.sql.datasource import DataSource\n"
-        "assert issubclass(DefaultSource, DataSource)\n"
-        "print(DefaultSource.name())\n"
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')\n"
+        "session = builder.config('spark.driver.memory', '512m').getOrCreate()\n"
+        "assert not [name for name in sys.modules if name.startswith('kwsniff')]\n"
+        "print(session.read.format('kafka_capture').load(sys.argv[1]).count())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "kafka_capture\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(capture)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}", "PYSPARK_PYTHON": sys.executable},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) == kwsniff.analyze(capture).api_calls.num_rows
