@@ -1,16 +1,11 @@
-"""One small Spark session for all of these tests, and captures to feed it."""
+"""Captures for Spark; its session is the one of tests/conftest.py."""
 
 from __future__ import annotations
 
-import shutil
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from kwsniff.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -22,36 +17,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
             if "spark" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """local[2] with kwsniff's settings."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    pytest.importorskip("kwsniff.core.analyzer", reason="the analyzer is not built")
-    from kwsniff.spark.java import find_java_home
-    from kwsniff.spark.session import start_session
-
-    try:
-        find_java_home()
-    except UsageError as error:
-        pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("spark")
-    conf = {
-        "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "768m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session = start_session("local[2]", conf, "kwsniff-tests")
-    yield session
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session.stop()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,8 @@ def texts(notebook: Any) -> list[str]:
 
 def alike(found: str, stored: str) -> bool:
     """Whether the words are the same, and numbers with a point nearly: sketches depend on chance."""
-    pairs = list(zip_longest(found.split(), stored.split(), fillvalue=""))
+    words = [re.split(r"[\s|]+", text) for text in (found, stored)]
+    pairs = list(zip_longest(*words, fillvalue=""))
     return all(one == other or (_number(one) and _near(one, other)) for one, other in pairs)
 
 

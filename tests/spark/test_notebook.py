@@ -23,7 +23,7 @@ def test_the_notebook_puts_out_what_it_shows(spark: Any) -> None:
         "stored = texts(nbformat.read(NOTEBOOK, as_version=4))\n"
         "assert len(stored) >= 5\n"
         "found = texts(executed())\n"
-        "assert all(map(alike, found, stored, strict=True)), (found, stored)\n"
+        "assert all(alike(*pair) for pair in zip(found, stored, strict=True)), (found, stored)\n"
         "assert 'figure' in found\n"
     )
     done = subprocess.run(

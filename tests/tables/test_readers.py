@@ -1,6 +1,5 @@
 """The programs people read parquet with see the declared columns, types and values."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -105,21 +104,14 @@ def test_polars_reads_every_table(folder: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_spark_reads_every_table(folder: Path) -> None:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    spark = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-    try:
-        for name, table in TABLES.items():
-            found = spark.read.parquet(str(folder / f"{name}.parquet"))
-            told = ", ".join(
-                f"`{field.name}` {field.dataType.simpleString().upper()}" for field in found.schema.fields
-            )
-            assert told == spark_ddl(table)
-            assert found.count() == expected(folder, name).num_rows
-    finally:
-        spark.stop()
+def test_spark_reads_every_table(spark: Any, folder: Path) -> None:
+    for name, table in TABLES.items():
+        found = spark.read.parquet(str(folder / f"{name}.parquet"))
+        told = ", ".join(
+            f"`{field.name}` {field.dataType.simpleString().upper()}" for field in found.schema.fields
+        )
+        assert told == spark_ddl(table)
+        assert found.count() == expected(folder, name).num_rows
 
 
 @pytest.fixture(scope="module")
