@@ -85,6 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--split-mb", type=int, default=128, metavar="N", help="cut files into parts of N MB (default: 128)"
     )
     _add_stream_options(parser)
+    _add_forms(parser)
+
+
+def _add_forms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--delta", action="store_true", help="make every table a Delta table, too; needs kwsniff[delta]"
+    )
     parser.add_argument("--json", action="store_true", help="what was made, as JSON")
 
 
@@ -121,6 +128,10 @@ def run(args: argparse.Namespace) -> int:
 
     from kwsniff.spark.session import start_session
 
+    if args.delta:
+        from kwsniff.spark.delta import check_delta
+
+        check_delta()
     spark = start_session(args.master, settings)
 
     from kwsniff.spark.pipeline import run_pipeline
@@ -134,6 +145,7 @@ def run(args: argparse.Namespace) -> int:
         limits=limits,
         num_buckets=args.buckets,
         split_bytes=args.split_mb << 20,
+        delta=args.delta,
     )
     if args.json:
         shown = {
@@ -157,6 +169,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("give captures to read, or --stream DIR; one of them")
     if args.stream and args.table:
         raise UsageError("--stream makes all tables; leave --table out")
+    if args.stream and args.delta:
+        raise UsageError("--delta is for tables that are complete; run the pipeline over the directory later")
     if (args.once or args.finish) and not args.stream:
         raise UsageError("--once and --finish go with --stream DIR")
 

@@ -18,6 +18,7 @@ from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
+from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.finish import capture_rows, name_topics, unreadable_row, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
 from kwsniff.spark.jobs import run_tasks
@@ -57,12 +58,14 @@ def run_pipeline(
     limits: Mapping[str, int] | None = None,
     num_buckets: int | None = None,
     split_bytes: int = SPLIT_BYTES,
+    delta: bool = False,
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, as
     must be `output`, which is replaced as a whole. `tables`: names of tables and aggregates; all by default.
     `num_buckets`: connections are shared out among so many tasks; twice the session's cores by default.
+    `delta`: every table is a Delta table, too (needs the library deltalake).
     Raises CaptureError, OutputError, UsageError.
     """
     chosen = _chosen(tables)
@@ -71,6 +74,8 @@ def run_pipeline(
     for port in ports:
         if not 0 < port < 65536:
             raise UsageError(f"port {port} is outside 1 to 65535")
+    if delta:
+        check_delta()
     captures = find_inputs([paths] if isinstance(paths, str | os.PathLike) else paths)
     if spark is None:
         from kwsniff.spark.session import start_session
@@ -78,7 +83,7 @@ def run_pipeline(
         spark = start_session()
     buckets = num_buckets or _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
     with Staging(output) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes)
+        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes, delta)
         return run.all(captures)
 
 
@@ -98,6 +103,7 @@ class _Run:
     ports: tuple[int, ...]
     num_buckets: int
     split_bytes: int
+    delta: bool
 
     def all(self, captures: "Sequence[Any]") -> Result:
         folder, scratch = str(self.staging.folder), str(self.staging.scratch)
@@ -149,6 +155,8 @@ class _Run:
         self.staging.keep_only([part.path for part in parts], [table for table in counts if counts[table]])
         computed = tuple(name for name in AGGREGATES if name in self.chosen)
         counts |= write_aggregates(self.spark, computed, self.staging.folder, self.staging.folder)
+        if self.delta:
+            write_logs(self.staging.folder / name for name in ALL_TABLES if name in self.chosen)
         shown = {name: counts[name] for name in ALL_TABLES if name in self.chosen}
         self.staging.commit({"rows": shown, **facts}, without=made - self.chosen)
         return Result(self.staging.output, shown, captures, facts)

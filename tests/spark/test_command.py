@@ -19,6 +19,7 @@ from kwsniff.spark import session
         (["x.pcap", "--stream", "."], "give captures to read, or --stream DIR"),
         (["x.pcap", "--once"], "--once and --finish go with --stream"),
         (["--stream", ".", "--table", "api_calls"], "leave --table out"),
+        (["--stream", ".", "--delta"], "--delta is for tables that are complete"),
         (["x.pcap", "--conf", "spark.driver.memory"], "give a name and a value"),
         (["x.pcap", "--buckets", "0"], "--buckets 0 is too small"),
         (["x.pcap", "--split-mb", "0"], "--split-mb 0 is too small"),
