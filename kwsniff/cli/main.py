@@ -54,6 +54,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit status. Errors are one line on standard error."""
+    # numpy would start threads for matrices, which spin for a while; there are no matrices here.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         args = make_parser().parse_args(arguments)
         status = int(args.run(args))
