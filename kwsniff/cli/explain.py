@@ -11,10 +11,10 @@ from kwsniff.errors import UsageError
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
-    from kwsniff.layout.facts import ErrorCode
     from kwsniff.layout.listing import Line
     from kwsniff.layout.model import ApiRange
     from kwsniff.layout.program import Program
+    from kwsniff.layout.reference import ErrorCode
 
 _EXAMPLE = """examples:
   kwsniff explain fetch 12                 request and response as they are on the wire, and who speaks them

@@ -10,37 +10,37 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from kwsniff.core.buffer cimport Buffer, append_raw, release
-from kwsniff.core.columns cimport NUM_TABLES, start_tables, take_table
-from kwsniff.core.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
-from kwsniff.core.engine cimport program_ops
-from kwsniff.core.exchanges cimport (
+from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
+from kwsniff.core.columns.columns cimport NUM_TABLES, start_tables, take_table
+from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
+from kwsniff.core.wire.engine cimport program_ops
+from kwsniff.core.kafka.exchanges cimport (
     close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
 )
-from kwsniff.core.messages cimport drain_messages
-from kwsniff.core.octets cimport Octets, drop, make_octets
-from kwsniff.core.packets cimport (
+from kwsniff.core.kafka.kept_messages cimport drain_messages
+from kwsniff.core.octets.octets cimport Octets, drop, make_octets
+from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     count_drops, feed_reader, free_reader, start_reader,
 )
-from kwsniff.core.plaintext cimport decrypt_segments, decrypt_streams
-from kwsniff.core.programs cimport EARLY_ACCESS
-from kwsniff.core.recognition cimport NUM_API_KEYS
-from kwsniff.core.rows cimport write_anomaly, write_uuid
-from kwsniff.core.tls_sessions cimport Plaintext, free_sessions, start_sessions
-from kwsniff.core.runs cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
+from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
+from kwsniff.core.kafka.programs cimport EARLY_ACCESS
+from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
+from kwsniff.core.tls.sessions cimport Plaintext, free_sessions, start_sessions
+from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
-from kwsniff.core.streams cimport (
+from kwsniff.core.tcp.streams cimport (
     Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
 )
-from kwsniff.core.topic_ids cimport TopicEntry, find_topic
-from kwsniff.core.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
+from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
+from kwsniff.core.columns.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
 
 import secrets
 from hashlib import blake2b
 
-from kwsniff.core.columns import TABLES
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import TABLES
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 

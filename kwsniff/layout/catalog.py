@@ -13,10 +13,10 @@ from typing import Final
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.check import check_layout, check_versions
-from kwsniff.layout.facts import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message
 from kwsniff.layout.program import Program, compile_message, compile_schema
+from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
 from kwsniff.layout.words import fail
 
 __all__ = ["ApiRange", "Catalog", "ErrorCode", "Program", "Releases", "SchemaRange", "load_catalog"]

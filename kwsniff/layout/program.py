@@ -1,4 +1,4 @@
-"""Model to program: the flat bytes that kwsniff.core.engine runs.
+"""Model to program: the flat bytes that kwsniff.core.wire.engine runs.
 
     header, 16 bytes:  b"KWP1" | u32 number of ops | u32 flags 0 | u32 reserved          (little endian)
     op, 16 bytes:      u8 kind | u8 flags | u8 meaning | u8 width | u32 a | u32 b | u32 c
@@ -21,7 +21,7 @@ from kwsniff.layout.words import FIXED
 
 
 class Kind(IntEnum):
-    """Kinds of ops, as in core/tape.pxd."""
+    """Kinds of ops, as in core/wire/tape.pxd."""
 
     END = 0
     BOOL = 1
@@ -47,7 +47,7 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
-    """Flags of ops, as in core/tape.pxd."""
+    """Flags of ops, as in core/wire/tape.pxd."""
 
     NULLABLE = 1
     COMPACT = 2

@@ -18,8 +18,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.ring import PacketRing

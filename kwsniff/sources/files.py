@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from kwsniff.codecs.streams import IGNORED_BYTES, decompress_gzip, decompress_zstd
+from kwsniff.codecs.compressed_files import IGNORED_BYTES, decompress_gzip, decompress_zstd
 from kwsniff.errors import CaptureError
 
 BUFFER_BYTES = 1 << 20

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kwsniff.core.splits import read_head, scan
+from kwsniff.core.capture.file_splits import read_head, scan
 from kwsniff.errors import CaptureError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
 

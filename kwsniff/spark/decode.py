@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.spark.inputs import Capture, mapped

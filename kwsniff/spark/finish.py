@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kwsniff.core.splits import capture_facts
+from kwsniff.core.capture.file_splits import capture_facts
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.decode import Decoded, Source
 from kwsniff.spark.inputs import Capture

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from kwsniff.core.splits import find_cuts, read_head
+from kwsniff.core.capture.file_splits import find_cuts, read_head
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
 from kwsniff.sources.order import first_time

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kwsniff.core.splits import Scan, meet, scan
+from kwsniff.core.capture.file_splits import Scan, meet, scan
 from kwsniff.spark.inputs import Capture, mapped, split
 from kwsniff.spark.jobs import run_tasks
 

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile

@@ -1,8 +1,8 @@
 """Columns of the core -> Arrow record batches, without copying values.
 
 The core hands over a column as a tuple (kind, rows, nulls, validity or None, buffers...); see
-kwsniff/core/columns.pyx. Buffers become Arrow buffers as they are. Only times are computed (nanoseconds to
-microseconds, rounded down) and the derived columns looked up: one table access per row.
+kwsniff/core/columns/columns.pyx. Buffers become Arrow buffers as they are. Only times are computed
+(nanoseconds to microseconds, rounded down) and the derived columns looked up: one table access per row.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """One message's bytes to header, body and, where it breaks, the break.
 
-Nothing in the bytes raises. Error codes are the engine's statuses (``kwsniff.core.engine.STATUSES``) and
+Nothing in the bytes raises. Error codes are the engine's statuses (``kwsniff.core.wire.engine.STATUSES``) and
 ``unknown_api``, ``unknown_version``: then only the header is read, as a broker would.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from kwsniff.core.engine import STATUSES, run
+from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program, compile_schema

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kwsniff.core.records import STATUSES, RecordBatch, batches
+from kwsniff.core.wire.records import STATUSES, RecordBatch, batches
 
 CORRUPT: Final = ("record_size_too_small", "unknown_record_format")
 """Ends of a walk that are not a cut: what follows is no record set."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kwsniff.codecs.batches import CODECS, CodecError, decompress
-from kwsniff.core.engine import STATUSES, run
-from kwsniff.core.records import STATUSES as WALK_STATUSES
-from kwsniff.core.records import RecordBatch, batches
+from kwsniff.core.wire.engine import STATUSES, run
+from kwsniff.core.wire.records import STATUSES as WALK_STATUSES
+from kwsniff.core.wire.records import RecordBatch, batches
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits

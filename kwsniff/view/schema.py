@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from kwsniff.core.engine import STATUSES, run
+from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program

@@ -2,7 +2,7 @@
 
 import struct
 
-from kwsniff.core import engine
+from kwsniff.core.wire import engine
 
 END, BOOL, INT8, INT16, INT32, INT64, UINT16, UINT32, FLOAT64, UUID = range(10)
 STRING, BYTES, ARRAY, ARRAY_SCALAR, ARRAY_STRING, STRUCT, TAGS, TAG, VARINT, VARLONG, UVARINT = range(10, 21)

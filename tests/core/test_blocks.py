@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
+from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.analyze import analyzer_arguments
 from tests.traffic import messages

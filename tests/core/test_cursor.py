@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwsniff.core import engine
+from kwsniff.core.wire import engine
 
 from .guard import flush_against_guard_page
 from .programs import UVARINT, VARINT, VARLONG, cells, one_field, op, status

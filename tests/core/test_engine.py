@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kwsniff.core import engine
+from kwsniff.core.wire import engine
 
 from .programs import (
     ARRAY,

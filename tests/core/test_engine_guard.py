@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 
-from kwsniff.core import engine
+from kwsniff.core.wire import engine
 
 from .guard import flush_against_guard_page
 from .test_engine import ITEMS, ITEMS_BYTES, TAGGED

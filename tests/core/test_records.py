@@ -7,7 +7,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwsniff.core import records
+from kwsniff.core.wire import records
 
 from .guard import flush_against_guard_page
 

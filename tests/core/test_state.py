@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.analyze import analyzer_arguments

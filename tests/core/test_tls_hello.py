@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from kwsniff.core import tls_hello
+from kwsniff.core.tls import hello
 from tests.core.guard import flush_against_guard_page
 from tests.traffic.hello import (
     CLIENT,
@@ -26,8 +26,8 @@ SHOWN = (0, "1.3", "kafka.example", "TLS_AES_256_GCM_SHA384")
 
 
 def test_both_hellos() -> None:
-    assert tls_hello.read([(0, ASKED), (1, ANSWERED)]) == SHOWN
-    assert tls_hello.read([(1, ASKED), (0, ANSWERED)]) == (1, *SHOWN[1:])
+    assert hello.read([(0, ASKED), (1, ANSWERED)]) == SHOWN
+    assert hello.read([(1, ASKED), (0, ANSWERED)]) == (1, *SHOWN[1:])
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_both_hellos() -> None:
 )
 def test_the_version_agreed_on(legacy: int, chosen: int | None, text: str) -> None:
     answered = records(server_hello(legacy=legacy, chosen=chosen))
-    assert tls_hello.read([(1, answered)]) == (0, text, None, "TLS_AES_256_GCM_SHA384")
+    assert hello.read([(1, answered)]) == (0, text, None, "TLS_AES_256_GCM_SHA384")
 
 
 def test_suites_without_a_name_are_shown_by_number() -> None:
     for suite, text in ((0xC02F, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"), (0xFEED, "0xfeed"), (0, "0x0000")):
-        assert tls_hello.read([(1, records(server_hello(suite)))])[3] == text
+        assert hello.read([(1, records(server_hello(suite)))])[3] == text
 
 
 def test_names_of_suites_are_those_of_wireshark() -> None:
@@ -58,7 +58,7 @@ def test_names_of_suites_are_those_of_wireshark() -> None:
     said = subprocess.run(["tshark", "-G", "values"], capture_output=True, text=True, check=True).stdout
     rows = (line.split("\t") for line in said.splitlines())
     theirs = {int(row[2], 0): row[3] for row in rows if row[:2] == ["V", "tls.handshake.ciphersuite"]}
-    assert {number: name.decode() for number, name in tls_hello.NAMES.items()}.items() <= theirs.items()
+    assert {number: name.decode() for number, name in hello.NAMES.items()}.items() <= theirs.items()
 
 
 def test_in_records_and_pieces_of_any_size() -> None:
@@ -69,7 +69,7 @@ def test_in_records_and_pieces_of_any_size() -> None:
             parts += [(1, answered[at : at + piece]) for at in range(0, len(answered), piece)]
             random.Random(piece).shuffle(order := [endpoint for endpoint, _ in parts])
             queues = {side: iter([data for endpoint, data in parts if endpoint == side]) for side in (0, 1)}
-            assert tls_hello.read([(side, next(queues[side])) for side in order]) == SHOWN
+            assert hello.read([(side, next(queues[side])) for side in order]) == SHOWN
 
 
 def test_cut_anywhere_nothing_is_wrong() -> None:
@@ -78,27 +78,27 @@ def test_cut_anywhere_nothing_is_wrong() -> None:
     suite = ANSWERED.index(b"\x13\x02") + 2
     version = ANSWERED.index(b"\0\x2b\0\2") + 6
     for cut in range(len(ASKED)):
-        found = tls_hello.read([(0, ASKED[:cut]), (0, None)])
+        found = hello.read([(0, ASKED[:cut]), (0, None)])
         assert found[1:] == (None, "kafka.example" if cut >= named else None, None)
     for cut in range(len(ANSWERED)):
-        found = tls_hello.read([(1, ANSWERED[:cut]), (1, None)])
+        found = hello.read([(1, ANSWERED[:cut]), (1, None)])
         assert found[1] == ("1.3" if cut >= version else None)
         assert found[3] == (SHOWN[3] if cut >= suite else None)
 
 
 def test_a_cut_hello_of_1_2_tells_no_version() -> None:
     answered = records(server_hello(0xC02F, chosen=None))
-    assert tls_hello.read([(1, answered[:-1]), (1, None)])[1] is None
+    assert hello.read([(1, answered[:-1]), (1, None)])[1] is None
 
 
 def test_what_follows_is_not_read() -> None:
     again = records(client_hello(b"other.example")) + b"\x17\x03\x03\x40\0" + bytes(64)
-    assert tls_hello.read([(0, ASKED + again), (1, ANSWERED + records(server_hello(0x1301)))]) == SHOWN
+    assert hello.read([(0, ASKED + again), (1, ANSWERED + records(server_hello(0x1301)))]) == SHOWN
 
 
 def test_a_client_does_not_answer_and_a_server_does_not_ask() -> None:
-    assert tls_hello.read([(0, ASKED), (0, ANSWERED)]) == (0, None, "kafka.example", None)
-    assert tls_hello.read([(0, ASKED), (1, records(client_hello(b"other")))])[2] == "kafka.example"
+    assert hello.read([(0, ASKED), (0, ANSWERED)]) == (0, None, "kafka.example", None)
+    assert hello.read([(0, ASKED), (1, records(client_hello(b"other")))])[2] == "kafka.example"
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_a_client_does_not_answer_and_a_server_does_not_ask() -> None:
     ],
 )
 def test_what_is_no_hello_shows_nothing(data: bytes) -> None:
-    assert tls_hello.read([(0, data), (0, None)]) == (None, None, None, None)
+    assert hello.read([(0, data), (0, None)]) == (None, None, None, None)
 
 
 @pytest.mark.parametrize("name", [b"", b"a b", b"\xff\xfe", b"x" * 256, b"a\0b", b"\x1b[31m"])
 def test_names_that_are_none(name: bytes) -> None:
-    assert tls_hello.read([(0, records(client_hello(name)))]) == (0, None, None, None)
+    assert hello.read([(0, records(client_hello(name)))]) == (0, None, None, None)
 
 
 def test_lengths_that_lie_stay_inside_their_vector() -> None:
@@ -134,12 +134,12 @@ def test_lengths_that_lie_stay_inside_their_vector() -> None:
         extensions((9, b""))[:-2] + b"\xff\xff" + extensions(server_name(b"name"))[2:],
     )
     for lie in lies:
-        assert tls_hello.read([(0, records(message(CLIENT, body + lie)))])[2] in (None, "name")
+        assert hello.read([(0, records(message(CLIENT, body + lie)))])[2] in (None, "name")
 
 
 def test_a_hello_of_a_megabyte_is_not_collected() -> None:
-    assert tls_hello.read([(0, records(client_hello(padding=60_000)))]) == (None, None, None, None)
-    assert tls_hello.read([(0, records(client_hello(padding=9_000)))]) == (0, None, "kafka.example", None)
+    assert hello.read([(0, records(client_hello(padding=60_000)))]) == (None, None, None, None)
+    assert hello.read([(0, records(client_hello(padding=9_000)))]) == (0, None, "kafka.example", None)
 
 
 def test_every_cut_and_random_damage_flush_against_a_guard_page() -> None:
@@ -157,5 +157,5 @@ def test_every_cut_and_random_damage_flush_against_a_guard_page() -> None:
             flush_against_guard_page(bytes(data[:cut])) as one,
             flush_against_guard_page(bytes(data[cut:])) as two,
         ):
-            found = tls_hello.read([(0, one), (0, two), (0, None)])
-        assert found == tls_hello.read([(0, bytes(data)), (0, None)])
+            found = hello.read([(0, one), (0, two), (0, None)])
+        assert found == hello.read([(0, bytes(data)), (0, None)])

@@ -31,7 +31,7 @@ def build(folder: Path, flags: Sequence[str] = ("-O2",), root: Path = ROOT) -> l
     """
     copy_sources(root, folder)
     sources = [
-        *sorted((folder / "kwsniff" / "core").glob("*.pyx")),
+        *sorted((folder / "kwsniff" / "core").rglob("*.pyx")),
         folder / "tests" / "hostile" / "swarm.pyx",
     ]
     names = [str(source.relative_to(folder)) for source in sources]

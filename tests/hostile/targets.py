@@ -7,10 +7,11 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-from kwsniff.core import splits, tls_hello
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.engine import STATUSES, run
-from kwsniff.core.records import batches
+from kwsniff.core.capture import file_splits
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.tls import hello
+from kwsniff.core.wire.engine import STATUSES, run
+from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
 from tests.hostile import mutate, seeds
 from tests.hostile.sealed import Piece, packed
@@ -169,7 +170,7 @@ def hellos(seed: int, executions: int, hold: Hold) -> None:
             parts += [(side, hold(data[:cut])), (dice.choice((side, side, 1 - side)), hold(data[cut:]))]
         if dice.random() < 0.5:
             parts.insert(dice.randrange(len(parts) + 1), (dice.randrange(2), None))
-        client, version, name, cipher = tls_hello.read(parts)
+        client, version, name, cipher = hello.read(parts)
         if client not in (None, 0, 1) or any(text == "" for text in (version, name, cipher)):
             raise Broken(f"{client, version, name, cipher}: execution {number}")
         if name is not None and not (0 < len(name) < 256 and name.isascii() and name.isprintable()):
@@ -247,7 +248,7 @@ def split_files(seed: int, executions: int, hold: Hold) -> None:
         if dice.random() < 0.8:
             data = bytes(mutate.damaged_bytes(dice, data))
         try:
-            head = splits.read_head(hold(data))
+            head = file_splits.read_head(hold(data))
             if head:
                 _split_file(head, data, dice, hold, number)
         except CaptureError:
@@ -257,16 +258,16 @@ def split_files(seed: int, executions: int, hold: Hold) -> None:
 def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, number: int) -> None:
     held = hold(data)
     for _ in range(3):
-        at = splits.find_record(head, held, dice.randrange(len(data) + 1))
+        at = file_splits.find_record(head, held, dice.randrange(len(data) + 1))
         if at is not None and not len(head) <= at < len(data):
             raise Broken(f"a record at {at} of {len(data)}: execution {number}")
-    cuts = splits.find_cuts(head, held, dice.randrange(50, len(data) + 50))
-    scans = [splits.scan(head, held, begin, end, 3) for begin, end in pairwise(cuts)]
+    cuts = file_splits.find_cuts(head, held, dice.randrange(50, len(data) + 50))
+    scans = [file_splits.scan(head, held, begin, end, 3) for begin, end in pairwise(cuts)]
     for _ in range(2 * len(cuts) + 1):
-        scans, again = splits.meet(head, scans)
+        scans, again = file_splits.meet(head, scans)
         if again is None:
             break
-        scans.append(splits.scan(again.head, held, again.begin, again.end, 3))
+        scans.append(file_splits.scan(again.head, held, again.begin, again.end, 3))
     else:
         raise Broken(f"scans that never meet: execution {number}")
     _read_runs(head, data, scans, None, hold)
@@ -275,7 +276,7 @@ def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, numbe
 
 
 def _read_runs(
-    head: bytes, data: bytes, scans: Sequence[splits.Scan], dice: random.Random | None, hold: Hold
+    head: bytes, data: bytes, scans: Sequence[file_splits.Scan], dice: random.Random | None, hold: Hold
 ) -> None:
     analyzer = seeds.analyzer(bucket=(1, 3))
     analyzer.open_capture("hostile")

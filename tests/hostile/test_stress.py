@@ -7,7 +7,7 @@ from tests.hostile.alone import GIB, run_alone
 _START = """
 import gc, struct
 from tests.hostile import seeds
-from kwsniff.core.columns import COLUMNS
+from kwsniff.core.columns.columns import COLUMNS
 from tests.hostile.flood import *
 from tests.traffic.messages import api_versions, metadata
 from tests.traffic.wire import request_bytes, response_bytes, sized
@@ -27,7 +27,7 @@ def ended(analyzer):
     return facts
 
 def anomalies(analyzer):
-    from kwsniff.core.verdicts import ENUMS
+    from kwsniff.core.columns.verdicts import ENUMS
     codes = bytes(analyzer.take("anomalies")[7][4])
     return [ENUMS["anomaly"][code] for code in codes]
 """
@@ -98,7 +98,7 @@ def test_ten_million_empty_elements():
     run_alone(
         _START
         + """
-from kwsniff.core.engine import STATUSES, run
+from kwsniff.core.wire.engine import STATUSES, run
 from tests.core.programs import ARRAY, END, INT8, STRING, op, program
 num = 10_000_000
 code = program(op(ARRAY, a=4, b=1), op(INT8), op(END), op(END), op(END))

@@ -1,21 +1,24 @@
 """The compiled rooms keep the rules that make hostile bytes harmless, and every one of them is built."""
 
+import importlib
 import re
-import tomllib
+import runpy
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from .tree import CORE, ROOT
 
-SOURCES = sorted(CORE.glob("*.pyx"))
-COMPILED = sorted([*SOURCES, *CORE.glob("*.pxd")])
+SOURCES = sorted(CORE.rglob("*.pyx"))
+COMPILED = sorted([*SOURCES, *CORE.rglob("*.pxd")])
 
 # The files that may do arithmetic on pointers to captured bytes; their first lines say by which rules.
-POINTER_ARITHMETIC = {"cursor.pxd", "octets.pxd", "buffer.pxd"}
+POINTER_ARITHMETIC = {"octets/cursor.pxd", "octets/octets.pxd", "octets/buffer.pxd"}
 
 # Places elsewhere that reach into a buffer of their own by offsets they made. May only become fewer.
-_INTO_OWN_MEMORY = {"columns.pyx": 5, "topic_ids.pyx": 3}
+_INTO_OWN_MEMORY = {"columns/columns.pyx": 5, "wire/topic_ids.pyx": 3}
 
 # What compiled code may import at run time, beside the standard library.
 _PYTHON_IMPORTS = {"kwsniff.core", "kwsniff.errors", "kwsniff.limits"}
@@ -30,7 +33,7 @@ def _code(path: Path) -> str:
 
 
 def _name(path: Path) -> str:
-    return path.name
+    return path.relative_to(CORE).as_posix()
 
 
 def pointer_arithmetic(code: str) -> list[str]:
@@ -46,13 +49,13 @@ def pointer_arithmetic(code: str) -> list[str]:
 def test_the_search_for_pointer_arithmetic_finds_it() -> None:
     code = "cdef f(const uint8_t* p, Octets data):\n    p += 1\n    x = data.at + 4\n    y = data.num + 1\n"
     assert pointer_arithmetic(code) == ["p += 1", "x = data.at + 4"]
-    assert pointer_arithmetic(_code(CORE / "cursor.pxd"))
+    assert pointer_arithmetic(_code(CORE / "octets/cursor.pxd"))
 
 
-@pytest.mark.parametrize("path", [p for p in COMPILED if p.name not in POINTER_ARITHMETIC], ids=_name)
+@pytest.mark.parametrize("path", [p for p in COMPILED if _name(p) not in POINTER_ARITHMETIC], ids=_name)
 def test_pointers_to_captured_bytes_move_in_three_files_only(path: Path) -> None:
     found = pointer_arithmetic(_code(path))
-    assert len(found) <= _INTO_OWN_MEMORY.get(path.name, 0), found
+    assert len(found) <= _INTO_OWN_MEMORY.get(_name(path), 0), found
 
 
 @pytest.mark.parametrize("name", sorted(POINTER_ARITHMETIC))
@@ -75,7 +78,7 @@ def test_a_compiled_module_opens_with_its_directives_and_its_rules(path: Path) -
         assert re.search(r"^(Rules|Rule 1)|^  1\. ", docstring, re.MULTILINE), "its docstring names no rules"
 
 
-@pytest.mark.parametrize("path", sorted(CORE.glob("*.pxd")), ids=_name)
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.pxd")), ids=_name)
 def test_a_declaration_file_opens_with_its_directive(path: Path) -> None:
     assert path.read_text("utf-8").startswith("# cython: language_level=3\n")
 
@@ -104,25 +107,36 @@ def _allowed(name: str, rooms: set[str]) -> bool:
     return any(name == room or name.startswith(f"{room}.") for room in rooms)
 
 
+def _setup() -> dict[str, Any]:
+    """What setup.py finds, without building anything."""
+    return runpy.run_path(str(ROOT / "setup.py"))
+
+
 def test_every_compiled_module_is_built() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    modules = {module["name"]: module["sources"] for module in settings["ext-modules"]}
-    assert modules == {f"kwsniff.core.{path.stem}": [f"kwsniff/core/{path.name}"] for path in SOURCES}
+    assert sorted(ROOT / path for path in _setup()["SOURCES"]) == SOURCES
+    for path in SOURCES:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        built = importlib.import_module(name).__file__
+        assert built is not None
+        assert built.endswith(tuple(EXTENSION_SUFFIXES)), name
 
 
 def test_every_package_is_shipped() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     rooms = {
         path.parent.relative_to(ROOT).as_posix().replace("/", ".")
-        for path in (ROOT / "kwsniff").rglob("__init__.py")
+        for path in (ROOT / "kwsniff").rglob("*.p[yx]*")
+        if path.suffix in (".py", ".pyx", ".pxd")
     }
     elsewhere = {"kwsniff.dissectors", "kwsniff.dissectors.kafka", "pyspark_kafka_capture"}
-    assert set(settings["packages"]) == rooms | elsewhere
+    assert set(_setup()["PACKAGES"]) == rooms | elsewhere
 
 
 def test_what_python_imports_of_the_core_has_a_stub() -> None:
     wanted = set()
     for path in [*(ROOT / "kwsniff").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
         text = path.read_text("utf-8")
-        wanted |= set(re.findall(r"^\s*from kwsniff\.core\.(\w+) import", text, re.MULTILINE))
-    assert {name for name in wanted if not (CORE / f"{name}.pyi").exists()} == set()
+        for room, names in re.findall(r"^\s*from kwsniff\.core([\w.]*) import ([\w, ]+)", text, re.MULTILINE):
+            folder = CORE.joinpath(*room.split(".")[1:])
+            wanted |= {folder / name for name in names.split(", ")} if folder.is_dir() else {folder}
+    assert len(wanted) > 5
+    assert [path for path in sorted(wanted) if not path.with_suffix(".pyi").exists()] == []

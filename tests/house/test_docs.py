@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from kwsniff.core import engine
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.wire import engine
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.docs import tables_page
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kwsniff.core import analyzer, engine, records
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.columns import TABLES as CORE_TABLES
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core import analyzer
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.columns import TABLES as CORE_TABLES
+from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.wire import engine, records
 from kwsniff.limits import Limits
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.words import DERIVED_ENUMS, WORDS
@@ -23,12 +24,12 @@ from .tree import CORE, c_enum, names_of
 @pytest.mark.parametrize(
     ("name", "file", "enum", "prefix"),
     [
-        ("status", "verdicts.pxd", "Status", "STATUS_"),
-        ("reason", "verdicts.pxd", "Reason", "REASON_"),
-        ("protocol", "verdicts.pxd", "Protocol", "PROTOCOL_"),
-        ("role", "verdicts.pxd", "Role", "ROLE_"),
-        ("anomaly", "verdicts.pxd", "Anomaly", "ANOMALY_"),
-        ("end", "streams.pxd", "EndCause", "END_"),
+        ("status", "columns/verdicts.pxd", "Status", "STATUS_"),
+        ("reason", "columns/verdicts.pxd", "Reason", "REASON_"),
+        ("protocol", "columns/verdicts.pxd", "Protocol", "PROTOCOL_"),
+        ("role", "columns/verdicts.pxd", "Role", "ROLE_"),
+        ("anomaly", "columns/verdicts.pxd", "Anomaly", "ANOMALY_"),
+        ("end", "tcp/streams.pxd", "EndCause", "END_"),
     ],
 )
 def test_closed_lists_are_in_the_order_of_their_enums(name: str, file: str, enum: str, prefix: str) -> None:
@@ -42,23 +43,23 @@ def test_every_word_of_a_closed_list_is_explained() -> None:
 
 
 def test_engine_statuses_are_those_of_the_tape() -> None:
-    assert names_of(c_enum("tape.pxd", "EngineStatus"), "ENGINE_") == engine.STATUSES
+    assert names_of(c_enum("wire/tape.pxd", "EngineStatus"), "ENGINE_") == engine.STATUSES
 
 
 def test_batch_statuses_are_those_of_the_record_walker() -> None:
     shown = tuple(name.replace("record_", "") for name in records.STATUSES)
-    assert shown == names_of(c_enum("records.pxd", "BatchStatus"), "BATCH_")
+    assert shown == names_of(c_enum("wire/records.pxd", "BatchStatus"), "BATCH_")
 
 
 def test_packet_verdicts_are_those_of_the_packet_reader() -> None:
-    verdicts = names_of(c_enum("packets.pxd", "PacketVerdict"), "PACKET_")
+    verdicts = names_of(c_enum("capture/packets.pxd", "PacketVerdict"), "PACKET_")
     assert verdicts == analyzer.PACKET_VERDICTS
     skipped = {f"skipped_{name}" for name in verdicts if name != "tcp"}
     assert skipped <= {column.name for column in TABLES["captures"].columns}
 
 
 def test_link_types_have_the_bit_that_the_packet_reader_sets() -> None:
-    text = (CORE / "packets.pyx").read_text("utf-8")
+    text = (CORE / "capture/packets.pyx").read_text("utf-8")
     bits = re.findall(r"if link_type (?:==|in) .*?bit = (\d+)$", text, re.MULTILINE)
     assert sorted({int(bit) for bit in bits}) == list(range(len(analyzer.LINK_TYPES)))
 
@@ -76,7 +77,7 @@ def test_column_numbers_are_as_many_as_columns() -> None:
         "connections": "ConnectionsColumn",
         "anomalies": "AnomaliesColumn",
     }.items():
-        members = c_enum("columns.pxd", enum)
+        members = c_enum("columns/columns.pxd", enum)
         assert members[f"NUM_{table.upper()}_COLUMNS"] == len(COLUMNS[table]), table
 
 

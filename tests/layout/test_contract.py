@@ -17,15 +17,15 @@ def _numbers(file: str, prefix: str) -> dict[str, int]:
 
 
 def test_kinds_are_those_of_the_engine() -> None:
-    assert _numbers("tape.pxd", "KIND") == {kind.name: kind.value for kind in Kind}
+    assert _numbers("wire/tape.pxd", "KIND") == {kind.name: kind.value for kind in Kind}
 
 
 def test_flags_are_those_of_the_engine() -> None:
-    assert _numbers("tape.pxd", "FLAG") == {flag.name: flag.value for flag in Flag}
+    assert _numbers("wire/tape.pxd", "FLAG") == {flag.name: flag.value for flag in Flag}
 
 
 def test_meanings_the_core_knows_have_the_same_numbers() -> None:
-    numbers = _numbers("meaning.pxd", "MEANING")
+    numbers = _numbers("wire/meaning.pxd", "MEANING")
     assert numbers
     assert numbers == {name: Meaning[name].value for name in numbers}
 

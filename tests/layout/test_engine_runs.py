@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kwsniff.core.engine import run
+from kwsniff.core.wire.engine import run
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.program import Program
 

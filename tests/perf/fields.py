@@ -36,7 +36,7 @@ def frames() -> dict[str, tuple[int, int, int, bytes]]:
 
 
 def measure(rounds: int = 7) -> list[FieldCost]:
-    from kwsniff.core import engine
+    from kwsniff.core.wire import engine
     from kwsniff.layout.catalog import load_catalog
 
     catalog = load_catalog()

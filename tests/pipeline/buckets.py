@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from kwsniff.core import splits
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.capture import file_splits
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.analyze import analyzer_arguments
 from kwsniff.tables.build import Builder
@@ -30,22 +30,22 @@ class Result(NamedTuple):
 
 def every(num_bytes: int) -> Cut:
     """Splits of so many bytes, where records are found."""
-    return lambda head, data: splits.find_cuts(head, data, num_bytes)
+    return lambda head, data: file_splits.find_cuts(head, data, num_bytes)
 
 
 def scanned(
     data: bytes, num_buckets: int, cut: Cut, limits: Mapping[str, int] | None = None
-) -> tuple[bytes, list[splits.Scan], int]:
+) -> tuple[bytes, list[file_splits.Scan], int]:
     """The head, the scans that hold together, and how many had to be made again."""
-    head = splits.read_head(data)
+    head = file_splits.read_head(data)
     cuts = cut(head, data)
-    scans = [splits.scan(head, data, begin, end, num_buckets, limits) for begin, end in pairwise(cuts)]
+    scans = [file_splits.scan(head, data, begin, end, num_buckets, limits) for begin, end in pairwise(cuts)]
     repeated = 0
     while True:
-        scans, again = splits.meet(head, scans)
+        scans, again = file_splits.meet(head, scans)
         if again is None:
             return head, scans, repeated
-        scans.append(splits.scan(again.head, data, again.begin, again.end, num_buckets, limits))
+        scans.append(file_splits.scan(again.head, data, again.begin, again.end, num_buckets, limits))
         repeated += 1
         assert repeated <= 3 * len(cuts), "every repeated scan goes on where the others did not"
 
@@ -90,7 +90,7 @@ def bucketed(
                     pass
                 frames += one.packets
             told = analyzer.close_capture(end=found[-1].stop if found else None)
-            facts[number].append(splits.capture_facts(found, told, len(data)))
+            facts[number].append(file_splits.capture_facts(found, told, len(data)))
         analyzers.append(analyzer)
     assert all(each == of_one[0] for of_one in facts for each in of_one), (
         "every bucket tells the same of a file"

@@ -64,7 +64,7 @@ def frozen(columns: Columns) -> dict[str, list[tuple[Any, ...]]]:
 
 def rows_of(columns: Columns) -> dict[str, list[dict[str, Any]]]:
     """Columns as rows, through the tables room."""
-    from kwsniff.core.verdicts import ENUMS
+    from kwsniff.core.columns.verdicts import ENUMS
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.tables.build import Builder
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.tables.build import Builder
 from tests.core.test_datagrams import pieces
-from tests.core.test_splits import boundaries, inner_capture
+from tests.core.test_file_splits import boundaries, inner_capture
 from tests.pipeline.buckets import ARGUMENTS, CATALOG, bucketed, every, frozen, scanned, whole
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, files, scenes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 import duckdb
 import pyarrow as pa

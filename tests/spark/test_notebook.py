@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_notebook_puts_out_what_it_shows(spark: Any) -> None:
     """In processes of its own; `spark` only says that there is a Java."""
-    for library in ("nbclient", "ipykernel", "matplotlib", "kwsniff.core.splits"):
+    for library in ("nbclient", "ipykernel", "matplotlib", "kwsniff.core.capture.file_splits"):
         pytest.importorskip(library, reason=f"{library} is not installed")
     script = (
         "import nbformat\n"

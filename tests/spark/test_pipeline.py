@@ -15,7 +15,7 @@ from tests.spark.compare import analyzed, parts, records, rotated, written
 from tests.traffic import damage, files, scenes
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.spark.pipeline import Result, run_pipeline

@@ -19,7 +19,7 @@ import pytest
 from tests.spark.compare import analyzed, rotated, written
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming

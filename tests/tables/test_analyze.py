@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.traffic.files import frames, pcap

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 from kwsniff.tables.schema import TABLES, arrow_schema

@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kwsniff.core.columns import COLUMNS
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.tables.docs import tables_page
 from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
 from kwsniff.tables.words import DERIVED_ENUMS, WORDS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables import shares, trouble
 from kwsniff.tables.build import Builder

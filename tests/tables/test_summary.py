@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kwsniff.core.verdicts import ENUMS
+from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables import summary as summary_room
 from kwsniff.tables.build import Builder

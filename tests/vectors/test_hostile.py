@@ -5,7 +5,7 @@ import random
 import struct
 
 import kwsniff
-from kwsniff.core import engine
+from kwsniff.core.wire import engine
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.program import Kind
 from kwsniff.view.tree import shape_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kwsniff.core.engine import STATUSES, run
+from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.program import Program, compile_schema
 from kwsniff.view.document import document, unknown_tags

@@ -1,4 +1,0 @@
-# cython: language_level=3
-from kwsniff.core.packets cimport Reader
-
-cdef feed_head(Reader* reader, bytes head)

@@ -1,0 +1,1 @@
+"""Capture files to TCP segments, and one file read by many."""

@@ -1,0 +1,30 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from kwsniff.core.octets.octets cimport Octets
+
+cdef enum:
+    DATAGRAM_BYTES = 65536
+    DATAGRAM_UNITS = 8192       # fragments are cut at multiples of eight bytes
+
+cdef struct Datagram:
+    uint8_t source[16]
+    uint8_t target[16]
+    uint32_t id
+    bint used
+    int64_t age
+    uint32_t total              # bytes of the whole payload, 0 until its last fragment was seen
+    uint32_t units              # units that are there
+    uint8_t have[1024]          # one bit per unit
+    uint8_t* bytes
+
+cdef struct Fragments:
+    Datagram* datagrams
+    uint32_t num
+    uint32_t limit
+    int64_t clock
+
+cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
+                          uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil
+cdef void release_datagram(Fragments* fragments, Octets whole) noexcept nogil
+cdef void free_fragments(Fragments* fragments) noexcept nogil

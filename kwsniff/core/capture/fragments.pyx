@@ -1,0 +1,111 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""IP fragments to whole datagrams (RFC 791, RFC 8200 4.5).
+
+Rules
+  1. The first copy of every eight bytes wins; an overlap changes nothing.
+  2. A datagram is whole when its last fragment was seen and no unit before it is missing. What a short snaplen cut off
+     is missing for good.
+  3. A fragment that goes beyond the end that the last one told, or tells another end, is none of this datagram: what
+     is handed on holds no byte that was not captured.
+  4. So many datagrams are put together at a time; the oldest one makes room. None is larger than IP allows.
+
+    unit      0    1    2    3    4    5
+    have      1    1    0    0    1    1(last)
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from kwsniff.core.octets.octets cimport Octets, copy_out, drop, make_octets
+
+
+cdef void free_fragments(Fragments* fragments) noexcept nogil:
+    cdef uint32_t i
+    for i in range(fragments.num):
+        free(fragments.datagrams[i].bytes)
+    free(fragments.datagrams)
+    fragments.datagrams = NULL
+    fragments.num = 0
+
+
+cdef Datagram* find_datagram(Fragments* fragments, const uint8_t* source, const uint8_t* target,
+                             uint32_t id) noexcept nogil:
+    cdef Datagram* datagram
+    cdef Datagram* oldest = NULL
+    cdef uint32_t i
+    if fragments.datagrams == NULL:
+        fragments.datagrams = <Datagram*>calloc(fragments.limit, sizeof(Datagram))
+        if fragments.datagrams == NULL:
+            return NULL
+        fragments.num = fragments.limit
+    for i in range(fragments.num):
+        datagram = &fragments.datagrams[i]
+        if (datagram.used and datagram.id == id and memcmp(datagram.source, source, 16) == 0
+                and memcmp(datagram.target, target, 16) == 0):
+            return datagram
+        if oldest == NULL or not datagram.used and oldest.used or (
+                datagram.used == oldest.used and datagram.age < oldest.age):
+            oldest = datagram
+    if oldest.bytes == NULL:
+        oldest.bytes = <uint8_t*>malloc(DATAGRAM_BYTES)
+        if oldest.bytes == NULL:
+            return NULL
+    oldest.used = True
+    oldest.id = id
+    oldest.total = 0
+    oldest.units = 0
+    memcpy(oldest.source, source, 16)
+    memcpy(oldest.target, target, 16)
+    memset(oldest.have, 0, sizeof(oldest.have))
+    return oldest
+
+
+cdef void count_units(Datagram* datagram) noexcept nogil:
+    """The units that are there before the end, now that it is known."""
+    cdef uint32_t unit
+    datagram.units = 0
+    for unit in range((datagram.total + 7) // 8):
+        datagram.units += datagram.have[unit >> 3] >> (unit & 7) & 1
+
+
+cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
+                          uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil:
+    """Takes a fragment (`payload`: what was captured of its `length` bytes). Returns the whole payload once it is
+    complete, for use until release_datagram; until then a span without an address."""
+    cdef Datagram* datagram
+    cdef uint32_t unit, at, num
+    if offset >= DATAGRAM_BYTES or length > DATAGRAM_BYTES - offset or (more and length % 8):
+        return make_octets(NULL, 0)
+    datagram = find_datagram(fragments, source, target, id)
+    if datagram == NULL:
+        return make_octets(NULL, 0)
+    fragments.clock += 1
+    datagram.age = fragments.clock
+    if datagram.total == 0:
+        if not more:
+            datagram.total = offset + length
+            count_units(datagram)
+    elif offset + length > datagram.total or not more and offset + length != datagram.total:
+        return make_octets(NULL, 0)
+    at = 0
+    while at < length:
+        num = length - at if length - at < 8 else 8
+        unit = (offset + at) // 8
+        if payload.num < at + num:
+            break
+        if not datagram.have[unit >> 3] & 1 << (unit & 7):
+            datagram.have[unit >> 3] |= <uint8_t>(1 << (unit & 7))
+            datagram.units += 1
+            copy_out(payload, at, &datagram.bytes[unit * 8], num)
+        at += num
+    if datagram.total == 0 or datagram.units < (datagram.total + 7) // 8:
+        return make_octets(NULL, 0)
+    return make_octets(datagram.bytes, datagram.total)
+
+
+cdef void release_datagram(Fragments* fragments, Octets whole) noexcept nogil:
+    cdef uint32_t i
+    for i in range(fragments.num):
+        if fragments.datagrams[i].bytes == whole.at:
+            fragments.datagrams[i].used = False

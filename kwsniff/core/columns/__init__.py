@@ -1,0 +1,1 @@
+"""Growing Arrow buffers, and the closed lists whose words stand in them."""

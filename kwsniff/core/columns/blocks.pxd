@@ -1,0 +1,18 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t
+
+from kwsniff.core.octets.buffer cimport Buffer
+
+cdef enum:
+    NUM_SIZES = 24          # powers of two: 2^0 .. 2^23
+
+# Memory that columns were read from, for columns to come.
+cdef struct Spares:
+    void* waiting[24]       # by log2 of the size; the first bytes of each lead to the next
+    size_t bytes            # that wait
+    int64_t users           # the owner, and the blocks that may still come back
+    bint closed             # the owner has left
+
+cdef Spares* start_spares() noexcept nogil
+cdef void leave_spares(Spares* spares) noexcept nogil
+cdef object hand_over(Spares* spares, Buffer* memory, size_t num, bint another)

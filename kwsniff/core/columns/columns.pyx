@@ -1,0 +1,385 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Growing column buffers, in the memory layout of Arrow, that tables/ turns into Arrow arrays without a copy.
+
+Rules
+  1. A row is begun (room is made in every column, all values zero and valid), filled, and ended; a row that is not
+     ended leaves no trace but zeroes. Memory refused at the beginning costs that row, not the run.
+  2. Strings are dictionary-coded as they come in: a row costs a hash and a compare, not a copy. Entries are the
+     wire's bytes; what is not UTF-8 becomes U+FFFD when the table is taken, as Kafka itself reads it.
+  3. Taking a table hands its memory over and empties it, dictionaries included: nothing grows with the run.
+
+    values    | v0 | v1 | v2 | ...          validity  bit i of byte i/8, least significant first: 1 = there is a value
+    string    int32 index per row -> ends[index] .. ends[index + 1] of bytes
+    strings   list_ends[row] .. list_ends[row + 1] of the indices
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from kwsniff.core.columns.blocks cimport hand_over, leave_spares, start_spares
+from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, release, reserve
+from kwsniff.core.octets.hash cimport hash_octets
+from kwsniff.core.octets.octets cimport Octets, drop, keep, same_octets
+
+import secrets
+
+cdef enum:
+    ROOM_AT_FIRST = 64
+    ROOM_STEP = 1024            # rows: their zeroes are still in the cache when the values come
+    MANY_ROWS = 4096            # a table that had so many gets room for as many again
+
+TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches")
+
+# Name, kind, nullable: in the order of the enums of columns.pxd.
+COLUMNS = {
+    "api_calls": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("client_address", "string", False), ("client_port", "int32", False),
+        ("broker_address", "string", False), ("broker_port", "int32", False),
+        ("api_key", "int16", True), ("api_version", "int16", True), ("correlation_id", "int32", False),
+        ("client_id", "string", True), ("client_software_name", "string", True),
+        ("client_software_version", "string", True),
+        ("request_time", "time", True), ("request_end_time", "time", True),
+        ("response_time", "time", True), ("response_end_time", "time", True),
+        ("request_frame", "int64", True), ("request_end_frame", "int64", True),
+        ("response_frame", "int64", True), ("response_end_frame", "int64", True),
+        ("request_bytes", "int64", True), ("response_bytes", "int64", True),
+        ("status", "enum:status", False), ("reason", "enum:reason", True), ("latency_ns", "int64", True),
+        ("error_code", "int16", True), ("error_count", "int32", True), ("throttle_time_ms", "int32", True),
+        ("topics", "strings", True), ("group_id", "string", True), ("transactional_id", "string", True),
+        ("acks", "int16", True), ("partition_count", "int32", True), ("record_count", "int64", True),
+        ("record_bytes", "int64", True), ("sasl_mechanism", "string", True), ("principal", "string", True),
+        ("caller", "enum:caller", True), ("member_id", "string", True), ("group_instance_id", "string", True),
+        ("generation", "int32", True), ("protocol_type", "string", True), ("producer_id", "int64", True),
+        ("producer_epoch", "int16", True), ("isolation_level", "int16", True), ("committed", "bool", True),
+        ("session_id", "int32", True), ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
+    ),
+    "latencies": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
+        ("broker_address", "string", False), ("broker_port", "int32", False),
+        ("request_time", "time", False), ("total_ns", "int64", False),
+        ("request_transmission_ns", "int64", False), ("queue_wait_ns", "int64", False), ("broker_ns", "int64", False),
+        ("deliberate_wait_ns", "int64", False), ("response_transmission_ns", "int64", False),
+        ("wait", "enum:wait", False), ("round_trip_ns", "int64", True), ("retransmissions", "int32", False),
+        ("zero_window_ns", "int64", False),
+    ),
+    "error_codes": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("client_address", "string", False), ("broker_address", "string", False), ("broker_port", "int32", False),
+        ("api_key", "int16", False), ("api_version", "int16", False), ("correlation_id", "int32", False),
+        ("client_id", "string", True), ("response_time", "time", True), ("response_frame", "int64", False),
+        ("path", "string", False), ("topic", "string", True), ("topic_id", "string", True),
+        ("partition", "int32", True), ("group_id", "string", True), ("error_code", "int16", False),
+        ("error_message", "string", True),
+    ),
+    "connections": (
+        ("connection_id", "int64", False), ("capture", "string", False), ("client_address", "string", False),
+        ("client_port", "int32", False), ("broker_address", "string", False), ("broker_port", "int32", False),
+        ("protocol", "enum:protocol", False), ("role", "enum:role", False), ("first_time", "time", True),
+        ("last_time", "time", True), ("first_frame", "int64", False), ("last_frame", "int64", False),
+        ("handshake", "bool", False), ("round_trip_ns", "int64", True), ("client_bytes", "int64", False),
+        ("broker_bytes", "int64", False), ("client_packets", "int64", False), ("broker_packets", "int64", False),
+        ("client_retransmitted_bytes", "int64", False), ("broker_retransmitted_bytes", "int64", False),
+        ("client_out_of_order", "int64", False), ("broker_out_of_order", "int64", False),
+        ("client_missing_bytes", "int64", False), ("broker_missing_bytes", "int64", False),
+        ("calls", "int64", False), ("client_id", "string", True), ("client_software_name", "string", True),
+        ("client_software_version", "string", True), ("sasl_mechanism", "string", True), ("end", "enum:end", False),
+        ("client_round_trip_ns", "int64", True), ("broker_round_trip_ns", "int64", True),
+        ("vantage", "enum:vantage", False), ("client_zero_window_ns", "int64", False),
+        ("broker_zero_window_ns", "int64", False), ("principal", "string", True), ("caller", "enum:caller", True),
+        ("tls_version", "string", True), ("tls_server_name", "string", True), ("tls_cipher", "string", True),
+    ),
+    "anomalies": (
+        ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),
+        ("time", "time", True), ("frame", "int64", True), ("direction", "enum:direction", True),
+        ("stream_offset", "int64", True), ("name", "enum:anomaly", False), ("value", "int64", True),
+    ),
+    "partitions": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
+        ("broker_address", "string", False), ("broker_port", "int32", False), ("time", "time", True),
+        ("topic", "string", True), ("topic_id", "string", True), ("partition", "int32", False),
+        ("error_code", "int16", True), ("offset", "int64", True), ("base_offset", "int64", True),
+        ("last_offset", "int64", True), ("high_watermark", "int64", True), ("last_stable_offset", "int64", True),
+        ("log_start_offset", "int64", True), ("lag", "int64", True), ("record_bytes", "int64", True),
+        ("record_count", "int64", True), ("batch_count", "int32", True),
+    ),
+    "record_batches": (
+        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
+        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
+        ("time", "time", True), ("topic", "string", True), ("topic_id", "string", True), ("partition", "int32", True),
+        ("magic", "int16", False), ("codec", "enum:codec", False), ("bytes", "int64", False),
+        ("uncompressed_bytes", "int64", True), ("record_count", "int32", True), ("base_offset", "int64", False),
+        ("last_offset", "int64", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
+        ("base_sequence", "int32", True), ("transactional", "bool", False), ("control", "bool", False),
+        ("timestamp_type", "enum:timestamp_type", False), ("first_timestamp", "time", True),
+        ("max_timestamp", "time", True),
+    ),
+}
+
+# Per process: who writes a capture cannot choose texts that share a slot. It orders nothing.
+cdef uint64_t hash_seed = secrets.randbits(64)
+
+cdef dict KINDS = {
+    "int64": (<int>COLUMN_INT64, 8), "time": (<int>COLUMN_TIME, 8), "int32": (<int>COLUMN_INT32, 4),
+    "int16": (<int>COLUMN_INT16, 2), "enum": (<int>COLUMN_ENUM, 1), "bool": (<int>COLUMN_BOOL, 0),
+    "string": (<int>COLUMN_STRING, 4), "strings": (<int>COLUMN_STRINGS, 4),
+}
+
+
+cdef bint start_tables(Table* tables):
+    cdef int i, j
+    cdef Column* column
+    cdef Spares* spares
+    memset(tables, 0, NUM_TABLES * sizeof(Table))
+    spares = start_spares()
+    if spares == NULL:
+        return False
+    for i in range(<int>NUM_TABLES):
+        tables[i].spares = spares
+    for i, name in enumerate(TABLES):
+        specs = COLUMNS[name]
+        tables[i].columns = <Column*>calloc(len(specs), sizeof(Column))
+        if tables[i].columns == NULL:
+            return False
+        tables[i].num_columns = len(specs)
+        tables[i].wanted = True
+        tables[i].generation = 1
+        for j, (_, kind, _nullable) in enumerate(specs):
+            column = &tables[i].columns[j]
+            column.kind, column.width = KINDS[kind.partition(":")[0]]
+    return True
+
+
+cdef void free_dictionary(Dictionary* dictionary) noexcept nogil:
+    release(&dictionary.bytes)
+    release(&dictionary.ends)
+    free(dictionary.slots)
+    memset(dictionary, 0, sizeof(Dictionary))
+
+
+cdef void free_column(Column* column) noexcept nogil:
+    release(&column.values)
+    release(&column.validity)
+    release(&column.list_ends)
+    free_dictionary(&column.dictionary)
+
+
+cdef void free_tables(Table* tables) noexcept nogil:
+    cdef int i, j
+    leave_spares(tables[0].spares)
+    for i in range(<int>NUM_TABLES):
+        tables[i].spares = NULL
+        for j in range(tables[i].num_columns):
+            free_column(&tables[i].columns[j])
+        free(tables[i].columns)
+        tables[i].columns = NULL
+        tables[i].num_columns = 0
+
+
+# -- rows -------------------------------------------------------------------------------------------------------
+
+cdef bint grow_to(Buffer* buffer, size_t num, int fill) noexcept nogil:
+    cdef size_t old = buffer.len
+    if num <= old:
+        return True
+    if not reserve(buffer, num - old):
+        return False
+    memset(buffer.data + old, fill, num - old)
+    buffer.len = num
+    return True
+
+
+cdef bint make_room(Table* table, int64_t rows) noexcept nogil:
+    cdef int i
+    cdef Column* column
+    cdef size_t bits = <size_t>(rows + 7) >> 3
+    cdef bint ok = True
+    for i in range(table.num_columns):
+        column = &table.columns[i]
+        ok = ok and grow_to(&column.validity, bits, 0xFF)
+        if column.kind == COLUMN_BOOL:
+            ok = ok and grow_to(&column.values, bits, 0)
+        elif column.kind == COLUMN_STRINGS:
+            ok = ok and grow_to(&column.list_ends, <size_t>(rows + 1) * 4, 0)
+        else:
+            ok = ok and grow_to(&column.values, <size_t>rows * column.width, 0)
+    return ok
+
+
+cdef bint begin_row(Table* table) noexcept nogil:
+    """Makes room for one more row; false when memory is refused (the row must not be filled)."""
+    cdef int64_t rows
+    if not table.wanted:
+        return False
+    if table.rows < table.room:
+        return True
+    rows = table.room + (table.room if table.room < ROOM_STEP else ROOM_STEP) if table.room else ROOM_AT_FIRST
+    if not make_room(table, rows):
+        table.failed = True
+        return False
+    table.room = rows
+    return True
+
+
+cdef bint grow_slots(Dictionary* dictionary) noexcept nogil:
+    cdef uint32_t num_slots = dictionary.num_slots * 2 if dictionary.num_slots else 64
+    cdef uint64_t* slots = <uint64_t*>calloc(num_slots, sizeof(uint64_t))
+    cdef uint32_t i, slot
+    if slots == NULL:
+        return False
+    for i in range(dictionary.num_slots):
+        if dictionary.slots[i]:
+            slot = <uint32_t>(dictionary.slots[i] >> 32) & (num_slots - 1)
+            while slots[slot]:
+                slot = (slot + 1) & (num_slots - 1)
+            slots[slot] = dictionary.slots[i]
+    free(dictionary.slots)
+    dictionary.slots = slots
+    dictionary.num_slots = num_slots
+    return True
+
+
+cdef inline Octets entry_text(Dictionary* dictionary, uint32_t entry) noexcept nogil:
+    cdef int32_t* ends = <int32_t*>dictionary.ends.data
+    return keep(drop(contents(&dictionary.bytes), <size_t>ends[entry]), <size_t>(ends[entry + 1] - ends[entry]))
+
+
+cdef int32_t intern_text(Dictionary* dictionary, Octets text) noexcept nogil:
+    """The entry's number, new or old; -1 when memory is refused."""
+    cdef uint32_t hash = <uint32_t>hash_octets(text, hash_seed)
+    cdef uint32_t slot
+    cdef uint64_t there
+    if dictionary.num * 2 >= dictionary.num_slots and not grow_slots(dictionary):
+        return -1
+    slot = hash & (dictionary.num_slots - 1)
+    while dictionary.slots[slot]:
+        there = dictionary.slots[slot]
+        if there >> 32 == hash and same_octets(entry_text(dictionary, <uint32_t>there - 1), text):
+            return <int32_t>(<uint32_t>there - 1)
+        slot = (slot + 1) & (dictionary.num_slots - 1)
+    return add_text(dictionary, text, hash, slot)
+
+
+cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32_t slot) noexcept nogil:
+    cdef int32_t end = 0
+    if dictionary.bytes.len + text.num > 0x7FFFFFFF:
+        return -1
+    if dictionary.num == 0 and not append_raw(&dictionary.ends, &end, 4):
+        return -1
+    if not (reserve(&dictionary.ends, 4) and append(&dictionary.bytes, text)):
+        return -1
+    end = <int32_t>dictionary.bytes.len
+    append_raw(&dictionary.ends, &end, 4)
+    dictionary.num += 1
+    dictionary.slots[slot] = <uint64_t>hash << 32 | dictionary.num
+    return <int32_t>(dictionary.num - 1)
+
+
+cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
+    """Puts `text`. Whether there is a value now: null when memory is refused."""
+    cdef Column* c = &table.columns[column]
+    cdef int32_t entry = intern_text(&c.dictionary, text)
+    if entry < 0:
+        put_null(table, column)
+        return False
+    (<int32_t*>c.values.data)[table.rows] = entry
+    return True
+
+
+cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil:
+    cdef Column* c = &table.columns[column]
+    cdef int32_t entry = intern_text(&c.dictionary, text)
+    return entry >= 0 and append_raw(&c.values, &entry, 4)
+
+
+cdef void end_list(Table* table, int column, bint valid) noexcept nogil:
+    cdef Column* c = &table.columns[column]
+    (<int32_t*>c.list_ends.data)[table.rows + 1] = <int32_t>(c.values.len // 4)
+    if not valid:
+        put_null(table, column)
+
+
+# -- taking -----------------------------------------------------------------------------------------------------
+
+cdef bint is_ascii(const uint8_t* data, size_t num) noexcept nogil:
+    cdef uint64_t word
+    cdef size_t at = 0
+    while num - at >= 8:
+        memcpy(&word, data + at, 8)
+        if word & <uint64_t>0x8080808080808080:
+            return False
+        at += 8
+    while at < num:
+        if data[at] & 0x80:
+            return False
+        at += 1
+    return True
+
+
+cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary):
+    """(offsets, utf-8 bytes, number of entries); leaves the dictionary empty."""
+    cdef uint32_t num = dictionary.num
+    cdef int32_t zero = 0
+    cdef int32_t end
+    cdef uint32_t i
+    cdef int32_t* ends
+    cdef Buffer clean
+    if num == 0 and not append_raw(&dictionary.ends, &zero, 4):
+        raise MemoryError
+    memset(&clean, 0, sizeof(Buffer))
+    if not is_ascii(dictionary.bytes.data, dictionary.bytes.len):
+        # Rare enough for Python: one object per distinct text, not per row.
+        ends = <int32_t*>dictionary.ends.data
+        parts = [
+            (<const char*>dictionary.bytes.data)[ends[i] : ends[i + 1]].decode("utf-8", "replace").encode()
+            for i in range(num)
+        ]
+        joined = b"".join(parts)
+        if len(joined) > 0x7FFFFFFF or not append_raw(&clean, <const char*>joined, len(joined)):
+            release(&clean)
+            raise MemoryError
+        release(&dictionary.bytes)
+        dictionary.bytes = clean
+        end = 0
+        for i in range(num):
+            end += <int32_t>len(parts[i])
+            ends[i + 1] = end
+    offsets = hand_over(spares, &dictionary.ends, (num + 1) * 4, False)
+    data = hand_over(spares, &dictionary.bytes, dictionary.bytes.len, False)
+    free_dictionary(dictionary)
+    return offsets, data, num
+
+
+cdef tuple take_column(Spares* spares, Column* column, str kind, int64_t rows):
+    cdef int64_t nulls = column.nulls
+    cdef size_t bits = <size_t>(rows + 7) >> 3
+    cdef bint more = rows >= MANY_ROWS
+    validity = hand_over(spares, &column.validity, bits, more) if nulls else None
+    column.validity.len = 0
+    column.nulls = 0
+    head = (kind, rows, nulls, validity)
+    if column.kind == COLUMN_BOOL:
+        return (*head, hand_over(spares, &column.values, bits, more))
+    if column.kind == COLUMN_STRINGS:
+        ends = hand_over(spares, &column.list_ends, <size_t>(rows + 1) * 4, more)
+        values = hand_over(spares, &column.values, column.values.len, more)
+        return (*head, ends, values, *take_dictionary(spares, &column.dictionary))
+    values = hand_over(spares, &column.values, <size_t>rows * column.width, more)
+    if column.kind == COLUMN_STRING:
+        return (*head, values, *take_dictionary(spares, &column.dictionary))
+    return (*head, values)
+
+
+cdef object take_table(Table* table, int number):
+    cdef int i
+    specs = COLUMNS[TABLES[number]]
+    if table.room == 0 and not make_room(table, 1):
+        raise MemoryError
+    if table.failed:
+        raise MemoryError(f"rows of {TABLES[number]} were lost")
+    table.generation += 1
+    rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
+    return [take_column(table.spares, &table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

@@ -1,0 +1,1 @@
+"""Ordered bytes to frames, frames to requests and responses, these to calls."""

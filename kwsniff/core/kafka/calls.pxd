@@ -1,0 +1,26 @@
+# cython: language_level=3
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, count_bytes, lost_bin
+from kwsniff.core.wire.facts cimport Facts
+from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.rows.partitions cimport write_partitions
+from kwsniff.core.rows.rows cimport write_call
+from kwsniff.core.rows.timing cimport write_latency
+from kwsniff.core.columns.verdicts cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED
+
+cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil
+cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason) noexcept nogil
+cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil
+
+
+cdef inline void finish_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+                             Facts* facts) noexcept nogil:
+    cdef int[4] bins = [BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_UNANSWERED, BIN_RESPONSE_NOT_CAPTURED]
+    cdef int bin = bins[status] if dialog.confirmed else lost_bin(dialog)
+    count_bytes(context, call.bytes_capture, bin, call.captured)
+    if response != NULL:
+        count_bytes(context, response.capture, bin, response.captured)
+    if dialog.confirmed:
+        write_call(context, dialog, call, status, reason, response, facts)
+        write_partitions(context, dialog, call, facts)
+        if response != NULL:
+            write_latency(context, dialog, call, response, facts)

@@ -1,0 +1,118 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Requests that wait for their response, from the first byte to their row.
+
+Rules
+  1. A broker answers one connection in order (KafkaChannel, muted while a request is in flight): calls wait in a ring,
+     and the oldest one ends first.
+  2. Unconfirmed calls leave no rows; their bytes are counted all the same.
+  3. Beyond the limits of one connection or of all of them together the oldest call of the connection makes room.
+  4. A call that ends without a response says why: not sent, or not seen.
+
+    | free | head: oldest | ... | head + num - 1: newest | free |
+"""
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+
+from kwsniff.core.octets.buffer cimport Buffer, shrink
+from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_missing
+from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.octets.octets cimport wipe
+from kwsniff.core.rows.rows cimport write_anomaly
+from kwsniff.core.tcp.streams cimport END_EVICTED, END_FIN, END_RESET, END_REUSED
+from kwsniff.core.columns.verdicts cimport *
+
+
+cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """A new call at the ring's end. Beyond `outstanding_calls` the oldest one makes room."""
+    cdef Call* call
+    cdef Buffer text, parts
+    if dialog.num >= context.limits.outstanding_calls or (
+            dialog.num and context.waiting_total > context.limits.waiting_bytes_total):
+        call = waiting_call(dialog, 0)
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_OUTSTANDING_LIMIT,
+                      dialog.num)
+        finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_LIMIT_REACHED)
+    if dialog.num == dialog.num_slots and not add_slots(context, dialog, frame):
+        return NULL
+    call = waiting_call(dialog, dialog.num)
+    dialog.num += 1
+    context.waiting_total -= <int64_t>(call.text.cap + call.parts.cap)
+    shrink(&call.text, SPARE_TEXT)
+    shrink(&call.parts, SPARE_TEXT)
+    context.waiting_total += <int64_t>(call.text.cap + call.parts.cap)
+    text = call.text
+    parts = call.parts
+    wipe(call, sizeof(Call))
+    call.text = text
+    call.parts = parts
+    call.caller = CALLER_UNKNOWN
+    call.member_len = -1
+    call.group_instance_len = -1
+    call.protocol_type_len = -1
+    call.id = new_call_id(dialog.connection)
+    call.capture = dialog.connection.last_capture
+    call.first = frame.first
+    call.last = frame.last
+    call.length = frame.length
+    call.ended = frame.ended
+    call.captured = frame.captured
+    call.bytes_capture = frame.capture
+    call.end_offset = frame.offset + frame.length
+    call.broker_gaps = dialog.framing[1 - dialog.client].gaps
+    call.reason = REASON_NONE
+    call.client_id_len = -1
+    call.group_len = -1
+    call.transactional_id_len = -1
+    return call
+
+
+cdef bint add_slots(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """Room for as many calls again."""
+    cdef int64_t num_slots = 2 * dialog.num_slots if dialog.num_slots else 1, i
+    cdef Call* calls = <Call*>calloc(<size_t>num_slots, sizeof(Call))
+    if calls == NULL:
+        write_anomaly(context, dialog.connection, -1, &frame.first, 0, frame.offset, ANOMALY_MEMORY_REFUSED, 0)
+        return False
+    for i in range(dialog.num):
+        calls[i] = waiting_call(dialog, i)[0]
+    free(dialog.calls)
+    context.waiting_total += (num_slots - dialog.num_slots) * <int64_t>sizeof(Call)
+    dialog.calls = calls
+    dialog.num_slots = num_slots
+    dialog.head = 0
+    return True
+
+
+cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason) noexcept nogil:
+    cdef Call* call = waiting_call(dialog, 0)
+    dialog.head += 1
+    dialog.num -= 1
+    finish_call(context, dialog, call, status, reason, NULL, NULL)
+
+
+cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil:
+    """The connection ends: nothing that waits is answered any more."""
+    cdef int status, reason
+    while dialog.num:
+        explain_silence(dialog, waiting_call(dialog, 0), &status, &reason)
+        finish_oldest(context, dialog, status, reason)
+
+
+cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) noexcept nogil:
+    """Why a call has no response when its connection ends: not sent, or not seen."""
+    cdef int broker = 1 - dialog.client
+    cdef int end = dialog.connection.end
+    if dialog.connection.direction[broker].packets == 0:
+        status[0] = STATUS_RESPONSE_NOT_CAPTURED
+        reason[0] = REASON_ONE_DIRECTION
+    elif dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].torn:
+        status[0] = STATUS_RESPONSE_NOT_CAPTURED
+        reason[0] = why_missing(dialog.framing[broker].gap_cause)
+    else:
+        status[0] = STATUS_UNANSWERED
+        reason[0] = REASON_OPEN_AT_END
+        if end == END_FIN: reason[0] = REASON_CONNECTION_CLOSED
+        elif end == END_RESET: reason[0] = REASON_CONNECTION_RESET
+        elif end == END_REUSED: reason[0] = REASON_CONNECTION_REUSED
+        elif end == END_EVICTED: reason[0] = REASON_CONNECTION_EVICTED

@@ -1,0 +1,249 @@
+# cython: language_level=3
+# What the rooms between frames and rows share: a connection's dialog, its calls, and the context of an analysis.
+#
+# Rule 1: a call's struct stays in its ring's slot for the next call; only its two buffers are kept, up to SPARE_TEXT.
+# Rule 2: `waiting_total` counts every byte that calls and parked responses hold, whoever allocates or frees it.
+# Rule 3: every payload byte is counted in exactly one bin, when it is known which.
+#
+#     calls:  ring of num_slots (a power of two)   | free | head: oldest ... head + num | free |
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.columns.columns cimport Table, TextCache
+from kwsniff.core.wire.facts cimport Facts
+from kwsniff.core.kafka.frames cimport Frame, FrameSink, Framing
+from kwsniff.core.octets.known cimport Known
+from kwsniff.core.limits cimport Limits
+from kwsniff.core.kafka.recognition cimport Apis
+from kwsniff.core.tls.hello cimport Hello
+from kwsniff.core.tls.sessions cimport Plaintext
+from kwsniff.core.tcp.streams cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection
+from kwsniff.core.wire.tape cimport Op, Tape
+from kwsniff.core.wire.topic_ids cimport TopicIds
+from kwsniff.core.columns.verdicts cimport (
+    BIN_LOST_FRAMING, BIN_NOT_KAFKA, BIN_UNDECIDED, NUM_BINS, PROTOCOL_KAFKA, PROTOCOL_UNDECIDED,
+    REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED, REASON_SEGMENT_LOST,
+    REASON_SEGMENT_NOT_CAPTURED,
+)
+
+cdef enum:
+    REQUEST = 0                 # sides of a dialog, as directions of messages
+    RESPONSE = 1
+    SPARE_TEXT = 512            # text and partitions of a call up to this size are kept for the next call
+
+cdef enum ProgramState:
+    PROGRAM_UNTRIED = 0
+    PROGRAM_READY = 1
+    PROGRAM_ABSENT = 2
+
+cdef struct Program:
+    int state
+    const Op* ops
+    uint32_t num_ops
+    const uint8_t* paths        # the static path of every op, one behind the other
+    const uint32_t* path_ends   # num_ops + 1
+
+# A request that waits for its response, or whose row is being written.
+cdef struct Call:
+    int64_t id
+    int64_t capture
+    bint known                  # its header could be read
+    int16_t key
+    int16_t version
+    int32_t correlation_id
+    Arrival first
+    Arrival last
+    int64_t length
+    bint ended                  # the packet of its last byte is known
+    int64_t captured            # payload bytes that capture number bytes_capture gave it
+    int64_t bytes_capture
+    int64_t end_offset          # stream position behind it
+    int64_t broker_gaps         # gaps of the broker's direction when it was asked
+    int reason                  # why its facts are not whole, or REASON_NONE
+    bint has_acks
+    int16_t acks
+    bint has_partitions
+    int64_t partitions
+    bint has_records
+    bint records_uncounted
+    int64_t records
+    int64_t record_bytes
+    Known generation
+    Known producer_id
+    Known producer_epoch
+    Known isolation
+    Known committed
+    Known session_id
+    Known session_epoch
+    Known max_wait
+    Known min_bytes
+    int caller
+    int64_t most_facts          # bytes that may be kept of what it says
+    Buffer parts                # PartRow, what the request says of each partition
+    Buffer text                 # client id, group, transactional id, then per topic: u32 length, name
+    int32_t client_id_len       # -1: null
+    int32_t group_len
+    int32_t transactional_id_len
+    uint32_t member_at          # where the member's id stands in the text; the group instance follows it
+    uint32_t protocol_type_at
+    int32_t member_len
+    int32_t group_instance_len
+    int32_t protocol_type_len
+    int32_t num_topics
+
+# A partition that a request names; `name_at` counts in the call's text.
+cdef struct PartRow:
+    uint32_t name_at
+    int32_t name_len            # -1: no name
+    uint8_t topic_id[16]
+    bint has_topic_id
+    bint answered
+    int32_t partition
+    Known offset
+    Known record_bytes
+    Known records
+    int64_t batches
+
+# A response that no request was known for when it came.
+cdef struct Parked:
+    int64_t id
+    int32_t correlation_id
+    Frame frame
+    Buffer bytes
+
+# Texts of a connection that every row repeats; the first three once per table.
+cdef enum DialogText:
+    TEXT_CLIENT_ID = 0
+    TEXT_BROKER_ADDRESS = 7
+    TEXT_CLIENT_ADDRESS = 14
+    TEXT_SOFTWARE_NAME = 21
+    TEXT_SOFTWARE_VERSION, TEXT_MECHANISM, TEXT_PRINCIPAL, NUM_TEXTS
+
+# The fetch session of a connection; its partitions as fetch_sessions.pyx keeps them.
+cdef struct Session:
+    bint is_pending             # asked for, not answered yet
+    bint is_known
+    int64_t id
+    int64_t epoch               # of the latest request
+    Buffer parts
+    Buffer text
+
+cdef struct Dialog:
+    Connection* connection
+    int client                  # endpoint that asks, or -1 while nobody knows
+    int role
+    int protocol
+    bint forced                 # by port
+    bint confirmed              # something decoded or paired: this is Kafka
+    int plausible_requests
+    bint proxied                # a PROXY protocol header came first
+    int trials                  # decodings in search of a response within this segment
+    bint tokens                 # between an answered SaslHandshake v0 and the first request after it
+    Framing framing[2]          # by endpoint
+    Call* calls                 # ring
+    int64_t num_slots
+    int64_t head
+    int64_t num
+    Parked* parked
+    int num_parked
+    int64_t parked_bytes
+    int64_t num_calls
+    int32_t last_unexpected     # correlation id of the latest response without a request,
+    int num_unexpected          # and how many came in a row with ids that count up
+    Buffer client_id
+    Buffer software_name
+    Buffer software_version
+    Buffer sasl_mechanism
+    Buffer principal
+    Buffer early_messages       # not confirmed yet; see kept_messages.pyx
+    Hello* hello                # of a TLS connection, or NULL
+    bint decrypted              # its bytes are plaintext of TLS records
+    Session session
+    TextCache texts[25]
+    int caller
+    int64_t answered_at         # last packet of the latest response, or NO_TIME
+    int64_t muted_until         # the broker said that it reads nothing before then
+    uint8_t address[2][48]
+    int32_t address_len[2]
+
+cdef struct Context:
+    Limits limits
+    Apis apis
+    Table tables[7]
+    TextCache capture_texts[7]
+    int64_t capture_cached      # number of the capture whose name they have
+    Tape tape
+    Facts facts
+    TopicIds topic_ids
+    FrameSink frame_sink
+    Program* programs[4][128]   # requests, responses, and early-access layouts of both
+    void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
+    void* owner
+    int64_t kept_total          # bytes of unfinished frames
+    int64_t waiting_total       # bytes of calls and responses that wait for each other
+    bint keeps_messages
+    uint32_t bucket             # only connections of this bucket are followed,
+    uint32_t num_buckets        # if there is more than one
+    Buffer messages             # see kept_messages.pxd
+    Buffer bins                 # int64 per capture and Bin
+    Buffer capture_names
+    Buffer capture_name_ends    # int64 per capture
+    uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
+    Plaintext* plaintext        # where what is inside TLS comes from, or NULL
+
+
+cdef enum:
+    IDS_PER_PACKET = 1000       # beyond that, call ids are taken from 2^62 on, 2^24 for each packet
+
+
+cdef inline int64_t new_call_id(Connection* connection) noexcept nogil:
+    """The same whatever else is captured: the connection's latest packet, and the number among the calls that became
+    known since."""
+    cdef int64_t number = connection.num_ids
+    connection.num_ids += 1
+    if number < IDS_PER_PACKET:
+        return connection.ordinal * IDS_PER_PACKET + number
+    return (<int64_t>1 << 62) + (connection.ordinal << 24) + number
+
+
+cdef inline void count_bytes(Context* context, int64_t capture, int bin, int64_t num) noexcept nogil:
+    (<int64_t*>context.bins.data)[capture * NUM_BINS + bin] += num
+
+
+cdef inline int lost_bin(Dialog* dialog) noexcept nogil:
+    """The bin of bytes of this connection that are part of no frame."""
+    if dialog.protocol == PROTOCOL_KAFKA:
+        return BIN_LOST_FRAMING
+    return BIN_UNDECIDED if dialog.protocol == PROTOCOL_UNDECIDED else BIN_NOT_KAFKA
+
+
+cdef inline int side_of(Dialog* dialog, int direction) noexcept nogil:
+    """0 client to broker, 1 broker to client, -1 not known."""
+    if dialog.client < 0:
+        return -1
+    return 0 if direction == dialog.client else 1
+
+
+cdef inline int why_missing(int cause) noexcept nogil:
+    if cause == GAP_CUT:
+        return REASON_CUT_BY_SNAPLEN
+    if cause == GAP_NOT_DECRYPTED:
+        return REASON_NOT_DECRYPTED
+    return REASON_SEGMENT_NOT_CAPTURED if cause == GAP_NOT_CAPTURED else REASON_SEGMENT_LOST
+
+
+cdef inline int why_torn(Frame* frame) noexcept nogil:
+    if frame.cause == GAP_CUT:
+        return REASON_CUT_BY_SNAPLEN
+    return REASON_LIMIT_REACHED if frame.cause < 0 else why_missing(frame.cause)
+
+
+cdef inline void confirm(Dialog* dialog) noexcept nogil:
+    dialog.confirmed = True
+    dialog.protocol = PROTOCOL_KAFKA
+
+
+cdef inline Call* waiting_call(Dialog* dialog, int64_t number) noexcept nogil:
+    """The call that waits behind `number` others."""
+    return &dialog.calls[(dialog.head + number) & (dialog.num_slots - 1)]

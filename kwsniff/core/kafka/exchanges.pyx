@@ -1,0 +1,211 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Frames of both directions to calls: what streams and frames hand over, and to which room it goes.
+
+Rules
+  1. Nothing counts as Kafka before it is confirmed (requests.pyx, responses.pyx, early_responses.pyx); what is unconfirmed
+     leaves no rows but the connection's and anomalies.
+  2. A dialog is opened by the first bytes or the first gap of a connection and closed by its end, with all that waits.
+  3. Every payload byte that the streams hand over, or drop, is counted in one bin.
+
+    bytes -> beginnings -> frames -> requests  -> calls -> rows
+               search <----'    `--> responses -> '
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from kwsniff.core.kafka.first_bytes cimport cut_hello, feed, open_dialog, settle_start, take_first_bytes
+from kwsniff.core.octets.buffer cimport release
+from kwsniff.core.kafka.calls cimport finish_all
+from kwsniff.core.columns.columns cimport free_tables
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, count_bytes, lost_bin, side_of
+from kwsniff.core.wire.engine cimport free_tape
+from kwsniff.core.wire.facts cimport free_facts
+from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Frame, free_framing, skip_framing
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.kafka.early_responses cimport give_up_parked
+from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.kafka.requests cimport take_request
+from kwsniff.core.kafka.responses cimport take_response
+from kwsniff.core.rows.rows cimport write_anomaly, write_connection
+from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
+from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
+from kwsniff.core.tcp.streams cimport *
+from kwsniff.core.tls.hello cimport free_hello, hello_bytes
+from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids
+from kwsniff.core.columns.verdicts cimport *
+
+
+cdef void start_context(Context* context, uint64_t seed) noexcept nogil:
+    start_topic_ids(&context.topic_ids, <uint32_t>context.limits.topic_ids, seed)
+    context.facts.most_hits = <size_t>context.limits.hits_per_message
+    context.frame_sink.context = context
+    context.frame_sink.look = look_for_frame
+    context.frame_sink.frame = take_frame
+    context.frame_sink.out_of_step = note_step
+    context.frame_sink.passed = take_passed
+    context.frame_sink.chained = take_chain
+    context.frame_sink.may_chain = may_chain
+
+
+cdef void free_context(Context* context) noexcept nogil:
+    cdef int direction, key
+    for direction in range(4):
+        for key in range(<int>NUM_API_KEYS):
+            free(context.programs[direction][key])
+            context.programs[direction][key] = NULL
+    free_tables(context.tables)
+    free_tape(&context.tape)
+    free_facts(&context.facts)
+    free_topic_ids(&context.topic_ids)
+    release(&context.messages)
+    release(&context.bins)
+    release(&context.capture_names)
+    release(&context.capture_name_ends)
+
+
+cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
+    cdef int64_t i
+    cdef int j
+    for j in range(2):
+        free_framing(&dialog.framing[j], &context.kept_total)
+    for i in range(dialog.num_slots):
+        context.waiting_total -= <int64_t>(dialog.calls[i].text.cap + dialog.calls[i].parts.cap)
+        release(&dialog.calls[i].text)
+        release(&dialog.calls[i].parts)
+    context.waiting_total -= dialog.num_slots * <int64_t>sizeof(Call)
+    free(dialog.calls)
+    for j in range(dialog.num_parked):
+        context.waiting_total -= <int64_t>dialog.parked[j].bytes.cap
+        release(&dialog.parked[j].bytes)
+    free(dialog.parked)
+    release(&dialog.client_id)
+    release(&dialog.software_name)
+    release(&dialog.software_version)
+    release(&dialog.sasl_mechanism)
+    release(&dialog.principal)
+    release(&dialog.early_messages)
+    if dialog.hello != NULL:
+        context.kept_total -= hello_bytes(dialog.hello)
+    free_hello(dialog.hello)
+    context.waiting_total -= session_bytes(dialog)
+    end_session(dialog)
+    free(dialog)
+
+
+cdef void take_bytes(void* opaque, Connection* connection, int direction, Arrival* arrival,
+                     Octets data) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int64_t offset = connection.direction[direction].offset
+    if dialog == NULL:
+        dialog = open_dialog(context, connection)
+        if dialog == NULL:
+            count_bytes(context, arrival.capture, BIN_MEMORY_REFUSED, <int64_t>data.num)
+            return
+    context.frame_sink.dialog = dialog
+    if dialog.framing[direction].state == FRAMING_START:
+        take_first_bytes(context, dialog, direction, arrival, offset, data)
+    else:
+        feed(context, dialog, direction, arrival, offset, data)
+
+
+cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival* arrival, int64_t num,
+                   int cause) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int name = ANOMALY_SEGMENT_LOST
+    cdef int64_t offset = connection.direction[direction].offset
+    if cause == GAP_NOT_CAPTURED: name = ANOMALY_SEGMENT_NOT_CAPTURED
+    elif cause == GAP_CUT: name = ANOMALY_PACKET_CUT
+    if cause == GAP_CUT and dialog != NULL and dialog.decrypted:
+        cause = GAP_NOT_DECRYPTED
+        name = ANOMALY_NOT_DECRYPTED
+    if dialog == NULL:
+        dialog = open_dialog(context, connection)
+        if dialog == NULL:
+            return
+    if dialog.hello != NULL:
+        cut_hello(context, dialog, direction)
+    if dialog.framing[direction].state == FRAMING_IGNORED:
+        return
+    if cause < GAP_CUT or dialog.framing[direction].gaps == 0:
+        # What a short snaplen cuts, or nobody could decrypt, is told once per direction, not once per packet.
+        write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
+    context.frame_sink.dialog = dialog
+    if dialog.framing[direction].state == FRAMING_START:
+        settle_start(context, dialog, direction)
+    skip_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
+                 offset, num, cause)
+
+
+cdef void take_oddity(void* opaque, Connection* connection, int direction, Arrival* arrival, int oddity,
+                      int64_t value) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int name = ANOMALY_SEGMENTS_OVERLAP
+    if oddity == ODD_OUT_OF_WINDOW: name = ANOMALY_SEGMENT_OUT_OF_WINDOW
+    elif oddity == ODD_AFTER_END: name = ANOMALY_DATA_AFTER_END
+    elif oddity == ODD_HELD_LIMIT: name = ANOMALY_HELD_LIMIT
+    elif oddity == ODD_CONFLICT: name = ANOMALY_CONFLICTING_RETRANSMISSION
+    elif oddity == ODD_EVICTED: name = ANOMALY_CONNECTION_EVICTED
+    if oddity == ODD_EVICTED:
+        write_anomaly(context, connection, -1, arrival, -1, -1, name, value)
+        return
+    write_anomaly(context, connection, -1, arrival, side_of(dialog, direction) if dialog != NULL else -1,
+                  connection.direction[direction].offset, name, value)
+
+
+cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef int direction
+    if dialog == NULL:
+        write_connection(context, connection, NULL)
+        return
+    context.frame_sink.dialog = dialog
+    if dialog.hello != NULL:
+        cut_hello(context, dialog, 0)
+        cut_hello(context, dialog, 1)
+    finish_all(context, dialog)
+    while dialog.num_parked:
+        give_up_parked(context, dialog, 0)
+    for direction in range(2):
+        if dialog.framing[direction].captured:
+            count_bytes(context, dialog.framing[direction].capture,
+                        BIN_UNFINISHED if dialog.confirmed else lost_bin(dialog),
+                        dialog.framing[direction].captured)
+    write_connection(context, connection, dialog)
+    close_dialog(context, dialog)
+    connection.dialog = NULL
+
+
+cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
+    cdef int[4] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED]
+    count_bytes(<Context*>opaque, capture, bins[cause], num)
+
+
+cdef void take_passed(void* opaque, void* opaque_dialog, int64_t capture, int64_t num, bint continued) noexcept nogil:
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef int bin = BIN_CONTINUED
+    if not continued:
+        bin = lost_bin(dialog)
+    count_bytes(<Context*>opaque, capture, bin, num)
+
+
+cdef bint take_frame(void* opaque, void* opaque_dialog, int side, Frame* frame) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    if frame.torn and dialog.confirmed:
+        note_torn(context, dialog, side, frame)
+    if side == REQUEST:
+        return take_request(context, dialog, frame)
+    return take_response(context, dialog, frame)
+
+
+cdef void note_torn(Context* context, Dialog* dialog, int side, Frame* frame) noexcept nogil:
+    if frame.cause == GAP_CUT or frame.cause == GAP_NOT_DECRYPTED:
+        return
+    write_anomaly(context, dialog.connection, -1, &frame.last, side, frame.offset,
+                  ANOMALY_FRAME_KEPT_LIMIT if frame.cause < 0 else ANOMALY_FRAME_TORN,
+                  frame.length - <int64_t>frame.bytes.num)

@@ -1,0 +1,274 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""How a connection begins: who asks, whether it is Kafka, where its first frame stands.
+
+Rules
+  1. The user's word (a port) comes before the handshake, the handshake before what the bytes look like.
+  2. The first bytes of the side that asks are collected, up to START_BYTES, until they show what they are. What cannot
+     be Kafka is turned away and never looked at again.
+  3. Where no handshake was captured either side may ask; then a header is not enough, the body must be one too.
+  4. In the middle of something nothing is believed before a request, or a chain of answers, stands there.
+
+    | PROXY header | size | key version correlation client_id | body |
+"""
+
+from libc.stdint cimport int16_t, int64_t, uint32_t
+from libc.stdlib cimport calloc
+from libc.string cimport memset
+
+from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
+from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_bytes, lost_bin
+from kwsniff.core.kafka.frames cimport *
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, run
+from kwsniff.core.kafka.recognition cimport (
+    is_gssapi_token, look_at_request, may_be_foreign, measure_proxy_header, name_protocol,
+)
+from kwsniff.core.rows.rows cimport format_address, write_anomaly
+from kwsniff.core.tcp.streams cimport Arrival, Connection
+from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
+from kwsniff.core.columns.verdicts cimport *
+
+cdef enum:
+    START_BYTES = 256           # enough to tell what a direction carries
+
+
+cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil:
+    cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
+    cdef int i
+    if dialog == NULL:
+        write_anomaly(context, connection, -1, NULL, -1, -1, ANOMALY_MEMORY_REFUSED, sizeof(Dialog))
+        return NULL
+    connection.dialog = dialog
+    dialog.connection = connection
+    dialog.protocol = PROTOCOL_UNDECIDED
+    dialog.client = -1
+    dialog.role = ROLE_UNKNOWN
+    dialog.caller = CALLER_UNKNOWN
+    dialog.answered_at = NO_TIME
+    dialog.muted_until = NO_TIME
+    for i in range(2):
+        dialog.address_len[i] = format_address(connection.address[i], dialog.address[i])
+        if is_forced(context, connection.port[i]) and not is_forced(context, connection.port[1 - i]):
+            dialog.forced = True
+            set_client(dialog, 1 - i, ROLE_PORT)
+    if dialog.client < 0 and connection.opener >= 0:
+        set_client(dialog, connection.opener, ROLE_HANDSHAKE)
+        dialog.forced = is_forced(context, connection.port[1 - connection.opener])
+    return dialog
+
+
+cdef inline bint is_forced(Context* context, uint32_t port) noexcept nogil:
+    return context.ports[port >> 3] >> (port & 7) & 1
+
+
+cdef void set_client(Dialog* dialog, int client, int role) noexcept nogil:
+    dialog.client = client
+    dialog.role = role
+    dialog.framing[client].direction = 0
+    dialog.framing[1 - client].direction = 1
+
+
+cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                           Octets data) noexcept nogil:
+    """Collects the first bytes of a direction until they show what the connection carries."""
+    cdef Framing* framing = &dialog.framing[direction]
+    if dialog.client >= 0 and dialog.client != direction:
+        start_answers(context, dialog, data)
+        feed(context, dialog, direction, arrival, offset, data)
+        return
+    if framing.kept.len == 0:
+        data = drop_proxy_header(context, dialog, arrival, &offset, data)
+        if data.num == 0:
+            return
+        framing.first = arrival[0]
+        framing.offset = offset
+        # The usual case: the whole first request is here, nothing needs to be copied.
+        if judge_start(context, dialog, direction, data, False) != LOOK_MORE:
+            feed(context, dialog, direction, arrival, offset, data)
+            return
+    context.kept_total -= <int64_t>framing.kept.cap
+    if append(&framing.kept, data):
+        framing.captured += <int64_t>data.num
+        framing.capture = arrival.capture
+    else:
+        count_bytes(context, arrival.capture, BIN_MEMORY_REFUSED, <int64_t>data.num)
+    context.kept_total += <int64_t>framing.kept.cap
+    if judge_start(context, dialog, direction, contents(&framing.kept),
+                   framing.kept.len >= START_BYTES) != LOOK_MORE:
+        feed_early(context, dialog, direction)
+
+
+cdef Octets drop_proxy_header(Context* context, Dialog* dialog, Arrival* arrival, int64_t* offset,
+                              Octets data) noexcept nogil:
+    """What follows a PROXY protocol header is what the client sent. A header in pieces is not looked for: proxies send
+    it in one, before anything else."""
+    cdef int64_t num = 0
+    if not dialog.proxied and dialog.connection.opener >= 0 and offset[0] == 0:
+        num = measure_proxy_header(data)
+    if num <= 0:
+        return data
+    dialog.proxied = True
+    count_bytes(context, arrival.capture, BIN_NOT_KAFKA, num)
+    offset[0] += num
+    return drop(data, <size_t>num)
+
+
+cdef void feed_early(Context* context, Dialog* dialog, int direction) noexcept nogil:
+    """Feeds what was collected of a direction before it was known how to read it."""
+    cdef Framing* framing = &dialog.framing[direction]
+    cdef Buffer early = framing.kept
+    cdef Arrival first = framing.first
+    if early.len == 0 or framing.state == FRAMING_START:
+        return
+    memset(&framing.kept, 0, sizeof(Buffer))
+    context.kept_total -= <int64_t>early.cap
+    framing.have = 0
+    framing.need = 0
+    framing.captured = 0
+    feed(context, dialog, direction, &first, framing.offset, contents(&early))
+    release(&early)
+
+
+cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets data, bint enough) noexcept nogil:
+    """Decides by the first bytes of the side that asks (or of either side, while nobody knows which one it is)."""
+    cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    cdef int protocol
+    if look == LOOK_MORE and not enough:
+        return LOOK_MORE
+    if look == LOOK_YES and dialog.client < 0:
+        look = look_twice(context, data)
+        if look == LOOK_MORE and not enough:
+            return LOOK_MORE
+    if look == LOOK_YES:
+        if dialog.client < 0:
+            set_client(dialog, direction, ROLE_CONTENT)
+        dialog.framing[direction].state = FRAMING_IN_STEP
+        return LOOK_YES
+    protocol = name_protocol(data)
+    if dialog.connection.opener >= 0 and is_gssapi_token(data):
+        # Old brokers take GSS-API tokens without a handshake; the first request after them tells what this is.
+        if dialog.client < 0:
+            set_client(dialog, direction, ROLE_HANDSHAKE)
+        dialog.tokens = True
+        dialog.framing[direction].state = FRAMING_IN_STEP
+        return LOOK_YES
+    if look == LOOK_NO and protocol == PROTOCOL_OTHER and dialog.connection.opener == direction \
+            and data.num >= 14 and be32(data, 0) <= context.limits.frame_kept_bytes and may_be_foreign(data):
+        # An API that Kafka does not have, before anything else: what follows will tell.
+        if dialog.client < 0:               # the SYN was recorded late: the dialog began without an opener
+            set_client(dialog, direction, ROLE_HANDSHAKE)
+        dialog.framing[direction].state = FRAMING_IN_STEP
+        return LOOK_YES
+    if protocol == PROTOCOL_TLS and (context.plaintext != NULL or dialog.connection.opener >= 0):
+        turn_away(context, dialog, protocol)                # on a port that is Kafka's, too: plaintext may follow
+    elif dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
+        dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on
+    else:
+        turn_away(context, dialog, protocol)
+    return LOOK_NO
+
+
+cdef int look_twice(Context* context, Octets data) noexcept nogil:
+    """While nobody knows which side asks, a header is not enough: a response with correlation id 11 reads as the
+    header of a Produce v11. The body must be one too, and a request whose end is not here must name its client."""
+    cdef uint32_t size = be32(data, 0)
+    cdef Program* program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
+    cdef EngineStop stop
+    cdef Octets message = drop(keep(data, 4 + <size_t>size), 4)
+    cdef int status
+    if program == NULL:
+        return LOOK_NO
+    status = run(context, program, message, &stop)
+    if message.num == size:
+        return LOOK_YES if status == ENGINE_OK else LOOK_NO
+    if status != ENGINE_UNEXPECTED_END and status != ENGINE_ARRAY_LONGER_THAN_FRAME:
+        return LOOK_NO
+    return LOOK_YES if 0 < <int16_t>be16(data, 12) and message.num >= MIN_TRIAL else LOOK_MORE
+
+
+cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
+    """The broker's direction begins in step where its beginning was captured; elsewhere a frame is looked for."""
+    cdef int protocol
+    if not dialog.connection.direction[1 - dialog.client].syn:
+        dialog.framing[1 - dialog.client].state = FRAMING_LOST
+        return
+    dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
+    if not dialog.confirmed and not dialog.forced:
+        protocol = name_protocol(data)
+        if protocol != PROTOCOL_OTHER:
+            turn_away(context, dialog, protocol)
+
+
+cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
+    """The first bytes end in a gap: what is there must do."""
+    cdef Framing* framing = &dialog.framing[direction]
+    if framing.kept.len and (dialog.client < 0 or dialog.client == direction):
+        judge_start(context, dialog, direction, contents(&framing.kept), True)
+        feed_early(context, dialog, direction)
+
+
+cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil:
+    """Nothing of this connection is followed any more; what it had kept is not Kafka's."""
+    cdef int i
+    cdef Framing* framing
+    dialog.protocol = protocol
+    for i in range(2):
+        framing = &dialog.framing[i]
+        if framing.kept.len == 0 or framing.state != FRAMING_START:
+            # Collected first bytes are fed on, and counted then.
+            if framing.captured:
+                count_bytes(context, framing.capture, lost_bin(dialog), framing.captured)
+                framing.captured = 0
+            free_framing(framing, &context.kept_total)
+        framing.state = FRAMING_IGNORED
+    if protocol == PROTOCOL_TLS and dialog.hello == NULL:
+        dialog.hello = make_hello()
+        if dialog.hello != NULL:
+            context.kept_total += hello_bytes(dialog.hello)
+
+
+cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil:
+    """Reads on in what a TLS connection says before it encrypts; who greets is the client."""
+    context.kept_total -= hello_bytes(dialog.hello)
+    if dialog.client >= 0:
+        dialog.hello.client = dialog.client
+    take_hello(dialog.hello, direction, data)
+    if context.kept_total + hello_bytes(dialog.hello) > context.limits.frame_kept_bytes_total:
+        end_hello(dialog.hello, direction)
+    context.kept_total += hello_bytes(dialog.hello)
+    if dialog.client < 0 and dialog.hello.client >= 0:
+        set_client(dialog, dialog.hello.client, ROLE_CONTENT)
+
+
+cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil:
+    """Bytes of this direction are missing: what came before them must do."""
+    context.kept_total -= hello_bytes(dialog.hello)
+    end_hello(dialog.hello, direction)
+    context.kept_total += hello_bytes(dialog.hello)
+
+
+cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                      Octets data) noexcept nogil:
+    """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
+    cdef Framing* framing = &dialog.framing[direction]
+    cdef bint alone = dialog.connection.direction[1 - direction].packets == 0
+    if (look_at_request(&context.apis, data, context.limits.frame_bytes) == LOOK_YES
+            and look_twice(context, data) == LOOK_YES):
+        set_client(dialog, direction, ROLE_CONTENT)
+        framing.state = FRAMING_IN_STEP
+        framing.found = FOUND_AT_SEGMENT
+        feed(context, dialog, direction, arrival, offset, data)
+        return
+    if alone:
+        follow_chain(framing, &context.limits, arrival, offset, data)
+    if alone and framing.chain_num == CHAIN_LENGTH:
+        # Nothing but answers was captured: the other side is the client.
+        set_client(dialog, 1 - direction, ROLE_CONTENT)
+        feed(context, dialog, direction, arrival, offset, data)
+        return
+    count_bytes(context, arrival.capture, BIN_UNDECIDED, <int64_t>data.num)
+    framing.searched += <int64_t>data.num
+    if framing.searched > context.limits.search_bytes:
+        turn_away(context, dialog, PROTOCOL_UNDECIDED)

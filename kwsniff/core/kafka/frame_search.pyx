@@ -1,0 +1,137 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""A direction that is out of step: whether a frame begins here.
+
+Rules
+  1. A response is believed in when it answers a call that waits and decodes; one whose end is not here when enough of
+     it made sense, or where a segment begins. Decodings per segment are bounded.
+  2. A request must name the client that is known, or begin with a segment; what is there of its body must be one.
+  3. Responses that nobody waits for are believed in by a chain of headers, beside requests that are Kafka's or where no
+     request was captured at all.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
+from libc.string cimport memset
+
+from kwsniff.core.kafka.first_bytes cimport turn_away
+from kwsniff.core.octets.buffer cimport contents
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, new_call_id, waiting_call
+from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_YES, Frame, Link
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep
+from kwsniff.core.kafka.early_responses cimport why_unexpected
+from kwsniff.core.kafka.programs cimport find_program, run
+from kwsniff.core.kafka.recognition cimport look_at_request
+from kwsniff.core.kafka.responses cimport decodes
+from kwsniff.core.rows.rows cimport write_anomaly, write_response_only
+from kwsniff.core.tcp.streams cimport GAP_LOST, Arrival
+from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.columns.verdicts cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
+
+cdef enum:
+    AWAITED = 256               # waiting calls that an answer is looked for among
+    MAX_TRIALS = 32             # decodings per segment: more would be quadratic work
+
+
+cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data, bint first) noexcept nogil:
+    """Whether a frame begins here, in a direction that is out of step."""
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef uint32_t size
+    cdef Call* call
+    cdef int64_t i
+    if side == REQUEST:
+        return look_for_request(context, dialog, data, first)
+    if first:
+        dialog.trials = 0
+    size = be32(data, 0)
+    if data.num < 8 or size < 4 or size > context.limits.frame_bytes or dialog.trials >= MAX_TRIALS:
+        return LOOK_NO
+    # The answer that comes next is one of the first: only lost ones lie before it.
+    for i in range(dialog.num if dialog.num < AWAITED else AWAITED):
+        call = waiting_call(dialog, i)
+        if call.correlation_id == <int32_t>be32(data, 4):
+            dialog.trials += 1
+            if <int64_t>data.num >= 4 + <int64_t>size:
+                return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size), False) else LOOK_NO
+            return LOOK_YES if first or decodes(context, call, data, True) else LOOK_NO
+    return LOOK_NO
+
+
+cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint first) noexcept nogil:
+    """Zeroes and small numbers make many a short request: the client must be the one known, or a segment begin here,
+    and what is there of the body must be one."""
+    cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    cdef uint32_t size = be32(data, 0)
+    cdef Program* program
+    cdef EngineStop stop
+    if look == LOOK_NO or data.num < 14:
+        return LOOK_NO
+    if dialog.client_id.len:
+        if not matches_client_id(dialog, data):
+            return LOOK_NO
+    elif not first:
+        return LOOK_NO
+    program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
+    if program == NULL:
+        return LOOK_YES
+    data = drop(keep(data, 4 + <size_t>size), 4)
+    look = run(context, program, data, &stop)
+    if data.num == size:
+        return LOOK_YES if look == ENGINE_OK else LOOK_NO
+    return LOOK_YES if look == ENGINE_UNEXPECTED_END or look == ENGINE_ARRAY_LONGER_THAN_FRAME else LOOK_NO
+
+
+cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:
+    """Whether the header names the client that is known, as far as the capture kept its name."""
+    cdef Octets known = contents(&dialog.client_id)
+    cdef size_t i
+    if be16(data, 12) != known.num:
+        return False
+    for i in range(known.num):
+        if has(data, 14 + i, 1) and known.at[i] != data.at[14 + i]:
+            return False
+    return True
+
+
+cdef bint may_chain(void* opaque, void* opaque_dialog) noexcept nogil:
+    """Responses are believed in by their headers alone only beside requests that are Kafka's, or where no request
+    was captured at all."""
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    return (dialog.confirmed or dialog.forced or dialog.connection.direction[dialog.client].packets == 0)
+
+
+cdef void take_chain(void* opaque, void* opaque_dialog, Link* chain, int num) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef Frame frame
+    cdef int i
+    confirm(dialog)
+    for i in range(num):
+        memset(&frame, 0, sizeof(Frame))
+        frame.length = chain[i].length
+        frame.offset = chain[i].offset
+        frame.first = chain[i].first
+        frame.last = chain[i].last
+        frame.ended = chain[i].ended
+        frame.capture = chain[i].first.capture
+        write_response_only(context, dialog, new_call_id(dialog.connection), &frame, chain[i].correlation_id,
+                            why_unexpected(dialog))
+
+
+cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arrival, int64_t offset, bint lost,
+                    int64_t value) noexcept nogil:
+    cdef Context* context = <Context*>opaque
+    cdef Dialog* dialog = <Dialog*>opaque_dialog
+    cdef int direction = dialog.client if side == REQUEST else 1 - dialog.client
+    if lost and not dialog.confirmed and not dialog.forced:
+        if dialog.connection.opener >= 0 and (side == REQUEST or not dialog.connection.direction[dialog.client].bytes):
+            turn_away(context, dialog, PROTOCOL_OTHER)
+        return
+    if not lost and value == 0 and dialog.framing[direction].gaps == 0:
+        return                  # the first frame of a direction whose beginning was not captured
+    write_anomaly(context, dialog.connection, -1, arrival, side, offset,
+                  ANOMALY_FRAMING_LOST if lost else ANOMALY_FRAMING_RESUMED, value)
+    if lost:
+        dialog.framing[direction].gaps += 1
+        dialog.framing[direction].gap_cause = GAP_LOST
+    elif value:
+        dialog.framing[direction].gaps += 1         # what was passed over may have held answers

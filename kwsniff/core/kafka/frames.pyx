@@ -1,0 +1,335 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Ordered bytes and gaps of one direction to length-prefixed frames.
+
+Rules
+  1. A frame that lies whole in what arrives is handed on where it lies; only frames over several segments are copied.
+  2. Memory grows with the bytes that arrive, never with the length that a prefix claims. A frame beyond
+     `frame_kept_bytes` keeps its start and goes by.
+  3. A gap inside a frame of known length costs that frame its rest and nothing else: the next frame begins where
+     this one ends. A gap over a frame's start, or a length that cannot be, puts the stream out of step.
+  4. Out of step, a position is taken for a frame's start only if what is known of the connection says so (`look`),
+     and the frame found there must then prove itself (Frame.found). Responses of unknown requests are believed in when
+     three headers in a row stand where the one before says, with correlation ids that count up.
+  5. Every captured byte is part of one frame or is reported as passed over.
+
+    | size u32 | size bytes ...... | size u32 | ...
+      need = 4 + size
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, shrink
+from kwsniff.core.limits cimport Limits
+from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
+from kwsniff.core.tcp.streams cimport GAP_CUT, Arrival
+
+cdef enum:
+    PREFIX = 4
+    SHORT_SEGMENT = 8           # fewer bytes are no header of a response
+    SPARE_BYTES = 65536         # a frame buffer up to this size is kept for the next frame
+    SPARE_TOTAL = 1 << 22       # while all together are this few: spare buffers count as frames under way
+    CHAIN_STEP = 16             # how far correlation ids of neighbours may be apart: some requests get no response
+
+
+cdef void free_framing(Framing* framing, int64_t* kept_total) noexcept nogil:
+    kept_total[0] -= <int64_t>framing.kept.cap
+    release(&framing.kept)
+
+
+cdef inline void begin_frame(Framing* framing, int64_t* kept_total) noexcept nogil:
+    if framing.kept.len:
+        kept_total[0] -= <int64_t>framing.kept.cap
+        shrink(&framing.kept, SPARE_BYTES if kept_total[0] < SPARE_TOTAL else 0)
+        kept_total[0] += <int64_t>framing.kept.cap
+    framing.have = 0
+    framing.need = 0
+    framing.captured = 0
+    framing.torn = False
+    framing.found = FOUND_IN_STEP
+
+
+cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil:
+    begin_frame(framing, kept_total)
+    framing.state = FRAMING_LOST
+    framing.searched = 0
+    framing.chain_num = 0
+    framing.tail_num = 0
+
+
+cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
+                   int64_t value) noexcept nogil:
+    if framing.captured:
+        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+    lose_step(framing, kept_total)
+    sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset, True, value)
+
+
+cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
+    """Keeps the next bytes of the frame under way, unless that would pass a limit; then the frame is torn there."""
+    cdef int64_t cap = <int64_t>framing.kept.cap
+    if framing.torn:
+        return True
+    if (<int64_t>(framing.kept.len + data.num) > limits.frame_kept_bytes
+            or kept_total[0] + <int64_t>data.num > limits.frame_kept_bytes_total
+            or not append(&framing.kept, data)):
+        framing.torn = True
+        framing.cause = -1
+        return False
+    kept_total[0] += <int64_t>framing.kept.cap - cap
+    return True
+
+
+cdef inline void count_captured(Framing* framing, FrameSink* sink, Arrival* arrival, int64_t num) noexcept nogil:
+    if framing.capture != arrival.capture:
+        if framing.captured:
+            sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, True)
+        framing.captured = 0
+        framing.capture = arrival.capture
+    framing.captured += num
+
+
+cdef bint complete(Framing* framing, FrameSink* sink, Arrival* arrival, Octets data, bint ended) noexcept nogil:
+    cdef Frame frame
+    cdef bint ours
+    frame.bytes = data
+    frame.length = framing.need
+    frame.offset = framing.offset
+    frame.first = framing.first
+    frame.last = arrival[0]
+    frame.torn = framing.torn
+    frame.cause = framing.cause
+    frame.found = framing.found
+    frame.captured = framing.captured
+    frame.capture = framing.capture
+    frame.ended = ended
+    ours = sink.frame(sink.context, sink.dialog, framing.direction, &frame)
+    if ours:
+        framing.captured = 0        # the rooms above account for them now
+    return ours
+
+
+cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
+                       Arrival* arrival, int64_t offset, Octets data) noexcept nogil:
+    """`offset`: stream position of data's first byte."""
+    cdef size_t take
+    cdef Octets rest
+    while data.num:
+        if framing.state == FRAMING_IGNORED:
+            sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
+            return
+        if framing.state == FRAMING_LOST:
+            take = search(framing, sink, limits, kept_total, arrival, offset, data)
+            offset += <int64_t>take
+            data = drop(data, take)
+            continue
+        if framing.have == 0:
+            framing.first = arrival[0]
+            framing.offset = offset
+        if framing.need == 0:
+            take = read_prefix(framing, limits, kept_total, data)
+            if framing.need < 0:
+                fall_out(framing, sink, kept_total, arrival, offset, framing.need)
+                continue
+            if take:                        # the prefix came in pieces
+                framing.have += <int64_t>take
+                count_captured(framing, sink, arrival, <int64_t>take)
+                offset += <int64_t>take
+                data = drop(data, take)
+                if framing.need == 0 or framing.have < framing.need:
+                    continue
+        take = data.num
+        if <int64_t>take > framing.need - framing.have:
+            take = <size_t>(framing.need - framing.have)
+        rest = drop(data, take)
+        data = keep(data, take)
+        if framing.have or framing.have + <int64_t>take < framing.need:
+            keep_bytes(framing, limits, kept_total, data)
+            data = contents(&framing.kept)
+        framing.have += <int64_t>take
+        count_captured(framing, sink, arrival, <int64_t>take)
+        offset += <int64_t>take
+        if framing.have == framing.need:
+            if complete(framing, sink, arrival, data, True):
+                begin_frame(framing, kept_total)
+            elif framing.state == FRAMING_IN_STEP:
+                fall_out(framing, sink, kept_total, arrival, framing.offset, framing.need)
+        data = rest
+
+
+cdef size_t read_prefix(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
+    """Sets `need` once four bytes are there (negative: no frame has that length). Returns the bytes of `data` that
+    were kept: 0 when the prefix lies whole in it."""
+    cdef size_t take = 0
+    cdef uint32_t size
+    if framing.have == 0 and data.num >= PREFIX:
+        size = be32(data, 0)
+    else:
+        take = <size_t>(PREFIX - framing.have)
+        if take > data.num:
+            take = data.num
+        if not keep_bytes(framing, limits, kept_total, keep(data, take)):
+            framing.need = -1               # no room for a size: the frame is lost, its size is not 0
+            return 0
+        if framing.have + <int64_t>take < PREFIX:
+            return take
+        size = be32(contents(&framing.kept), 0)
+    framing.need = PREFIX + <int64_t>size
+    if <int64_t>size > limits.frame_bytes:      # as `look` judges it, or a frame is found and refused for ever
+        framing.need = -<int64_t>size
+    return take
+
+
+cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total, Arrival* arrival,
+                   int64_t offset, Octets data) noexcept nogil:
+    """Looks for a frame's start in `data`; returns the bytes passed over. A start that is cut off at the end of a
+    segment is waited for only where the segment is nothing else: frames mostly begin where segments begin."""
+    cdef size_t at = 0
+    if framing.tail_num and begins_with_tail(framing, sink, limits, kept_total, data):
+        return 0
+    while at < data.num:
+        if sink.look(sink.context, sink.dialog, framing.direction, drop(data, at), at == 0) == LOOK_YES:
+            return resume(framing, sink, kept_total, arrival, offset, at)
+        at += 1
+    if framing.direction == 1 and sink.may_chain(sink.context, sink.dialog):
+        if framing.chain_num < CHAIN_LENGTH:
+            follow_chain(framing, limits, arrival, offset, data)
+        if framing.chain_num == CHAIN_LENGTH:
+            at = <size_t>(framing.chain_next - offset)
+            sink.chained(sink.context, sink.dialog, framing.chain, CHAIN_LENGTH - 1)
+            return resume(framing, sink, kept_total, arrival, offset, at)
+    framing.searched += <int64_t>data.num
+    if data.num < SHORT_SEGMENT:
+        copy_out(data, 0, framing.tail, data.num)
+        framing.tail_num = data.num
+        framing.tail_offset = offset
+        framing.tail_first = arrival[0]
+        count_captured(framing, sink, arrival, <int64_t>data.num)
+    else:
+        sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
+    return data.num
+
+
+cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
+                           Octets data) noexcept nogil:
+    """Whether a frame began with the short segment before; if so, the stream is in step behind it."""
+    cdef Buffer joined
+    cdef uint8_t[8] tail
+    cdef size_t num = framing.tail_num
+    cdef Arrival first = framing.tail_first
+    cdef int look = LOOK_NO
+    memset(&joined, 0, sizeof(Buffer))
+    memcpy(tail, framing.tail, num)
+    framing.tail_num = 0
+    if append(&joined, make_octets(tail, num)) and append(&joined, data):
+        look = sink.look(sink.context, sink.dialog, framing.direction, contents(&joined), True)
+    release(&joined)
+    if look != LOOK_YES:
+        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+        framing.captured = 0
+        return False
+    framing.captured = 0            # counted again as the frame's
+    framing.searched -= <int64_t>num
+    resume(framing, sink, kept_total, &first, framing.tail_offset, 0)
+    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset, make_octets(tail, num))
+    if framing.state == FRAMING_LOST:       # memory has no room for it: it must not be found again and again
+        drop_tail(framing, sink)
+        return False
+    return True
+
+
+cdef void drop_tail(Framing* framing, FrameSink* sink) noexcept nogil:
+    if framing.tail_num:
+        framing.tail_num = 0
+        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
+        framing.captured = 0
+
+
+cdef size_t resume(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival, int64_t offset,
+                   size_t at) noexcept nogil:
+    cdef int64_t searched = framing.searched + <int64_t>at
+    if at:
+        sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>at, False)
+    begin_frame(framing, kept_total)
+    framing.state = FRAMING_IN_STEP
+    framing.found = FOUND_INSIDE if at else FOUND_AT_SEGMENT
+    if framing.chain_num == CHAIN_LENGTH:
+        framing.found = FOUND_IN_STEP       # the chain was its proof
+    framing.chain_num = 0
+    sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset + <int64_t>at, False, searched)
+    return at
+
+
+cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset,
+                       Octets data) noexcept nogil:
+    """Reads the headers in `data` that stand where a chain of responses needs them. When chain_num has reached
+    CHAIN_LENGTH, chain_next is the position of the header that completes the chain."""
+    cdef int64_t at, end = offset + <int64_t>data.num
+    cdef Link* link
+    cdef uint32_t size
+    cdef int32_t step
+    if framing.chain_num == 0:
+        framing.chain_next = offset         # a frame may begin with this segment
+    while framing.chain_next < end:
+        if framing.chain_num:
+            link = &framing.chain[framing.chain_num - 1]
+            if framing.chain_next > offset:
+                link.ended = True
+                link.last = arrival[0]
+        at = framing.chain_next - offset
+        size = be32(drop(data, <size_t>at), 0) if at >= 0 else 0
+        if at < 0 or <int64_t>data.num - at < 8 or size < 4 or size > limits.frame_kept_bytes:
+            framing.chain_num = 0
+            return
+        if framing.chain_num:
+            step = <int32_t>(be32(drop(data, <size_t>at), 4) - <uint32_t>framing.chain[framing.chain_num - 1].correlation_id)
+            if step < 1 or step > CHAIN_STEP:
+                framing.chain_num = 0
+                return
+        link = &framing.chain[framing.chain_num]
+        link.offset = framing.chain_next
+        link.length = PREFIX + <int64_t>size
+        link.correlation_id = <int32_t>be32(drop(data, <size_t>at), 4)
+        link.first = arrival[0]
+        link.ended = False
+        framing.chain_num += 1
+        if framing.chain_num == CHAIN_LENGTH:
+            return
+        framing.chain_next += link.length
+    if framing.chain_num and framing.chain_next == end:
+        link = &framing.chain[framing.chain_num - 1]
+        link.ended = True
+        link.last = arrival[0]
+
+
+cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
+                       Arrival* arrival, int64_t offset, int64_t num, int cause) noexcept nogil:
+    """`num` bytes from stream position `offset` on are missing; -1: nobody knows how many."""
+    cdef int64_t take
+    framing.gaps += 1
+    framing.gap_cause = cause
+    if framing.state != FRAMING_IN_STEP:
+        if framing.state == FRAMING_START:
+            framing.state = FRAMING_LOST
+        drop_tail(framing, sink)
+        if num < 0 or framing.chain_next < offset + num:
+            framing.chain_num = 0
+        return
+    if num >= 0 and framing.need > 0:
+        take = framing.need - framing.have
+        if not framing.torn:
+            framing.torn = True
+            framing.cause = cause
+        if num < take:
+            framing.have += num
+            return
+        framing.have = framing.need
+        if complete(framing, sink, arrival, contents(&framing.kept), cause == GAP_CUT):
+            begin_frame(framing, kept_total)
+            if num == take:
+                return
+        num -= take
+        offset += take
+        if framing.state != FRAMING_IN_STEP:
+            return
+    fall_out(framing, sink, kept_total, arrival, offset, num)

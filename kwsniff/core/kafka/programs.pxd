@@ -1,0 +1,62 @@
+# cython: language_level=3
+# The program of a message, and its run over a message's bytes.
+#
+# Rule 1: a program is compiled when a message of its API, version and direction is first met, and once.
+# Rule 2: some versions had other bytes before their release (KIP-848, KIP-932 early access): such a layout is tried
+#         where the released one does not fit to the last byte.
+# Rule 3: a run leaves its cells in the context's tape; the next run overwrites them.
+
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc
+
+from kwsniff.core.kafka.dialog cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
+from kwsniff.core.wire.engine cimport run_program
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.kafka.recognition cimport NUM_API_KEYS, NUM_VERSIONS
+from kwsniff.core.wire.tape cimport ENGINE_OK, EngineStop
+
+cdef enum:
+    EARLY_ACCESS = 2            # added to the direction: the layout from before the release
+    MIN_TRIAL = 24              # bytes of a message that must make sense before its rest is waited for
+
+
+cdef inline Program* find_program(Context* context, int key, int version, int direction) noexcept nogil:
+    """The program of a message, compiled when first met; NULL when no layout has it."""
+    cdef Program* programs
+    if key < 0 or key >= NUM_API_KEYS or version < 0 or version >= NUM_VERSIONS:
+        return NULL
+    programs = context.programs[direction][key]
+    if programs == NULL:
+        programs = <Program*>calloc(NUM_VERSIONS, sizeof(Program))
+        if programs == NULL:
+            return NULL
+        context.programs[direction][key] = programs
+    if programs[version].state == PROGRAM_UNTRIED:
+        context.compile(context.owner, key, version, direction, &programs[version])
+    return &programs[version] if programs[version].state == PROGRAM_READY else NULL
+
+
+cdef inline int run(Context* context, Program* program, Octets message, EngineStop* stop) noexcept nogil:
+    """An EngineStatus; `message` without its size."""
+    return run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
+                       <size_t>context.limits.cells, stop)
+
+
+cdef inline Program* read_message(Context* context, int key, int version, int direction, Octets message, int* status,
+                                  EngineStop* stop) noexcept nogil:
+    """Runs the message's program and returns the one whose cells are in the tape; NULL when no layout has it."""
+    cdef Program* program = find_program(context, key, version, direction)
+    cdef Program* early
+    if program == NULL:
+        return NULL
+    status[0] = run(context, program, message, stop)
+    if status[0] == ENGINE_OK:
+        return program
+    early = find_program(context, key, version, direction + EARLY_ACCESS)
+    if early == NULL:
+        return program
+    if run(context, early, message, stop) == ENGINE_OK:
+        status[0] = ENGINE_OK
+        return early
+    run(context, program, message, stop)
+    return program

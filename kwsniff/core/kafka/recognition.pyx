@@ -1,0 +1,137 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""What the first bytes of a direction are: a Kafka request, TLS, something else.
+
+Rules
+  1. A request is believed in only with every field of its header in range: size, key, version of that key, and a
+     client id that fits and is printable. Random bytes pass once in millions; a decoded body or a paired response
+     must still confirm it (exchanges.pyx).
+  2. What is not known is called other, never guessed.
+
+    | size u32 | key i16 | version i16 | correlation id i32 | client id length i16 | client id ...
+"""
+
+from libc.stdint cimport int16_t, int64_t, uint32_t
+from libc.string cimport memcmp
+
+from kwsniff.core.kafka.frames cimport LOOK_MORE, LOOK_NO, LOOK_YES
+from kwsniff.core.octets.octets cimport Octets, be16, be32, has, u8
+from kwsniff.core.columns.verdicts cimport (
+    PROTOCOL_EMPTY, PROTOCOL_HTTP, PROTOCOL_OTHER, PROTOCOL_PROXY, PROTOCOL_SSH, PROTOCOL_TLS, PROTOCOL_UNDECIDED,
+)
+
+cdef enum:
+    HEADER_BYTES = 14           # prefix, key, version, correlation id, length of the client id
+    CLIENT_ID_LOOKED_AT = 64
+    MAX_TOKEN = 524288          # brokers take no more before a client is known (sasl.server.max.receive.size)
+    MAX_VERSION = 999           # of a connection that is in step and Kafka's: far above what any release speaks
+    NEWER_VERSIONS = 4          # a client newer than kwsniff may speak so many versions above the known ones
+
+
+cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil:
+    """`data` from the size prefix on; it may hold less or more than the frame."""
+    cdef uint32_t size, key, i, num
+    cdef int version, client_len
+    cdef ApiRange* known
+    if data.num < 4:
+        return LOOK_MORE
+    size = be32(data, 0)
+    if size < 8 or size > frame_bytes:
+        return LOOK_NO
+    if data.num < 6:
+        return LOOK_MORE
+    key = be16(data, 4)
+    if key >= NUM_API_KEYS or not apis.ranges[key].known:
+        return LOOK_NO
+    if data.num < 8:
+        return LOOK_MORE
+    known = &apis.ranges[key]
+    version = <int16_t>be16(data, 6)
+    if version < 0 or version > known.last + NEWER_VERSIONS:
+        return LOOK_NO
+    if key == 7 and version == 0:       # ControlledShutdown v0 has no client id (RequestHeader v0)
+        return LOOK_YES if data.num >= 12 else LOOK_MORE
+    if size < 10:
+        return LOOK_NO
+    if data.num < HEADER_BYTES:
+        return LOOK_MORE
+    client_len = <int16_t>be16(data, 12)
+    if client_len < -1 or client_len > <int64_t>size - 10:
+        return LOOK_NO
+    num = client_len if client_len > 0 else 0
+    if num > CLIENT_ID_LOOKED_AT:
+        num = CLIENT_ID_LOOKED_AT
+    for i in range(num):
+        if HEADER_BYTES + i >= data.num:
+            return LOOK_MORE
+        if u8(data, HEADER_BYTES + i) < 0x20 or u8(data, HEADER_BYTES + i) == 0x7F:
+            return LOOK_NO
+    return LOOK_YES
+
+
+cdef inline bint begins(Octets data, const char* text, size_t num) noexcept nogil:
+    return data.num >= num and memcmp(data.at, text, num) == 0
+
+
+cdef int name_protocol(Octets data) noexcept nogil:
+    """A value of Protocol for the first bytes of a direction that are not Kafka's."""
+    if data.num == 0:
+        return PROTOCOL_EMPTY
+    # A TLS record: content type, then version 3.x (RFC 8446 5.1).
+    if 0x14 <= u8(data, 0) <= 0x17 and u8(data, 1) == 3 and u8(data, 2) <= 4:
+        return PROTOCOL_TLS
+    if begins(data, b"SSH-", 4):
+        return PROTOCOL_SSH
+    if begins(data, b"PROXY ", 6) or begins(data, b"\r\n\r\n\x00\r\nQUIT\n", 12):
+        return PROTOCOL_PROXY
+    if (begins(data, b"GET ", 4) or begins(data, b"POST ", 5) or begins(data, b"HTTP/", 5) or begins(data, b"PUT ", 4)
+            or begins(data, b"HEAD ", 5) or begins(data, b"DELETE ", 7) or begins(data, b"OPTIONS ", 8)
+            or begins(data, b"CONNECT ", 8) or begins(data, b"PATCH ", 6) or begins(data, b"PRI * HTTP/2", 12)):
+        return PROTOCOL_HTTP
+    return PROTOCOL_OTHER
+
+
+cdef bint may_be_foreign(Octets data) noexcept nogil:
+    """A request of an API that Kafka does not have: vendors use keys from 500 on, with Kafka's own header."""
+    cdef uint32_t i, num
+    cdef int client_len = <int16_t>be16(data, 12)
+    cdef uint32_t size = be32(data, 0)
+    if data.num < 14 or <int16_t>be16(data, 4) < 0 or be16(data, 6) > MAX_VERSION or size < 10:
+        return False
+    if client_len < -1 or client_len > <int64_t>size - 10:
+        return False
+    num = client_len if client_len > 0 else 0
+    for i in range(num):
+        if not has(data, 14 + i, 1):
+            return True
+        if data.at[14 + i] < 0x20:
+            return False
+    return True
+
+
+cdef int64_t measure_proxy_header(Octets data) noexcept nogil:
+    """Bytes of the PROXY protocol header that `data` begins with: 0 when there is none, -1 when it is not whole yet
+    (The PROXY protocol, versions 1 and 2, HAProxy)."""
+    cdef size_t i
+    if begins(data, b"\r\n\r\n\x00\r\nQUIT\n", 12):
+        if data.num < 16:
+            return -1
+        return 16 + <int64_t>be16(data, 14) if data.num >= 16 + be16(data, 14) else -1
+    if not begins(data, b"PROXY ", 6):
+        return 0
+    for i in range(107 if data.num > 107 else data.num):
+        if i and data.at[i] == 10 and data.at[i - 1] == 13:
+            return <int64_t>i + 1
+    return -1 if data.num < 107 else 0
+
+
+cdef bint is_gssapi_token(Octets data) noexcept nogil:
+    """A frame that holds a GSS-API initial token and nothing else: clients of 0.9 send it without a handshake. The DER
+    length behind the tag 0x60 must agree with the frame's (RFC 2743 3.1)."""
+    cdef uint32_t size = be32(data, 0)
+    if size < 16 or size > MAX_TOKEN or u8(data, 4) != 0x60:
+        return False
+    if u8(data, 5) < 0x80:
+        return u8(data, 5) == size - 2
+    if u8(data, 5) == 0x81:
+        return u8(data, 6) == size - 3
+    return u8(data, 5) == 0x82 and be16(data, 6) == size - 4

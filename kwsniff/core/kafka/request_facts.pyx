@@ -1,0 +1,148 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""What a request says, copied out of its bytes: they go before its response comes.
+
+Rules
+  1. What one call keeps is bounded; when much waits already, only the names of those who talk are kept.
+  2. What holds for the connection (client id, software, SASL mechanism, principal) is learned by the dialog.
+  3. Of secrets only the user name is looked at, never the password.
+
+    call.text   | client id | group | transactional id | (u32 length, topic)* | member | group instance |
+                | protocol type | names of partitions' topics |
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.string cimport memcmp, memset
+
+from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents
+from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog
+from kwsniff.core.wire.facts cimport TOPIC_BY_ID, Facts
+from kwsniff.core.octets.octets cimport Octets, be16, drop, keep
+from kwsniff.core.rows.partitions cimport keep_parts
+from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.rows.rows cimport write_anomaly
+from kwsniff.core.columns.verdicts cimport (
+    ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
+)
+
+cdef enum:
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    ADD_PARTITIONS_TO_TXN = 24
+    SASL_AUTHENTICATE = 36
+
+
+cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogil:
+    """Copies what the request says out of its bytes, which go."""
+    cdef Facts* facts = &context.facts
+    cdef Octets* topics = <Octets*>facts.topics.data
+    cdef size_t i, num = facts.topics.len // sizeof(Octets)
+    cdef uint32_t length
+    context.waiting_total -= <int64_t>(call.text.cap + call.parts.cap)
+    # Without room only the names of those who talk are kept.
+    call.most_facts = context.limits.call_facts_bytes
+    if context.waiting_total > context.limits.waiting_bytes_total and call.most_facts > SPARE_TEXT:
+        call.most_facts = SPARE_TEXT
+    call.client_id_len = keep_text(context, call, facts.client_id)
+    call.group_len = keep_text(context, call, facts.group)
+    call.transactional_id_len = keep_text(context, call, facts.transactional_id)
+    for i in range(num):
+        length = <uint32_t>topics[i].num
+        if <int64_t>(call.text.len + (length & ~TOPIC_BY_ID) + 4) > call.most_facts:
+            write_anomaly(context, dialog.connection, call.id, &call.first, 0, -1, ANOMALY_CALL_FACTS_LIMIT,
+                          <int64_t>num)
+            break
+        if not append_raw(&call.text, &length, 4):
+            break
+        if not append_raw(&call.text, topics[i].at, length & ~TOPIC_BY_ID):
+            call.text.len -= 4
+            break
+        call.num_topics += 1
+    keep_party(context, dialog, call, facts)
+    keep_parts(context, call, facts)
+    context.waiting_total += <int64_t>(call.text.cap + call.parts.cap)
+    call.has_acks = facts.has_acks
+    call.acks = facts.acks
+    call.has_partitions = facts.has_partitions
+    call.partitions = facts.partitions
+    call.has_records = facts.has_records
+    call.records_uncounted = facts.records_uncounted
+    call.records = facts.records
+    call.record_bytes = facts.record_bytes
+    if dialog.client_id.len == 0:
+        learn_text(dialog, &dialog.client_id, facts.client_id)
+    learn_text(dialog, &dialog.software_name, facts.software_name)
+    learn_text(dialog, &dialog.software_version, facts.software_version)
+    learn_text(dialog, &dialog.sasl_mechanism, facts.sasl_mechanism)
+
+
+cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
+    """Who asks, in which role, as whom."""
+    cdef bint known = 0 <= call.key < NUM_API_KEYS and context.apis.ranges[call.key].known
+    call.member_at = <uint32_t>call.text.len
+    call.member_len = keep_text(context, call, facts.member)
+    call.group_instance_len = keep_text(context, call, facts.group_instance)
+    call.protocol_type_at = <uint32_t>call.text.len
+    call.protocol_type_len = keep_text(context, call, facts.protocol_type)
+    call.generation = facts.generation
+    call.producer_id = facts.producer_id
+    call.producer_epoch = facts.producer_epoch
+    call.isolation = facts.isolation
+    call.committed = facts.committed
+    call.session_id = facts.session_id
+    call.session_epoch = facts.session_epoch
+    call.max_wait = facts.max_wait
+    call.min_bytes = facts.min_bytes
+    if facts.replica_id.is_known and facts.replica_id.value >= 0:
+        call.caller = CALLER_REPLICA
+    elif known:
+        call.caller = CALLER_BROKER if context.apis.ranges[call.key].internal else dialog.caller
+        if call.caller == CALLER_UNKNOWN and not is_asked_by_all(call):
+            call.caller = CALLER_CLIENT
+    if call.caller > dialog.caller or dialog.caller == CALLER_CLIENT:
+        dialog.caller = call.caller
+    if facts.secret.at != NULL:
+        learn_principal(dialog, facts.secret)
+
+
+cdef bint is_asked_by_all(Call* call) noexcept nogil:
+    """What clients and brokers ask alike: to begin a connection, and about partitions of a transaction (KIP-890)."""
+    return call.key in (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE) or (
+        call.key == ADD_PARTITIONS_TO_TXN and call.version >= 4)
+
+
+cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil:
+    if text.at == NULL:
+        return -1
+    if <int64_t>(call.text.len + text.num) > call.most_facts or not append(&call.text, text):
+        return -1
+    return <int32_t>text.num
+
+
+cdef inline void learn_text(Dialog* dialog, Buffer* known, Octets text) noexcept nogil:
+    if text.at != NULL and text.num:
+        known.len = 0
+        append(known, text)
+        memset(dialog.texts, 0, sizeof(dialog.texts))       # rows from here on say something else
+
+
+cdef void learn_principal(Dialog* dialog, Octets token) noexcept nogil:
+    """The user name that a client's first token shows: PLAIN has it between two NULs (RFC 4616), SCRAM behind n= of
+    its second comma-separated part or later (RFC 5802). The password is never looked at."""
+    cdef Octets mechanism = contents(&dialog.sasl_mechanism)
+    cdef size_t start = 0, end
+    if mechanism.num == 5 and memcmp(mechanism.at, b"PLAIN", 5) == 0:
+        while start < token.num and token.at[start]:
+            start += 1
+        end = start + 1
+        while end < token.num and token.at[end]:
+            end += 1
+        if start < token.num and end < token.num:
+            learn_text(dialog, &dialog.principal, keep(drop(token, start + 1), end - start - 1))
+    elif mechanism.num > 6 and memcmp(mechanism.at, b"SCRAM-", 6) == 0 and be16(token, 0) >> 8 in (0x6E, 0x79, 0x70):
+        while start + 3 < token.num and not (token.at[start] == 0x2C and be16(token, start + 1) == 0x6E3D):
+            start += 1
+        end = start + 3
+        while end < token.num and token.at[end] != 0x2C:
+            end += 1
+        if start + 3 < token.num:
+            learn_text(dialog, &dialog.principal, keep(drop(token, start + 3), end - start - 3))

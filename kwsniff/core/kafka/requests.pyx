@@ -1,0 +1,127 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Frames of the side that asks: requests, and bare SASL tokens.
+
+Rules
+  1. Nothing counts as Kafka before it is confirmed: a request decoded to its last byte, a response paired, or two
+     plausible requests in a row.
+  2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest).
+  3. After an answered SaslHandshake v0 what is no request is a token; at any other time it is no frame.
+  4. A request that no layout describes is a call like any other: its header says who asks, its body stays closed.
+
+    | size | key version correlation client_id | body |
+"""
+
+from libc.stdint cimport int16_t, int32_t
+
+from kwsniff.core.kafka.calls cimport add_call, finish_call
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, count_bytes, why_torn
+from kwsniff.core.wire.facts cimport gather_facts
+from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_YES, Frame
+from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
+from kwsniff.core.rows.partitions cimport write_batches
+from kwsniff.core.kafka.programs cimport read_message
+from kwsniff.core.kafka.recognition cimport NUM_API_KEYS, look_at_request, may_be_foreign
+from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
+from kwsniff.core.kafka.fetch_sessions cimport follow_asked
+from kwsniff.core.kafka.responses cimport answer_from_parked
+from kwsniff.core.rows.rows cimport write_anomaly
+from kwsniff.core.tcp.streams cimport GAP_CUT
+from kwsniff.core.wire.tape cimport ENGINE_OK, EngineStop
+from kwsniff.core.columns.verdicts cimport *
+
+
+cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    cdef Octets data = frame.bytes
+    cdef Octets message = drop(data, 4)
+    cdef EngineStop stop
+    cdef Program* program
+    cdef int look, key, version, status = ENGINE_OK
+    cdef bint whole = False
+    if data.num < 12:
+        # Too little to say what it was; if nothing is missing, it was no request.
+        if frame.torn or dialog.tokens:
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS if dialog.tokens else BIN_TORN_FRAMES, frame.captured)
+            return True
+        return False
+    if frame.torn and frame.found and frame.cause != GAP_CUT:
+        return False            # found by searching, and now it cannot prove itself
+    look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    key = <int16_t>be16(data, 4)
+    version = <int16_t>be16(data, 6)
+    if look == LOOK_NO and (dialog.tokens or frame.found or not may_be_foreign(data) or not dialog.confirmed
+                            and dialog.connection.opener < 0):
+        return take_token(context, dialog, frame)
+    program = read_message(context, key, version, REQUEST, message, &status, &stop)
+    if program != NULL:
+        whole = status == ENGINE_OK and not frame.torn
+        if not whole and not frame.torn and (dialog.tokens or frame.found or not dialog.confirmed
+                                             and dialog.connection.opener < 0):
+            return take_token(context, dialog, frame)
+        gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
+    elif dialog.tokens:
+        return take_token(context, dialog, frame)
+    else:
+        read_foreign_header(context, data)
+    dialog.tokens = False
+    dialog.plausible_requests += look == LOOK_YES
+    if whole or dialog.plausible_requests >= 2:
+        confirm(dialog)
+    return keep_request(context, dialog, frame, key, version, program, status)
+
+
+cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    if not dialog.tokens:
+        return False
+    if context.keeps_messages:
+        keep_message(context, dialog, frame, MESSAGE_TOKEN, REQUEST, NULL, -1, -1)
+    if not frame.torn:
+        learn_principal(dialog, drop(frame.bytes, 4))
+    count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
+    return True
+
+
+cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, int version, Program* program,
+                       int status) noexcept nogil:
+    cdef Call* call = add_call(context, dialog, frame)
+    if call == NULL:
+        count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
+        return True
+    call.known = True
+    call.key = <int16_t>key
+    call.version = <int16_t>version
+    call.correlation_id = <int32_t>be32(frame.bytes, 8)
+    if frame.torn:
+        call.reason = why_torn(frame)
+    elif program == NULL:
+        call.reason = REASON_UNKNOWN_VERSION
+        if key < 0 or key >= NUM_API_KEYS or not context.apis.ranges[key].known:
+            call.reason = REASON_UNKNOWN_API
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
+                      ANOMALY_UNKNOWN_API if call.reason == REASON_UNKNOWN_API else ANOMALY_UNKNOWN_VERSION, version)
+    elif status != ENGINE_OK:
+        call.reason = REASON_UNDECODABLE
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
+                      ANOMALY_UNDECODABLE_REQUEST, status)
+    follow_asked(context, dialog, &context.facts)
+    keep_facts(context, dialog, call)
+    if context.facts.batch_hits.len and dialog.confirmed:
+        write_batches(context, dialog, call, &context.facts, call.first.time)
+    if context.keeps_messages:
+        keep_message(context, dialog, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
+    if call.has_acks and call.acks == 0:
+        dialog.num -= 1         # it stands at the ring's end and waits for nothing
+        finish_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
+        return True
+    if dialog.num_parked:
+        answer_from_parked(context, dialog, call)
+    return True
+
+
+cdef void read_foreign_header(Context* context, Octets data) noexcept nogil:
+    """Of a message without a layout, the header says who sent it; what follows stays closed."""
+    cdef int client_len = <int16_t>be16(data, 12)
+    context.tape.num = 0
+    gather_facts(&context.facts, NULL, &context.tape, make_octets(NULL, 0), &context.topic_ids)
+    if client_len >= 0 and has(data, 14, <size_t>client_len):
+        context.facts.client_id = keep(drop(data, 14), <size_t>client_len)

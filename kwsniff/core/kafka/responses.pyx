@@ -1,0 +1,163 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Which response answers which request.
+
+Rules
+  1. A response is matched with the oldest waiting request of its correlation id; requests that it passes over will not
+     be answered.
+  2. An ApiVersions response of error 35 has a v0 body whatever was asked (KIP-511).
+  3. After an answered SaslHandshake v0 both directions carry bare tokens until the client sends a request again.
+  4. The first response after a search must decode to its last byte.
+
+    | size | correlation | body |     waiting: 5 6 7 8, response 7: 5 and 6 are passed over, 8 waits on
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from kwsniff.core.octets.buffer cimport release
+from kwsniff.core.kafka.calls cimport finish_call, finish_oldest
+from kwsniff.core.kafka.dialog cimport (
+    RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_missing, why_torn,
+)
+from kwsniff.core.wire.facts cimport gather_facts
+from kwsniff.core.kafka.frames cimport Frame, Framing
+from kwsniff.core.kafka.kept_messages cimport MESSAGE_RESPONSE, MESSAGE_TOKEN, keep_message
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
+from kwsniff.core.kafka.early_responses cimport park, unpark_answer
+from kwsniff.core.rows.partitions cimport write_batches
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, read_message, run
+from kwsniff.core.rows.rows cimport write_anomaly, write_errors
+from kwsniff.core.tcp.streams cimport GAP_CUT
+from kwsniff.core.kafka.fetch_sessions cimport follow_answered
+from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.rows.timing cimport note_answer
+from kwsniff.core.columns.verdicts cimport *
+
+cdef enum:
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    UNSUPPORTED_VERSION = 35
+
+
+cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    cdef int32_t correlation_id
+    cdef int64_t i
+    cdef int status, reason
+    if frame.bytes.num < 8:
+        if frame.torn or dialog.tokens:
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS if dialog.tokens else BIN_TORN_FRAMES, frame.captured)
+            return True
+        return False
+    if frame.torn and frame.found and frame.cause != GAP_CUT:
+        return False            # found by searching, and now it cannot prove itself
+    correlation_id = <int32_t>be32(frame.bytes, 4)
+    for i in range(dialog.num):
+        if dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)].correlation_id == correlation_id:
+            break
+    else:
+        if frame.found:
+            return False
+        if dialog.tokens:
+            if context.keeps_messages:
+                keep_message(context, dialog, frame, MESSAGE_TOKEN, RESPONSE, NULL, -1, -1)
+            count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
+            return True
+        return park(context, dialog, frame, correlation_id)
+    if frame.found and not frame.torn and not decodes(
+            context, waiting_call(dialog, i), frame.bytes, False):
+        return False
+    while i:
+        pass_over(context, dialog, frame)
+        i -= 1
+    answer(context, dialog, frame)
+    return True
+
+
+cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    cdef Call* call = waiting_call(dialog, 0)
+    cdef Framing* answers = &dialog.framing[1 - dialog.client]
+    if answers.gaps != call.broker_gaps:
+        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_missing(answers.gap_cause))
+        return
+    if call.reason != REASON_NONE:
+        # It may have been one that needs no answer: its own bytes do not say.
+        finish_oldest(context, dialog, STATUS_UNANSWERED, call.reason)
+        return
+    write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_PASSED_OVER,
+                  call.correlation_id)
+    finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_PASSED_OVER)
+
+
+cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """The oldest waiting call is answered by `frame`."""
+    cdef Call* call = waiting_call(dialog, 0)
+    cdef Program* program
+    cdef Octets message = drop(frame.bytes, 4)
+    cdef EngineStop stop
+    cdef int status = ENGINE_OK, version = answered_version(call, message), reason = call.reason
+    dialog.head += 1
+    dialog.num -= 1
+    confirm(dialog)
+    if version != call.version:
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
+                      ANOMALY_API_VERSIONS_FALLBACK, call.version)
+    program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
+    if context.keeps_messages:
+        keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
+    if program == NULL:
+        finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
+        note_answer(dialog, frame, NULL)
+        return
+    gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
+    context.facts.broken = status != ENGINE_OK and status != ENGINE_BYTES_LEFT_OVER
+    if frame.torn:
+        if reason == REASON_NONE:
+            reason = why_torn(frame)
+    elif status != ENGINE_OK:
+        reason = REASON_UNDECODABLE
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
+                      ANOMALY_UNDECODABLE_RESPONSE, status)
+    if call.key == SASL_HANDSHAKE and call.version == 0 and context.facts.first_error == 0:
+        dialog.tokens = True
+    follow_answered(dialog, call, &context.facts)
+    finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
+    note_answer(dialog, frame, &context.facts)
+    if context.facts.batch_hits.len:
+        write_batches(context, dialog, call, &context.facts, frame.first.time)
+    if context.facts.num_errors:
+        if <size_t>context.facts.num_errors > context.facts.most_hits:
+            write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_CALL_FACTS_LIMIT,
+                          context.facts.num_errors)
+        write_errors(context, dialog, call, frame, &context.facts, program)
+
+
+cdef inline int answered_version(Call* call, Octets message) noexcept nogil:
+    """The version that a response is written in: the one that was asked for, but for refused ApiVersions (KIP-511)."""
+    if call.key == API_VERSIONS and call.version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
+        return 0
+    return call.version
+
+
+cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexcept nogil:
+    """Whether these bytes are, to the last one, a response to `call`, or could be the beginning of one."""
+    cdef int status
+    cdef EngineStop stop
+    cdef Octets message = drop(frame, 4)
+    cdef Program* program = find_program(context, call.key, answered_version(call, message), RESPONSE)
+    if program == NULL:
+        return False
+    status = run(context, program, message, &stop)
+    if partly:
+        # A few bytes break off in anything: half of what is there must have made sense.
+        return status == ENGINE_UNEXPECTED_END and stop.offset >= MIN_TRIAL
+    return status == ENGINE_OK
+
+
+cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexcept nogil:
+    """The newest call may have been answered already. Calls before it that still wait were passed over then."""
+    cdef Parked parked
+    if not unpark_answer(context, dialog, call, &parked):
+        return
+    while dialog.num > 1:
+        pass_over(context, dialog, &parked.frame)
+    answer(context, dialog, &parked.frame)
+    release(&parked.bytes)

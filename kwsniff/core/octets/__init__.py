@@ -1,0 +1,1 @@
+"""Captured bytes and the memory they are kept in: checked reads, growing buffers, hashes, saved states."""

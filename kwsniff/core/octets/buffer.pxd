@@ -1,0 +1,64 @@
+# cython: language_level=3
+# A growing run of bytes, and the only writer of captured bytes into memory.
+#
+# Rule 1: a buffer grows by doubling as bytes arrive, never from a length that the wire claims.
+# Rule 2: a failed allocation leaves the buffer as it was and says so; nothing is half-appended.
+
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from kwsniff.core.octets.octets cimport Octets, make_octets
+
+cdef struct Buffer:
+    uint8_t* data
+    size_t len
+    size_t cap
+
+cdef inline bint reserve(Buffer* buffer, size_t more) noexcept nogil:
+    """Room for `more` bytes behind the last one; false when memory is refused."""
+    cdef size_t cap = buffer.cap
+    cdef uint8_t* grown
+    if more <= cap - buffer.len:
+        return True
+    if cap == 0:
+        cap = 64
+    while cap - buffer.len < more:
+        if cap > (<size_t>1 << 46):
+            return False
+        cap *= 2
+    grown = <uint8_t*>realloc(buffer.data, cap)
+    if grown == NULL:
+        return False
+    buffer.data = grown
+    buffer.cap = cap
+    return True
+
+cdef inline bint append(Buffer* buffer, Octets span) noexcept nogil:
+    if span.num == 0:
+        return True
+    if not reserve(buffer, span.num):
+        return False
+    memcpy(buffer.data + buffer.len, span.at, span.num)
+    buffer.len += span.num
+    return True
+
+cdef inline bint append_raw(Buffer* buffer, const void* at, size_t num) noexcept nogil:
+    return append(buffer, make_octets(<const uint8_t*>at, num))
+
+cdef inline Octets contents(Buffer* buffer) noexcept nogil:
+    return make_octets(buffer.data, buffer.len)
+
+cdef inline void shrink(Buffer* buffer, size_t cap) noexcept nogil:
+    """Empties the buffer and gives memory above `cap` back."""
+    buffer.len = 0
+    if buffer.cap > cap:
+        free(buffer.data)
+        buffer.data = NULL
+        buffer.cap = 0
+
+cdef inline void release(Buffer* buffer) noexcept nogil:
+    free(buffer.data)
+    buffer.data = NULL
+    buffer.len = 0
+    buffer.cap = 0

@@ -1,9 +1,0 @@
-# cython: language_level=3
-from libc.stdint cimport int64_t
-
-from kwsniff.core.dialog cimport Call, Context, Dialog
-from kwsniff.core.facts cimport Facts
-
-cdef void keep_parts(Context* context, Call* call, Facts* facts) noexcept nogil
-cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil
-cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t time) noexcept nogil

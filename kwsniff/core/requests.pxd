@@ -1,5 +1,0 @@
-# cython: language_level=3
-from kwsniff.core.dialog cimport Context, Dialog
-from kwsniff.core.frames cimport Frame
-
-cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil

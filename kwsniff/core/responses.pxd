@@ -1,8 +1,0 @@
-# cython: language_level=3
-from kwsniff.core.dialog cimport Call, Context, Dialog
-from kwsniff.core.frames cimport Frame
-from kwsniff.core.octets cimport Octets
-
-cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept nogil
-cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexcept nogil
-cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexcept nogil

@@ -1,0 +1,1 @@
+"""What becomes a row of a table, and when."""

@@ -1,0 +1,270 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""What a call moved or asked, partition by partition and batch by batch.
+
+Rules
+  1. A partition has one row per call: what the request says of it and what the response says of it, joined by topic
+     (name or id) and partition. Brokers answer in the order of the request, so the join looks a few places ahead only.
+  2. A row needs something to say: an offset, records, or an answer to what was asked. Metadata's partitions have none.
+  3. What only one of the two messages says stands there with the other's columns null.
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcmp, memcpy
+
+from kwsniff.core.wire.batches cimport BatchHit
+from kwsniff.core.octets.buffer cimport append, append_raw, contents
+from kwsniff.core.columns.columns cimport *
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, PartRow
+from kwsniff.core.wire.facts cimport Facts, PartitionHit
+from kwsniff.core.octets.known cimport Known
+from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets, same_octets, wipe
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.rows.rows cimport put_call_head, put_time, write_uuid
+from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
+
+cdef enum:
+    LOOK_AHEAD = 64             # places that an answer may be away from where the request has its partition
+
+cdef extern from *:
+    """
+    #define MILLISECOND 1000000LL
+    #define LAST_MILLISECOND 9000000000000LL
+    """
+    const int64_t MILLISECOND
+    const int64_t LAST_MILLISECOND
+
+
+cdef void keep_parts(Context* context, Call* call, Facts* facts) noexcept nogil:
+    """Copies what the request says of its partitions out of its bytes."""
+    cdef PartitionHit* hits = <PartitionHit*>facts.partition_hits.data
+    cdef PartitionHit* hit
+    cdef PartRow row
+    cdef size_t i, num = facts.partition_hits.len // sizeof(PartitionHit)
+    cdef Octets named = make_octets(NULL, 0)
+    call.parts.len = 0
+    wipe(&row, sizeof(PartRow))
+    row.name_len = -1
+    for i in range(num):
+        hit = &hits[i]
+        if <int64_t>(call.parts.len + sizeof(PartRow) + call.text.len + hit.topic.num) > call.most_facts:
+            return
+        if hit.topic.at != named.at:        # partitions of one topic point at the same name
+            named = hit.topic
+            row.name_at = <uint32_t>call.text.len
+            row.name_len = <int32_t>hit.topic.num if hit.topic.at != NULL else -1
+            if not append(&call.text, hit.topic):
+                return
+        row.has_topic_id = hit.topic_id.at != NULL and hit.topic_id.num == 16
+        if row.has_topic_id:
+            memcpy(row.topic_id, hit.topic_id.at, 16)
+        row.partition = hit.partition
+        row.offset = hit.offset
+        row.record_bytes = hit.record_bytes
+        row.records = hit.records
+        row.batches = hit.batches
+        if not append_raw(&call.parts, &row, sizeof(PartRow)):
+            return
+
+
+cdef inline Octets row_name(Call* call, PartRow* row) noexcept nogil:
+    if row.name_len < 0:
+        return make_octets(NULL, 0)
+    return keep(drop(contents(&call.text), row.name_at), <size_t>row.name_len)
+
+
+cdef bint is_about(Call* call, PartRow* row, PartitionHit* hit) noexcept nogil:
+    if row.answered or row.partition != hit.partition:
+        return False
+    if row.has_topic_id and hit.topic_id.at != NULL:
+        return memcmp(row.topic_id, hit.topic_id.at, 16) == 0
+    return row.name_len >= 0 and hit.topic.at != NULL and same_octets(row_name(call, row), hit.topic)
+
+
+cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
+    """`facts`: of the response, or NULL when there is none."""
+    cdef PartRow* rows = <PartRow*>call.parts.data
+    cdef size_t num = call.parts.len // sizeof(PartRow), num_hits = 0
+    cdef PartitionHit* hits = NULL
+    cdef size_t i, j, expected = 0
+    cdef PartRow* row
+    if not context.tables[<int>TABLE_PARTITIONS].wanted:
+        return
+    if facts != NULL:
+        hits = <PartitionHit*>facts.partition_hits.data
+        num_hits = facts.partition_hits.len // sizeof(PartitionHit)
+    for i in range(num_hits):
+        row = NULL
+        for j in range(expected, num if num < expected + LOOK_AHEAD else expected + LOOK_AHEAD):
+            if is_about(call, &rows[j], &hits[i]):
+                row = &rows[j]
+                row.answered = True
+                if j == expected:
+                    expected += 1
+                break
+        while expected < num and rows[expected].answered:
+            expected += 1
+        if row != NULL or says_something(&hits[i]):
+            write_partition(context, dialog, call, row, &hits[i])
+    for i in range(num):
+        if not rows[i].answered:
+            write_partition(context, dialog, call, &rows[i], NULL)
+
+
+cdef inline bint says_something(PartitionHit* hit) noexcept nogil:
+    return (hit.offset.is_known or hit.base_offset.is_known or hit.high_watermark.is_known
+            or hit.record_bytes.is_known)
+
+
+cdef inline void put_number(Table* table, int column, Known number) noexcept nogil:
+    if number.is_known:
+        put_int64(table, column, number.value)
+    else:
+        put_null(table, column)
+
+
+cdef inline void put_offset(Table* table, int column, Known number) noexcept nogil:
+    """Kafka writes -1 where there is none."""
+    if number.is_known and number.value >= 0:
+        put_int64(table, column, number.value)
+    else:
+        put_null(table, column)
+
+
+cdef void put_topic(Context* context, Table* table, int name_column, int id_column, Octets name,
+                    Octets topic_id) noexcept nogil:
+    cdef uint8_t[22] text
+    if name.at == NULL and topic_id.at != NULL:
+        name = find_topic(&context.topic_ids, topic_id)
+        if name.at == NULL:
+            await_topic(&context.topic_ids, topic_id)
+    put_string(table, name_column, name)
+    if topic_id.at != NULL and topic_id.num == 16:
+        write_uuid(topic_id, text)
+        put_string(table, id_column, make_octets(text, 22))
+    else:
+        put_null(table, id_column)
+
+
+cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow* asked,
+                          PartitionHit* answered) noexcept nogil:
+    """Either of the two may be NULL."""
+    cdef Table* table = &context.tables[<int>TABLE_PARTITIONS]
+    cdef PartitionHit none
+    cdef Octets name = make_octets(NULL, 0)
+    cdef Octets topic_id = make_octets(NULL, 0)
+    cdef Known offset, record_bytes, records
+    cdef int64_t batches
+    if not begin_row(table):
+        return
+    if answered == NULL:
+        wipe(&none, sizeof(PartitionHit))
+        answered = &none
+    name = answered.topic
+    topic_id = answered.topic_id
+    offset = answered.offset
+    record_bytes = answered.record_bytes
+    records = answered.records
+    batches = answered.batches
+    if asked != NULL:
+        if name.at == NULL:
+            name = row_name(call, asked)
+        if topic_id.at == NULL and asked.has_topic_id:
+            topic_id = make_octets(asked.topic_id, 16)
+        if asked.offset.is_known:
+            offset = asked.offset
+        if not record_bytes.is_known:
+            record_bytes = asked.record_bytes
+            records = asked.records
+            batches = asked.batches
+    put_call_head(context, table, dialog, call, PART_CALL_ID, PART_CAPTURE, PART_CONNECTION_ID, PART_API_KEY,
+                  PART_API_VERSION, PART_CLIENT_ID, PART_BROKER_ADDRESS, PART_BROKER_PORT)
+    put_time(table, PART_TIME, call.first.time)
+    put_topic(context, table, PART_TOPIC, PART_TOPIC_ID, name, topic_id)
+    put_int32(table, PART_PARTITION, asked.partition if asked != NULL else answered.partition)
+    if answered.error.is_known:
+        put_int16(table, PART_ERROR_CODE, <int16_t>answered.error.value)
+    else:
+        put_null(table, PART_ERROR_CODE)
+    put_offset(table, PART_OFFSET, offset)
+    put_offset(table, PART_BASE_OFFSET, answered.base_offset)
+    put_offset(table, PART_LAST_OFFSET, answered.last_offset)
+    put_offset(table, PART_HIGH_WATERMARK, answered.high_watermark)
+    put_offset(table, PART_LAST_STABLE_OFFSET, answered.last_stable_offset)
+    put_offset(table, PART_LOG_START_OFFSET, answered.log_start_offset)
+    put_lag(table, offset, answered)
+    put_number(table, PART_RECORD_BYTES, record_bytes)
+    put_number(table, PART_RECORD_COUNT, records)
+    if record_bytes.is_known:
+        put_int32(table, PART_BATCH_COUNT, <int32_t>batches)
+    else:
+        put_null(table, PART_BATCH_COUNT)
+    end_row(table)
+
+
+cdef void put_lag(Table* table, Known offset, PartitionHit* answered) noexcept nogil:
+    """How far the reader is behind the high watermark once it has read what came."""
+    cdef int64_t following
+    if not answered.high_watermark.is_known or answered.high_watermark.value < 0:
+        put_null(table, PART_LAG)
+        return
+    if answered.last_offset.is_known:
+        following = answered.last_offset.value + 1
+    elif offset.is_known:
+        following = offset.value
+    else:
+        put_null(table, PART_LAG)
+        return
+    if following < 0 or following > answered.high_watermark.value:
+        put_null(table, PART_LAG)
+    else:
+        put_int64(table, PART_LAG, answered.high_watermark.value - following)
+
+
+cdef inline void put_stamp(Table* table, int column, Known milliseconds) noexcept nogil:
+    """Producers write what they like: what is no date of this age is null."""
+    if milliseconds.is_known and 0 <= milliseconds.value <= LAST_MILLISECOND:
+        put_int64(table, column, milliseconds.value * MILLISECOND)
+    else:
+        put_null(table, column)
+
+
+cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t time) noexcept nogil:
+    cdef Table* table = &context.tables[<int>TABLE_RECORD_BATCHES]
+    cdef BatchHit* batches = <BatchHit*>facts.batch_hits.data
+    cdef BatchHit* batch
+    cdef size_t i
+    for i in range(facts.batch_hits.len // sizeof(BatchHit)):
+        batch = &batches[i]
+        if not begin_row(table):
+            return
+        put_call_head(context, table, dialog, call, BATCH_CALL_ID, BATCH_CAPTURE, BATCH_CONNECTION_ID, BATCH_API_KEY,
+                      BATCH_API_VERSION, BATCH_CLIENT_ID, -1, -1)
+        put_time(table, BATCH_TIME, time)
+        put_topic(context, table, BATCH_TOPIC, BATCH_TOPIC_ID, batch.topic, batch.topic_id)
+        if batch.partition.is_known:
+            put_int32(table, BATCH_PARTITION, <int32_t>batch.partition.value)
+        else:
+            put_null(table, BATCH_PARTITION)
+        put_int16(table, BATCH_MAGIC, <int16_t>batch.magic)
+        put_enum(table, BATCH_CODEC, batch.attributes & 7)
+        put_int64(table, BATCH_BYTES, batch.bytes)
+        put_number(table, BATCH_UNCOMPRESSED, batch.uncompressed)
+        if batch.records.is_known:
+            put_int32(table, BATCH_RECORD_COUNT, <int32_t>batch.records.value)
+        else:
+            put_null(table, BATCH_RECORD_COUNT)
+        put_int64(table, BATCH_BASE_OFFSET, batch.base_offset)
+        put_number(table, BATCH_LAST_OFFSET, batch.last_offset)
+        put_number(table, BATCH_PRODUCER_ID, batch.producer_id)
+        if batch.producer_id.is_known:
+            put_int16(table, BATCH_PRODUCER_EPOCH, <int16_t>batch.producer_epoch)
+            put_int32(table, BATCH_BASE_SEQUENCE, batch.base_sequence)
+        else:
+            put_null(table, BATCH_PRODUCER_EPOCH)
+            put_null(table, BATCH_BASE_SEQUENCE)
+        put_bool(table, BATCH_TRANSACTIONAL, batch.magic >= 2 and batch.attributes & 0x10)
+        put_bool(table, BATCH_CONTROL, batch.magic >= 2 and batch.attributes & 0x20)
+        put_enum(table, BATCH_TIMESTAMP_TYPE, 2 if batch.magic == 0 else batch.attributes >> 3 & 1)
+        put_stamp(table, BATCH_FIRST_TIMESTAMP, batch.first_timestamp)
+        put_stamp(table, BATCH_MAX_TIMESTAMP, batch.max_timestamp)
+        end_row(table)

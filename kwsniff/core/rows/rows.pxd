@@ -1,0 +1,26 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kwsniff.core.columns.columns cimport Table
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Program
+from kwsniff.core.wire.facts cimport Facts
+from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.tcp.streams cimport Arrival, Connection
+
+cdef void put_time(Table* table, int column, int64_t time) noexcept nogil
+cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* call, int call_id, int capture,
+                        int connection_id, int api_key, int api_version, int client_id, int broker_address,
+                        int broker_port) noexcept nogil
+cdef Octets capture_name(Context* context, int64_t number) noexcept nogil
+cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+                     Facts* facts) noexcept nogil
+cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+                       Program* program) noexcept nogil
+cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Frame* response,
+                              int32_t correlation_id, int reason) noexcept nogil
+cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil
+cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
+                        int64_t offset, int name, int64_t value) noexcept nogil
+cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil
+cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil

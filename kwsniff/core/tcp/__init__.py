@@ -1,0 +1,1 @@
+"""TCP segments to ordered bytes and gaps, per connection and direction."""

@@ -1,0 +1,160 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Which connection a segment belongs to: a hash table by addresses and ports, and an order by age.
+
+Rules
+  1. The two endpoints are ordered, so that both directions find the same connection.
+  2. The hash is seeded: a hostile capture cannot choose addresses that share one bucket.
+  3. Ended connections stay until their addresses are used again or they are the most silent ones: what comes late is theirs.
+
+    buckets[hash] -> connection -> chain -> ...        oldest <-> ... <-> newest, by their latest segment
+"""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy, memset
+
+from kwsniff.core.octets.hash cimport mix
+from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.tcp.streams cimport END_OPEN, Connection, Streams
+
+
+cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
+                                    uint32_t ports) noexcept nogil:
+    cdef uint64_t words[4]
+    memcpy(words, low, 16)
+    memcpy(&words[2], high, 16)
+    return mix(mix(mix(mix(mix(seed, words[0]), words[1]), words[2]), words[3]), ports)
+
+
+cdef inline bint same_endpoints(Connection* connection, const uint8_t* low, const uint8_t* high,
+                                uint16_t low_port, uint16_t high_port) noexcept nogil:
+    return (connection.port[0] == low_port and connection.port[1] == high_port
+            and memcmp(connection.address[0], low, 16) == 0 and memcmp(connection.address[1], high, 16) == 0)
+
+
+cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:
+    """The connection of this segment, now the newest one; NULL if there is none. `sender` orders the endpoints."""
+    cdef const uint8_t* low = &segment.source[0] if sender == 0 else &segment.target[0]
+    cdef const uint8_t* high = &segment.target[0] if sender == 0 else &segment.source[0]
+    cdef uint16_t low_port = segment.source_port if sender == 0 else segment.target_port
+    cdef uint16_t high_port = segment.target_port if sender == 0 else segment.source_port
+    cdef Connection* connection = streams.last
+    cdef uint64_t hash
+    if connection != NULL and same_endpoints(connection, low, high, low_port, high_port):
+        return connection
+    hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
+    connection = streams.buckets[hash & (streams.num_buckets - 1)]
+    while connection != NULL:
+        if connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port):
+            break
+        connection = connection.chain
+    if connection == NULL:
+        return NULL
+    if streams.newest != connection:
+        unlink_age(streams, connection)
+        link_newest(streams, connection)
+    streams.last = connection
+    return connection
+
+
+cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:
+    """A connection for a segment that has none, as the newest one; NULL when memory is refused."""
+    cdef Connection* connection = <Connection*>calloc(1, sizeof(Connection))
+    if connection == NULL:
+        return NULL
+    memcpy(connection.address[sender], segment.source, 16)
+    memcpy(connection.address[1 - sender], segment.target, 16)
+    connection.port[sender] = segment.source_port
+    connection.port[1 - sender] = segment.target_port
+    adopt_connection(streams, connection)
+    begin_connection(streams, connection)
+    streams.last = connection
+    return connection
+
+
+cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil:
+    """Takes up a connection that was known before, as the newest one."""
+    cdef Connection** bucket
+    connection.hash = hash_endpoints(streams.seed, connection.address[0], connection.address[1],
+                                     <uint32_t>connection.port[0] << 16 | connection.port[1])
+    if <uint64_t>streams.num >= streams.num_buckets:
+        grow_buckets(streams)
+    bucket = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
+    connection.chain = bucket[0]
+    bucket[0] = connection
+    streams.num += 1
+    link_newest(streams, connection)
+
+
+cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
+    """Makes it one that nothing is known of yet but its addresses and ports."""
+    memset(connection.direction, 0, sizeof(connection.direction))
+    connection.id = streams.ordinal
+    connection.capture = streams.capture
+    connection.direction[0].closed_since = NO_TIME
+    connection.direction[1].closed_since = NO_TIME
+    connection.direction[0].round_trip = -1
+    connection.direction[1].round_trip = -1
+    connection.opener = -1
+    connection.ended = False
+    connection.end = END_OPEN
+    connection.packets = 0
+    connection.first_time = NO_TIME
+    connection.last_time = NO_TIME
+    connection.first_frame = 0
+    connection.syn_time = NO_TIME
+    connection.round_trip = -1
+    connection.dialog = NULL
+
+
+cdef void grow_buckets(Streams* streams) noexcept nogil:
+    cdef uint64_t num = streams.num_buckets * 2, i
+    cdef Connection** buckets = <Connection**>calloc(num, sizeof(Connection*))
+    cdef Connection* connection
+    cdef Connection* chain
+    if buckets == NULL:
+        return      # longer chains, nothing lost
+    for i in range(streams.num_buckets):
+        connection = streams.buckets[i]
+        while connection != NULL:
+            chain = connection.chain
+            connection.chain = buckets[connection.hash & (num - 1)]
+            buckets[connection.hash & (num - 1)] = connection
+            connection = chain
+    free(streams.buckets)
+    streams.buckets = buckets
+    streams.num_buckets = num
+
+
+cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil:
+    """Forgets a connection that has ended."""
+    cdef Connection** link = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
+    while link[0] != connection:
+        link = &link[0].chain
+    link[0] = connection.chain
+    unlink_age(streams, connection)
+    if streams.last == connection:
+        streams.last = NULL
+    streams.num -= 1
+    free(connection)
+
+
+cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:
+    connection.newer = NULL
+    connection.older = streams.newest
+    if streams.newest != NULL:
+        streams.newest.newer = connection
+    else:
+        streams.oldest = connection
+    streams.newest = connection
+
+
+cdef inline void unlink_age(Streams* streams, Connection* connection) noexcept nogil:
+    if connection.older != NULL:
+        connection.older.newer = connection.newer
+    elif streams.oldest == connection:
+        streams.oldest = connection.newer
+    if connection.newer != NULL:
+        connection.newer.older = connection.older
+    elif streams.newest == connection:
+        streams.newest = connection.older

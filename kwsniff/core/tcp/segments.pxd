@@ -1,0 +1,20 @@
+# cython: language_level=3
+"""What every room that follows TCP asks of a segment."""
+
+from libc.stdint cimport int32_t, uint32_t
+from libc.string cimport memcmp
+
+from kwsniff.core.capture.packets cimport Segment
+
+
+cdef inline int32_t distance(uint32_t to, uint32_t since) noexcept nogil:
+    """How far `to` is ahead of `since`, by signed 32-bit difference (RFC 9293 3.4)."""
+    return <int32_t>(to - since)
+
+
+cdef inline int source_endpoint(Segment* segment) noexcept nogil:
+    """0 when the sender is the smaller endpoint of the two."""
+    cdef int order = memcmp(segment.source, segment.target, 16)
+    if order:
+        return 0 if order < 0 else 1
+    return 0 if segment.source_port <= segment.target_port else 1

@@ -1,0 +1,37 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+
+from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.octets.octets cimport Octets
+
+cdef enum HelloState:
+    HELLO_COMES = 0
+    HELLO_OVER = 1              # read, or there is none
+
+# What one side says before anything is encrypted.
+cdef struct HelloSide:
+    int state
+    uint8_t head[5]             # of the record under way
+    uint32_t head_num
+    uint32_t left               # bytes of that record that have not come
+    Buffer message              # its first handshake message, from the type on
+
+cdef struct Hello:
+    HelloSide side[2]           # by endpoint
+    int client                  # endpoint that sent the ClientHello, or -1
+    bint version_known
+    bint cipher_known
+    uint16_t version
+    uint16_t cipher
+    Buffer server_name
+
+cdef Hello* make_hello() noexcept nogil
+cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil
+cdef void end_hello(Hello* hello, int direction) noexcept nogil
+cdef void free_hello(Hello* hello) noexcept nogil
+cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil
+cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil
+
+cdef inline int64_t hello_bytes(Hello* hello) noexcept nogil:
+    """Memory that a hello holds."""
+    return <int64_t>(sizeof(Hello) + hello.side[0].message.cap + hello.side[1].message.cap + hello.server_name.cap)

@@ -1,0 +1,26 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, int64_t
+
+from kwsniff.core.octets.known cimport Known
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.wire.records cimport Batch
+
+# A batch (format 2) or message (0 and 1) of a record set. Spans point into the message around it.
+cdef struct BatchHit:
+    Octets topic
+    Octets topic_id
+    Known partition
+    int64_t base_offset
+    int64_t bytes           # with the 12 bytes before its length counts
+    Known uncompressed
+    int32_t magic
+    int32_t attributes
+    Known records
+    Known last_offset
+    Known producer_id
+    int32_t producer_epoch
+    int32_t base_sequence
+    Known first_timestamp   # milliseconds since the epoch
+    Known max_timestamp
+
+cdef void describe_batch(Octets records, Batch* batch, BatchHit* hit) noexcept nogil

@@ -1,0 +1,99 @@
+# cython: language_level=3
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
+
+from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.octets.known cimport Known
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.wire.tape cimport Op, Tape
+from kwsniff.core.wire.topic_ids cimport TopicIds
+
+cdef enum:
+    NO_PARTITION = -0x80000000
+
+cdef extern from *:
+    """
+    #define TOPIC_BY_ID 0x80000000u
+    """
+    # In the length of a topic: its 16 bytes are a topic id, and no name is known for it.
+    const uint32_t TOPIC_BY_ID
+
+# Spans point into the message; they are good until its bytes go.
+cdef struct ErrorHit:
+    uint32_t node
+    int16_t code
+    int64_t partition       # NO_PARTITION when the error belongs to none
+    Octets topic            # at == NULL: none
+    Octets topic_id
+    Octets group
+    Octets message
+
+# What a struct with a partition in it says of that partition.
+cdef struct PartitionHit:
+    Octets topic            # at == NULL: none
+    Octets topic_id
+    int32_t partition
+    Known error
+    Known offset            # asked for, committed, or answered
+    Known base_offset
+    Known last_offset
+    Known high_watermark
+    Known last_stable_offset
+    Known log_start_offset
+    Known record_bytes
+    Known records           # unknown where old batches are compressed
+    int64_t batches
+
+# What a fetch session drops of a topic: big-endian numbers of partitions.
+cdef struct Forgotten:
+    Octets topic
+    Octets topic_id
+    Octets partitions
+
+# What is forgotten with every message stands first; `topics` is the first of what is kept.
+cdef struct Facts:
+    Octets client_id
+    Octets group
+    Octets transactional_id
+    Octets software_name
+    Octets software_version
+    Octets sasl_mechanism
+    Octets secret           # the message's own secret bytes: what a client authenticates with
+    Octets member
+    Octets group_instance
+    Octets protocol_type
+    Known generation
+    Known producer_id
+    Known producer_epoch
+    Known isolation
+    Known committed
+    Known session_id
+    Known session_epoch
+    Known max_wait
+    Known min_bytes
+    Known replica_id
+    int32_t num_errors
+    int16_t first_error
+    bint broken             # the message broke off: what is not here may be in the rest
+    bint has_error          # the message has an error field, whatever its value
+    bint has_acks
+    int16_t acks
+    bint has_throttle
+    bint held_back          # the throttle was waited out before the answer was sent
+    int64_t throttle
+    bint has_partitions
+    int64_t partitions
+    bint has_records
+    bint records_uncounted  # some record set's count needs decompression
+    int64_t records
+    int64_t record_bytes
+    Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
+    bint wants_partitions   # set by the caller, kept over messages
+    bint wants_batches
+    size_t most_hits        # of a kind that one message leaves; what comes after is only counted
+    Buffer forgotten        # Forgotten
+    Buffer partition_hits   # PartitionHit
+    Buffer batch_hits       # BatchHit, see batches.pxd
+    Buffer errors           # ErrorHit
+
+cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, TopicIds* topic_ids) noexcept nogil
+cdef void free_facts(Facts* facts) noexcept nogil

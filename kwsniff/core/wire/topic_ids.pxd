@@ -1,0 +1,32 @@
+# cython: language_level=3
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.octets.octets cimport Octets
+
+cdef struct TopicEntry:
+    uint64_t id[2]
+    uint8_t* name           # in some NameBlock
+    uint32_t name_len       # 0: the name is not known yet
+    uint32_t name_cap
+    bint awaited            # some row shows the id because the name was not known then
+
+cdef struct NameBlock:
+    NameBlock* older
+    size_t used
+    uint8_t bytes[16384]
+
+cdef struct TopicIds:
+    NameBlock* names        # the newest block
+    Buffer entries          # TopicEntry
+    uint32_t* slots         # entry number + 1, or 0
+    uint32_t num_slots
+    uint32_t num
+    uint32_t limit
+    uint64_t seed           # see hash.pxd
+
+cdef void start_topic_ids(TopicIds* ids, uint32_t limit, uint64_t seed) noexcept nogil
+cdef void free_topic_ids(TopicIds* ids) noexcept nogil
+cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogil
+cdef void await_topic(TopicIds* ids, Octets topic_id) noexcept nogil
+cdef Octets find_topic(TopicIds* ids, Octets topic_id) noexcept nogil
