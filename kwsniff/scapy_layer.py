@@ -28,7 +28,8 @@ from scapy.packet import Packet, Raw, bind_bottom_up, split_bottom_up
 
 from kwsniff.view.call import Conversation, surroundings
 from kwsniff.view.decode import Message, decode
-from kwsniff.view.inner import Surroundings, find_inner
+from kwsniff.view.inner import find_inner
+from kwsniff.view.model import Surroundings
 from kwsniff.view.redact import hide
 from kwsniff.view.text import message_lines
 

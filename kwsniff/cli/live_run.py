@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kwsniff.cli.live import Wishes, says
 from kwsniff.cli.live_lines import IntervalLines, JsonLines
 from kwsniff.cli.live_screen import Screen
+from kwsniff.cli.live_wishes import Wishes, says
 from kwsniff.cli.texts import plural
 from kwsniff.errors import UsageError
 from kwsniff.live.files import RollingTables, Rotation

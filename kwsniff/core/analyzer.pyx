@@ -15,7 +15,7 @@ from kwsniff.core.columns.columns cimport NUM_TABLES, start_tables, take_table
 from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
-    close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
+    begin_plaintext, close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
 )
 from kwsniff.core.kafka.kept_messages cimport drain_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
@@ -27,12 +27,12 @@ from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS
 from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
 from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
+from kwsniff.core.rows.sink cimport row_sink
 from kwsniff.core.tls.sessions cimport Plaintext, free_sessions, start_sessions
 from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
-from kwsniff.core.tcp.streams cimport (
-    Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
-)
+from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams
+from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.columns.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
 
@@ -136,6 +136,7 @@ cdef class Analyzer:
         self.want_tables(tables)
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
+        self.context.rows = row_sink()
         start_context(&self.context, <uint64_t>secrets.randbits(63))
         sink.context = &self.context
         sink.bytes = take_bytes
@@ -151,9 +152,12 @@ cdef class Analyzer:
         # Dialogs of connections that were never finished go with their rows unwritten. Nothing may be decoded here:
         # the collector of cycles has taken the programs already.
         if self.streams.buckets != NULL:
+            self.streams.sink.context = &self.context
             self.streams.sink.bytes = forget_bytes
             self.streams.sink.gap = forget_gap
             self.streams.sink.ended = forget_dialog
+            self.streams.sink.dropped = take_dropped
+            self.streams.sink.oddity = take_oddity
             end_streams(&self.streams)
             free_streams(&self.streams)
         if self.in_runs:
@@ -254,7 +258,8 @@ cdef class Analyzer:
             self.plaintext.active = True
             self.plaintext.owner = <void*>self
             self.plaintext.fetch = fetch_pieces
-            decrypt_streams(&self.plaintext, &self.context, &self.streams.sink)
+            self.context.decrypts = True
+            decrypt_streams(&self.plaintext, &self.streams.sink, begin_plaintext)
         self.next_pieces = next_pieces
         self.plaintext.pieces = make_octets(NULL, 0)
         self.plaintext.dry = False

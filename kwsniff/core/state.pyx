@@ -25,7 +25,7 @@ from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
 from kwsniff.core.capture.packets cimport Interface, Reader, SegmentSink
-from kwsniff.core.tcp.streams cimport Connection, Direction, Held, Streams
+from kwsniff.core.tcp.connections cimport Connection, Direction, Held, Streams
 from kwsniff.core.tls.hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 

@@ -5,14 +5,13 @@ tell it from a file. What the tool says on its standard error becomes one line (
 kwsniff/sources/recorders.py).
 """
 
-import os
 import shutil
 import socket
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, Protocol
 
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.sources.rights import unusable
 
 SNAPLEN: Final = 262_144
 """Bytes kept of a packet; offloading makes packets of 64 KiB and more on loopback and inside hosts."""
@@ -101,18 +100,7 @@ def open_live(
         raise refused
     if tool in (None, "scapy"):
         return _open_scapy(interface, expression, snaplen, buffer_mb, asked=tool is not None)
-    raise CaptureError(f"{tool} is not installed{_unusable([tool])}")
-
-
-def not_permitted(interface: str, program: str | None) -> str:
-    """What to try when capturing is refused."""
-    tries = ["run it with sudo"]
-    if program:
-        tries.append(f"sudo setcap cap_net_raw,cap_net_admin+eip {program}")
-    group = _dumpcap_group()
-    if group:
-        tries.append(f"join the group {group} (sudo usermod -aG {group} $USER, then log in again)")
-    return f"capturing on {interface} is not permitted; {', or '.join(tries)}"
+    raise CaptureError(f"{tool} is not installed{unusable([tool])}")
 
 
 def _check_interface(interface: str) -> None:
@@ -127,37 +115,7 @@ def _open_scapy(interface: str, expression: str, snaplen: int, buffer_mb: int, *
     except ImportError as error:
         missing = "scapy is" if asked else "neither dumpcap nor tcpdump nor scapy is"
         raise CaptureError(
-            f"{missing} installed{_unusable(TOOLS[:2])}; "
+            f"{missing} installed{unusable(TOOLS[:2])}; "
             "install wireshark-common or tcpdump as the system does it, or pip install 'kwsniff[capture]'"
         ) from error
     return Sniffer(interface, expression, snaplen, buffer_mb)
-
-
-def _unusable(tools: Sequence[str]) -> str:
-    """Says so when a tool is there, but not for this user, as Debian installs dumpcap."""
-    for tool in tools:
-        for folder in os.get_exec_path():
-            path = Path(folder) / tool
-            if path.is_file() and not os.access(path, os.X_OK):
-                group = _group_of(path)
-                return f" for this user ({path} is for the group {group}: sudo usermod -aG {group} $USER)"
-    return ""
-
-
-def _dumpcap_group() -> str | None:
-    """The group that may run dumpcap, where there is one of its own."""
-    program = shutil.which("dumpcap")
-    group = _group_of(Path(program)) if program else None
-    if group in (None, "root", "wheel"):
-        import grp
-
-        names = [entry.gr_name for entry in grp.getgrall()]
-        return "wireshark" if "wireshark" in names else None
-    return group
-
-
-def _group_of(path: Path) -> str | None:
-    try:
-        return path.group()
-    except (KeyError, OSError):
-        return None

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from kwsniff.errors import CaptureError
-from kwsniff.sources.live import not_permitted
+from kwsniff.sources.rights import not_permitted
 
 _PIPE_BYTES = 1 << 20  # as much as any user may have
 _PATIENCE_S: Final = 10.0

@@ -18,7 +18,7 @@ from scapy.config import conf
 from scapy.error import Scapy_Exception
 
 from kwsniff.errors import CaptureError
-from kwsniff.sources.live import not_permitted
+from kwsniff.sources.rights import not_permitted
 
 _SOL_PACKET, _PACKET_STATISTICS, _PACKET_IGNORE_OUTGOING = 263, 6, 23
 _SO_RCVBUFFORCE = 33

@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kwsniff.view.inner import Inner
+from kwsniff.view.model import Inner
 from kwsniff.view.records import RecordSet
 from kwsniff.view.words import in_utc, plural, shorten
 

@@ -13,7 +13,9 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.limits import Limits
 from kwsniff.view.capture import Call, Packet
 from kwsniff.view.decode import Message, decode
-from kwsniff.view.inner import Surroundings, find_inner
+from kwsniff.view.inner import find_inner
+from kwsniff.view.model import Message as AnyMessage
+from kwsniff.view.model import Surroundings
 from kwsniff.view.redact import hide
 from kwsniff.view.text import message_lines
 from kwsniff.view.words import in_nanoseconds, in_span, plural
@@ -117,7 +119,7 @@ class Conversation:
         """Whether messages of an API may name topic ids."""
         return api_key in _NAMING
 
-    def learn(self, message: Message) -> None:
+    def learn(self, message: AnyMessage) -> None:
         """Keep the names that a message gives topic ids."""
         tree = message.tree
         tree.topics = self.topics

@@ -6,14 +6,10 @@ absent; of a tagged field that comes twice the last one counts, as in Kafka.
 """
 
 from base64 import b64encode
-from collections.abc import Mapping
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kwsniff.view.tree import Node, Tree, Value
-
-if TYPE_CHECKING:
-    from kwsniff.view.inner import Inner, Place
 
 
 def document(node: Node) -> Any:
@@ -38,33 +34,6 @@ def unknown_tags(tree: Tree, data: bytes) -> list[dict[str, Any]]:
         }
         for tag in tree.unknown_tags
     ]
-
-
-def inner_documents(inner: "Mapping[Place, Inner]") -> list[dict[str, Any]]:
-    """What was found inside bytes fields: one object for each, in the order of the fields.
-
-    ``path`` (JSON pointer of the field), ``name``, ``version``, then ``body``, ``message``, ``records`` or
-    ``facts`` as far as there is one, ``error``, ``note`` and in turn ``inside``.
-    """
-    return [inner_document(inner[place]) for place in sorted(inner)]
-
-
-def inner_document(one: "Inner") -> dict[str, Any]:
-    """One of ``inner_documents``."""
-    shown: dict[str, Any] = {"path": one.path, "name": one.name, "version": one.version}
-    inside = inner_documents(one.inner)
-    if one.tree is not None:
-        shown["body"] = document(one.tree.body) if one.tree.body else None
-    if one.message is not None:
-        shown["message"] = one.message.as_dict()
-        inside = inner_documents(one.message.inner or {})
-    if one.records is not None:
-        shown["records"] = one.records.as_dict()
-        for (batch, record, name), found in one.in_records.items():
-            inside.append({**inner_document(found), "path": f"/batches/{batch}/records/{record}/{name}"})
-    if one.facts is not None:
-        shown["facts"] = one.facts
-    return {**shown, "error": one.error, "note": one.note or None, "inside": inside}
 
 
 def _plain(value: Value) -> Any:

@@ -1,17 +1,15 @@
 """The bytes of a message beside the fields that begin in them."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kwsniff.view.model import Message
 from kwsniff.view.redact import Redacted
 from kwsniff.view.text import shown
-
-if TYPE_CHECKING:
-    from kwsniff.view.decode import Message
 
 _WIDTH: Final = 16
 
 
-def render(message: "Message") -> str:
+def render(message: Message) -> str:
     """Lines of offset, 16 bytes in hex, the same as ASCII, and the leaves whose value begins there."""
     starts: dict[int, list[str]] = {}
     hidden: set[int] = set()

@@ -9,88 +9,49 @@ What does not decode stays bytes and gets a note. Nothing in the bytes raises.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.limits import Limits
-from kwsniff.view.records import RecordSet, decode_records
+from kwsniff.view import envelope, membership, telemetry
+from kwsniff.view.internal_topics import read_record
+from kwsniff.view.model import Inner, Message, Place, Surroundings
+from kwsniff.view.reading import read_message
+from kwsniff.view.records import decode_records
 from kwsniff.view.schema import read_schema
 from kwsniff.view.tree import Node, Tree, Value
-
-if TYPE_CHECKING:
-    from kwsniff.view.decode import Message
-
-Place = tuple[int, int]
-"""Where a node is in its tree: first byte of its value, op."""
-
-RecordPlace = tuple[int, int, str]
-"""Batch, record in it, ``key`` or ``value``."""
 
 _DEEPEST: Final = 4
 _TELEMETRY: Final = 72
 
 
-@dataclass(slots=True)
-class Inner:
-    """What one bytes field holds.
-
-    ``name`` says what it is (a schema's name, ``records``, ``request``, ``metrics``), ``path`` is the JSON
-    pointer of the field in the body (or schema) it is in. At most one of ``tree``, ``message``, ``records``
-    and ``facts`` (plain JSON values) is there; none where it could not be read, and ``note`` says why.
-    """
-
-    name: str
-    version: int | None = None
-    path: str = ""
-    tree: Tree | None = None
-    message: "Message | None" = None
-    records: RecordSet | None = None
-    facts: Any = None
-    error: dict[str, Any] | None = None
-    note: str = ""
-    inner: "dict[Place, Inner]" = field(default_factory=dict)
-    in_records: "dict[RecordPlace, Inner]" = field(default_factory=dict)
-
-    @property
-    def is_read(self) -> bool:
-        """Whether all of the bytes are shown by what is here."""
-        found = any(part is not None for part in (self.tree, self.message, self.records, self.facts))
-        return found and self.error is None
-
-
-@dataclass(slots=True)
-class Surroundings:
-    """What other messages told about this one.
-
-    ``protocol_type``: of the group, from the request of the same call. ``asked``: API key and version of
-    the request that an Envelope's request carried. ``topics``: topic id -> name.
-    """
-
-    protocol_type: str | None = None
-    asked: tuple[int, int] | None = None
-    topics: Mapping[str, str] = field(default_factory=dict)
-
-
 NOTHING_KNOWN: Final = Surroundings()
 
 
-def find_inner(message: "Message", around: Surroundings | None = None, depth: int = 0) -> dict[Place, Inner]:
+def find_inner(message: Message, around: Surroundings | None = None, depth: int = 0) -> dict[Place, Inner]:
     """Everything that could be found inside the bytes fields of a message, by place."""
-    finder = Finder(load_catalog(), around or NOTHING_KNOWN, depth, message.limits)
+    finder = Finder(type(message), around or NOTHING_KNOWN, depth, message.limits)
     if message.program is None or message.body is None:
         return {}
     finder.api = message.api_key
     return finder.find(message.tree)
 
 
+def found_inside(message: Message) -> dict[Place, Inner]:
+    """What is inside the bytes fields; looked for when it is first asked for."""
+    if message.inner is None:
+        message.inner = find_inner(message)
+    return message.inner
+
+
 class Finder:
     """Walks a tree and reads its bytes fields. One per message: it keeps the budget for records."""
 
-    def __init__(self, catalog: Catalog, around: Surroundings, depth: int, limits: Limits) -> None:
-        self.catalog = catalog
+    def __init__(self, kind: type[Message], around: Surroundings, depth: int, limits: Limits) -> None:
+        self.kind = kind
+        self.catalog = load_catalog()
         self.around = around
         self.depth = depth
         self.api: int | None = None
@@ -134,8 +95,6 @@ class Finder:
 
     def read(self, field: Field, data: bytes) -> Inner | None:
         """What one bytes field holds, None where nothing is known about it."""
-        from kwsniff.view import envelope, membership, telemetry
-
         if field.meaning is Meaning.RECORDS:
             return self.record_set(data)
         if field.name == "metrics":
@@ -144,7 +103,7 @@ class Finder:
         if field.name == "request_principal":
             return envelope.read_principal(self, data)
         if field.name in ("request_data", "response_data"):
-            return envelope.read_message(data, field.name, self.around, self.depth, self.limits)
+            return self.message(data, field.name)
         if field.name == "user_data":
             return membership.read_user_data(self, data)
         protocol = self.near("protocol_type") or self.around.protocol_type
@@ -173,10 +132,24 @@ class Finder:
             self.depth -= 1
         return inner
 
+    def message(self, data: bytes, field: str) -> Inner:
+        """A request or response, header and body. A response needs ``around.asked``."""
+        if field == "request_data":
+            message = read_message(self.kind, data, limits=self.limits)
+        elif self.around.asked is None:
+            return Inner("response", note="a response; the request it answers is not known")
+        else:
+            key, version = self.around.asked
+            message = read_message(
+                self.kind, data, direction="response", api_key=key, api_version=version, limits=self.limits
+            )
+        message.inner = find_inner(message, Surroundings(topics=self.around.topics), self.depth + 1)
+        error = message.error
+        shown = {"code": error.code, "path": error.path, "offset": error.offset} if error else None
+        return Inner(message.direction, message.api_version, message=message, error=shown)
+
     def record_set(self, data: bytes) -> Inner:
         """A record set; in Kafka's own topics with what keys and values say."""
-        from kwsniff.view.internal_topics import read_record
-
         found = decode_records(
             data, limit=self.bytes_left, most_records=self.records_left, catalog=self.catalog
         )

@@ -8,13 +8,10 @@ __cluster_metadata, __remote_log_metadata
 
 from base64 import b64decode
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.view.inner import Inner
-
-if TYPE_CHECKING:
-    from kwsniff.view.inner import Finder
+from kwsniff.view.model import Inner, SchemaReader
 
 _COORDINATORS: Final = {
     "__consumer_offsets": "group_coordinator",
@@ -25,7 +22,7 @@ _LOGS: Final = {"__cluster_metadata": "metadata", "__remote_log_metadata": "stor
 _FRAMES: Final = (0, 1)
 
 
-def read_record(finder: "Finder", topic: str, record: dict[str, Any]) -> dict[str, Inner]:
+def read_record(finder: SchemaReader, topic: str, record: dict[str, Any]) -> dict[str, Inner]:
     """``key`` and ``value`` of a record (base64), as far as they have a schema in this topic."""
     if topic in _COORDINATORS:
         return _coordinator(finder, _COORDINATORS[topic], _bytes(record["key"]), _bytes(record["value"]))
@@ -38,7 +35,9 @@ def _bytes(base64: str | None) -> bytes | None:
     return None if base64 is None else b64decode(base64)
 
 
-def _coordinator(finder: "Finder", module: str, key: bytes | None, value: bytes | None) -> dict[str, Inner]:
+def _coordinator(
+    finder: SchemaReader, module: str, key: bytes | None, value: bytes | None
+) -> dict[str, Inner]:
     if key is None or len(key) < 2:
         return {}
     number = int.from_bytes(key[:2], "big", signed=True)
@@ -58,7 +57,7 @@ def _coordinator(finder: "Finder", module: str, key: bytes | None, value: bytes 
     return found
 
 
-def _metadata(finder: "Finder", module: str, value: bytes) -> Inner:
+def _metadata(finder: SchemaReader, module: str, value: bytes) -> Inner:
     numbers, at = _uvarints(value)
     if len(numbers) < 3 or numbers[0] not in _FRAMES:
         return Inner("bytes", note="does not begin as a metadata record")

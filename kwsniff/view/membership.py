@@ -6,12 +6,9 @@ fits without a byte left over.
 """
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kwsniff.view.inner import Inner
-
-if TYPE_CHECKING:
-    from kwsniff.view.inner import Finder
+from kwsniff.view.model import Inner, SchemaReader
 
 _METADATA: Final = ("metadata", "member_metadata", "subscription")
 _SCHEMAS: Final = {
@@ -21,7 +18,7 @@ _SCHEMAS: Final = {
 _STREAMS: Final = "SubscriptionInfoData"
 
 
-def read_member(finder: "Finder", data: bytes, field: str, protocol_type: str | None) -> Inner | None:
+def read_member(finder: SchemaReader, data: bytes, field: str, protocol_type: str | None) -> Inner | None:
     """The bytes of a member; ``field`` tells metadata from assignment."""
     which = 0 if field in _METADATA else 1
     if protocol_type in _SCHEMAS:
@@ -38,7 +35,7 @@ def read_member(finder: "Finder", data: bytes, field: str, protocol_type: str | 
     return _json(data)
 
 
-def read_user_data(finder: "Finder", data: bytes) -> Inner | None:
+def read_user_data(finder: SchemaReader, data: bytes) -> Inner | None:
     """What an assignor adds to a subscription. Only Kafka Streams' has a schema; every byte must fit."""
     version = int.from_bytes(data[:4], "big", signed=True)
     if len(data) < 4 or version not in finder.catalog.schemas[_STREAMS].versions:
@@ -47,7 +44,7 @@ def read_user_data(finder: "Finder", data: bytes) -> Inner | None:
     return inner if inner.is_read else None
 
 
-def _versioned(finder: "Finder", data: bytes, name: str) -> Inner:
+def _versioned(finder: SchemaReader, data: bytes, name: str) -> Inner:
     if len(data) < 2:
         return Inner(name, note="too short for a version")
     version = int.from_bytes(data[:2], "big", signed=True)

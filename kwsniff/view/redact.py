@@ -6,16 +6,14 @@ hides the bytes around it, too: a field's bytes are never shown beside their red
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
-from kwsniff.view.inner import Inner, Surroundings, find_inner
+from kwsniff.view.inner import find_inner
+from kwsniff.view.model import Inner, Message, Surroundings
 from kwsniff.view.tree import Node, Tree
-
-if TYPE_CHECKING:
-    from kwsniff.view.decode import Message
 
 _ENVELOPE: Final = 58
 _PASSWORD_TYPE: Final = 9
@@ -65,7 +63,7 @@ def _is_secret(field: Field, struct: Node, above: Node | None, tree: Tree) -> bo
 
 
 def hide(
-    message: "Message",
+    message: Message,
     around: Surroundings | None = None,
     *,
     payload: bool = False,

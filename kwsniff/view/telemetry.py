@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kwsniff.codecs.batches import CODECS, CodecError, decompress
-from kwsniff.view.inner import Inner
+from kwsniff.view.model import Inner
 
 _MOST_METRICS: Final = 10_000
 _KINDS: Final = {5: "gauge", 7: "sum", 9: "histogram", 10: "exponential_histogram", 11: "summary"}

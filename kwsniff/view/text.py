@@ -5,22 +5,19 @@ What bytes fields hold stands below them.
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.view.batches import record_set_lines, record_set_note
-from kwsniff.view.inner import Inner, Place
+from kwsniff.view.inner import found_inside
+from kwsniff.view.model import Inner, Message, Place
 from kwsniff.view.redact import Redacted
 from kwsniff.view.tree import Node, Tree, Value
 from kwsniff.view.words import in_utc, shorten
 
-if TYPE_CHECKING:
-    from kwsniff.view.decode import Message
 
-
-def render(message: "Message") -> str:
+def render(message: Message) -> str:
     """The whole tree, one field per line, two spaces per level."""
     name = message.api_name or "unknown api"
     key = "" if message.api_key is None else f" (key {message.api_key})"
@@ -29,9 +26,9 @@ def render(message: "Message") -> str:
     return "\n".join([title, *message_lines(message)])
 
 
-def message_lines(message: "Message") -> Iterator[str]:
+def message_lines(message: Message) -> Iterator[str]:
     """Header, body, what no layout says, and the break."""
-    inner = message.found_inside()
+    inner = found_inside(message)
     for title, root in (("header", message.header), ("body", message.body)):
         if root is None:
             continue

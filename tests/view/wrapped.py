@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 
 from kwsniff.view.decode import Message, decode
-from kwsniff.view.inner import Inner
+from kwsniff.view.model import Inner
 from tests.traffic.messages import produce
 from tests.traffic.records import crc32c, record
 from tests.traffic.wire import Encoder

@@ -2,9 +2,7 @@
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, count_bytes, lost_bin
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.rows.partitions cimport write_partitions
-from kwsniff.core.rows.rows cimport write_call
-from kwsniff.core.rows.timing cimport write_latency
+from kwsniff.core.kafka.row_sink cimport write_call, write_latency, write_partitions
 from kwsniff.core.columns.verdicts cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED
 
 cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil

@@ -18,8 +18,8 @@ from kwsniff.core.octets.buffer cimport Buffer, shrink
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_missing
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport wipe
-from kwsniff.core.rows.rows cimport write_anomaly
-from kwsniff.core.tcp.streams cimport END_EVICTED, END_FIN, END_RESET, END_REUSED
+from kwsniff.core.kafka.row_sink cimport write_anomaly
+from kwsniff.core.tcp.connections cimport END_EVICTED, END_FIN, END_RESET, END_REUSED
 from kwsniff.core.columns.verdicts cimport *
 
 

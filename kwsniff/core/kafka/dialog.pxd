@@ -17,8 +17,7 @@ from kwsniff.core.octets.known cimport Known
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.kafka.recognition cimport Apis
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.sessions cimport Plaintext
-from kwsniff.core.tcp.streams cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection
+from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
 from kwsniff.core.columns.verdicts cimport (
@@ -167,6 +166,23 @@ cdef struct Dialog:
     uint8_t address[2][48]
     int32_t address_len[2]
 
+cdef struct Context             # below; RowSink names it
+
+# Where everything goes that becomes a row; the rooms of rows set it (rows/sink.pyx). Facts and responses may be NULL.
+cdef struct RowSink:
+    void (*call)(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
+                 Facts* facts) noexcept nogil
+    void (*partitions)(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil
+    void (*latency)(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil
+    void (*batches)(Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t time) noexcept nogil
+    void (*errors)(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+                   Program* program) noexcept nogil
+    void (*response_only)(Context* context, Dialog* dialog, int64_t id, Frame* response, int32_t correlation_id,
+                          int reason) noexcept nogil
+    void (*connection)(Context* context, Connection* connection, Dialog* dialog) noexcept nogil
+    void (*anomaly)(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
+                    int64_t offset, int name, int64_t value) noexcept nogil
+
 cdef struct Context:
     Limits limits
     Apis apis
@@ -190,7 +206,8 @@ cdef struct Context:
     Buffer capture_names
     Buffer capture_name_ends    # int64 per capture
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
-    Plaintext* plaintext        # where what is inside TLS comes from, or NULL
+    bint decrypts               # what is inside TLS may be handed in (begin_plaintext)
+    RowSink rows
 
 
 cdef enum:

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.kafka.dialog cimport Context, Dialog
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.tcp.streams cimport Arrival, Connection
+from kwsniff.core.tcp.connections cimport Arrival, Connection
 
 cdef void start_context(Context* context, uint64_t seed) noexcept nogil
 cdef void free_context(Context* context) noexcept nogil
@@ -13,3 +13,4 @@ cdef void take_gap(void* context, Connection* connection, int direction, Arrival
 cdef void take_end(void* context, Connection* connection) noexcept nogil
 cdef void take_dropped(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
 cdef void take_oddity(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
+cdef void begin_plaintext(void* opaque, Connection* connection) noexcept nogil

@@ -27,11 +27,11 @@ from kwsniff.core.kafka.early_responses cimport give_up_parked
 from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
 from kwsniff.core.kafka.requests cimport take_request
 from kwsniff.core.kafka.responses cimport take_response
-from kwsniff.core.rows.rows cimport write_anomaly, write_connection
+from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
-from kwsniff.core.tcp.streams cimport *
-from kwsniff.core.tls.hello cimport free_hello, hello_bytes
+from kwsniff.core.tcp.connections cimport *
+from kwsniff.core.tls.hello cimport Hello, end_hello, free_hello, hello_bytes
 from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.columns.verdicts cimport *
 
@@ -209,3 +209,37 @@ cdef void note_torn(Context* context, Dialog* dialog, int side, Frame* frame) no
     write_anomaly(context, dialog.connection, -1, &frame.last, side, frame.offset,
                   ANOMALY_FRAME_KEPT_LIMIT if frame.cause < 0 else ANOMALY_FRAME_TORN,
                   frame.length - <int64_t>frame.bytes.num)
+
+
+cdef void begin_plaintext(void* opaque, Connection* connection) noexcept nogil:
+    """The bytes of this connection are what is inside TLS from here on (tls/plaintext.pyx)."""
+    cdef Context* context = <Context*>opaque
+    if connection.dialog != NULL:
+        forget_handshake(context, connection)
+    elif open_dialog(context, connection) != NULL:
+        (<Dialog*>connection.dialog).decrypted = True
+
+
+cdef void forget_handshake(Context* context, Connection* connection) noexcept nogil:
+    """All but what it showed: that goes on to the dialog of the plain stream."""
+    cdef int64_t* bins = <int64_t*>context.bins.data
+    cdef Dialog* dialog = <Dialog*>connection.dialog
+    cdef Hello* hello = dialog.hello
+    cdef int i
+    for i in range(2):
+        bins[dialog.framing[i].capture * NUM_BINS + BIN_NOT_KAFKA] += dialog.framing[i].captured
+    if hello != NULL:
+        context.kept_total -= hello_bytes(hello)
+        end_hello(hello, 0)
+        end_hello(hello, 1)
+    dialog.hello = NULL
+    close_dialog(context, dialog)
+    connection.dialog = NULL
+    dialog = open_dialog(context, connection)
+    if dialog == NULL:
+        free_hello(hello)
+        return
+    dialog.decrypted = True
+    dialog.hello = hello
+    if hello != NULL:
+        context.kept_total += hello_bytes(hello)

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from kwsniff.core.kafka.dialog cimport Context, Dialog
 from kwsniff.core.kafka.frames cimport FRAMING_LOST, feed_framing
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.tcp.streams cimport Arrival, Connection
+from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.tls.hello cimport HELLO_COMES
 
 cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil

@@ -24,8 +24,9 @@ from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, run
 from kwsniff.core.kafka.recognition cimport (
     is_gssapi_token, look_at_request, may_be_foreign, measure_proxy_header, name_protocol,
 )
-from kwsniff.core.rows.rows cimport format_address, write_anomaly
-from kwsniff.core.tcp.streams cimport Arrival, Connection
+from kwsniff.core.kafka.row_sink cimport write_anomaly
+from kwsniff.core.tcp.addresses cimport format_address
+from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.columns.verdicts cimport *
@@ -161,7 +162,7 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
             set_client(dialog, direction, ROLE_HANDSHAKE)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
-    if protocol == PROTOCOL_TLS and (context.plaintext != NULL or dialog.connection.opener >= 0):
+    if protocol == PROTOCOL_TLS and (context.decrypts or dialog.connection.opener >= 0):
         turn_away(context, dialog, protocol)                # on a port that is Kafka's, too: plaintext may follow
     elif dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
         dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on

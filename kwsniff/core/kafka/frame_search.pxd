@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.frames cimport Link
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.tcp.streams cimport Arrival
+from kwsniff.core.tcp.connections cimport Arrival
 
 # For a FrameSink: the pointers are a Context's and a Dialog's.
 cdef int look_for_frame(void* context, void* dialog, int side, Octets data, bint first) noexcept nogil

@@ -21,8 +21,8 @@ from kwsniff.core.kafka.early_responses cimport why_unexpected
 from kwsniff.core.kafka.programs cimport find_program, run
 from kwsniff.core.kafka.recognition cimport look_at_request
 from kwsniff.core.kafka.responses cimport decodes
-from kwsniff.core.rows.rows cimport write_anomaly, write_response_only
-from kwsniff.core.tcp.streams cimport GAP_LOST, Arrival
+from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
+from kwsniff.core.tcp.connections cimport GAP_LOST, Arrival
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.columns.verdicts cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 

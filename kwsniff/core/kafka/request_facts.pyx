@@ -17,9 +17,9 @@ from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog
 from kwsniff.core.wire.facts cimport TOPIC_BY_ID, Facts
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep
-from kwsniff.core.rows.partitions cimport keep_parts
+from kwsniff.core.kafka.request_partitions cimport keep_parts
 from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
-from kwsniff.core.rows.rows cimport write_anomaly
+from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.columns.verdicts cimport (
     ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
 )

@@ -19,14 +19,13 @@ from kwsniff.core.wire.facts cimport gather_facts
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_YES, Frame
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
-from kwsniff.core.rows.partitions cimport write_batches
+from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
 from kwsniff.core.kafka.programs cimport read_message
 from kwsniff.core.kafka.recognition cimport NUM_API_KEYS, look_at_request, may_be_foreign
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
 from kwsniff.core.kafka.responses cimport answer_from_parked
-from kwsniff.core.rows.rows cimport write_anomaly
-from kwsniff.core.tcp.streams cimport GAP_CUT
+from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.wire.tape cimport ENGINE_OK, EngineStop
 from kwsniff.core.columns.verdicts cimport *
 

@@ -18,19 +18,24 @@ from kwsniff.core.kafka.calls cimport finish_call, finish_oldest
 from kwsniff.core.kafka.dialog cimport (
     RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_missing, why_torn,
 )
-from kwsniff.core.wire.facts cimport gather_facts
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.wire.facts cimport Facts, gather_facts
 from kwsniff.core.kafka.frames cimport Frame, Framing
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_RESPONSE, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
 from kwsniff.core.kafka.early_responses cimport park, unpark_answer
-from kwsniff.core.rows.partitions cimport write_batches
+from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, read_message, run
-from kwsniff.core.rows.rows cimport write_anomaly, write_errors
-from kwsniff.core.tcp.streams cimport GAP_CUT
+from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.rows.timing cimport note_answer
 from kwsniff.core.columns.verdicts cimport *
+
+cdef extern from *:
+    """
+    #define MILLISECOND 1000000LL
+    """
+    const int64_t MILLISECOND
 
 cdef enum:
     SASL_HANDSHAKE = 17
@@ -161,3 +166,13 @@ cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexc
         pass_over(context, dialog, &parked.frame)
     answer(context, dialog, &parked.frame)
     release(&parked.bytes)
+
+
+cdef void note_answer(Dialog* dialog, Frame* response, Facts* facts) noexcept nogil:
+    """Remembers when the broker was done with this call: the next one cannot have begun before."""
+    if not response.ended or response.last.time == NO_TIME:
+        return
+    dialog.answered_at = response.last.time
+    dialog.muted_until = NO_TIME
+    if facts != NULL and facts.has_throttle and facts.throttle > 0 and not facts.held_back:
+        dialog.muted_until = response.last.time + facts.throttle * MILLISECOND

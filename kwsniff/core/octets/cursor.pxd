@@ -4,7 +4,7 @@
 # Rules
 #   The end pointer stands beside the position pointer; room is always `end - pos`, never `pos + n > end`.
 #   A reader answers 1 and moves, or answers 0 and leaves the cursor where it was (varints: see below).
-#   Nothing here allocates, except grow_tape, which doubles and never looks at the wire.
+#   Nothing here allocates.
 #
 #   data:  | read already | pos ......... | end        left = end - pos
 #
@@ -13,10 +13,6 @@
 # ten bytes for 64 bits. The padded form 80 00 is a legal zero.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport realloc
-from libc.string cimport memcmp, memcpy
-
-from kwsniff.core.wire.tape cimport Cell, Op, Tape
 
 cdef struct Cursor:
     const uint8_t* pos
@@ -171,48 +167,3 @@ cdef inline int read_varlong(Cursor* cursor, int64_t* out) noexcept nogil:
     cdef int result = read_uvarlong(cursor, &raw)
     out[0] = <int64_t>((raw >> 1) ^ (0 - (raw & 1)))
     return result
-
-
-cdef inline const Op* find_ops(const uint8_t* code, size_t size, uint32_t* num_ops) noexcept nogil:
-    # The ops inside a program's bytes (16-byte header: magic, number of ops); NULL: wrong magic or size.
-    cdef uint32_t count = 0
-    if size < 16 or memcmp(code, b"KWP1", 4) != 0:
-        return NULL
-    memcpy(&count, code + 4, 4)
-    if count != (size - 16) // sizeof(Op) or (size - 16) % sizeof(Op) != 0:
-        return NULL
-    num_ops[0] = count
-    return <const Op*>(code + 16)
-
-
-cdef inline const Op* op_at(const Op* ops, uint32_t index) noexcept nogil:
-    return ops + index
-
-
-cdef inline bint grow_tape(Tape* tape, size_t max_cells) noexcept nogil:
-    # Doubles the tape: 256 cells first, never past max_cells. 0: the limit is reached or memory is out.
-    cdef size_t cap = tape.cap * 2 if tape.cap >= 128 else 256
-    cdef Cell* cells
-    if cap > max_cells:
-        cap = max_cells
-    if cap <= tape.cap:
-        return 0
-    cells = <Cell*>realloc(tape.cells, cap * sizeof(Cell))
-    if cells == NULL:
-        return 0
-    tape.cells = cells
-    tape.cap = cap
-    return 1
-
-
-cdef inline void put_cell(Tape* tape, uint32_t node, uint32_t offset, int64_t value) noexcept nogil:
-    # The caller has made room: tape.num < tape.cap.
-    cdef Cell* cell = tape.cells + tape.num
-    cell.node = node
-    cell.offset = offset
-    cell.value = value
-    tape.num += 1
-
-
-cdef inline const Cell* cell_at(const Tape* tape, size_t index) noexcept nogil:
-    return tape.cells + index

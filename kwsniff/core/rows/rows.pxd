@@ -6,7 +6,7 @@ from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Program
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.tcp.streams cimport Arrival, Connection
+from kwsniff.core.tcp.connections cimport Arrival, Connection
 
 cdef void put_time(Table* table, int column, int64_t time) noexcept nogil
 cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* call, int call_id, int capture,
@@ -23,4 +23,3 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
 cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
                         int64_t offset, int name, int64_t value) noexcept nogil
 cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil
-cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil

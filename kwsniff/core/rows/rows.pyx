@@ -22,33 +22,12 @@ from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.known cimport Known
 from kwsniff.core.octets.octets cimport Octets, be16, drop, file32, keep, make_octets, same_octets, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.tcp.streams cimport Arrival, Connection, Direction
-from kwsniff.core.rows.timing cimport tell_vantage
+from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction
+from kwsniff.core.rows.vantage cimport tell_vantage
+from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
 from kwsniff.core.columns.verdicts cimport *
-
-cdef extern from "<arpa/inet.h>" nogil:
-    int AF_INET
-    int AF_INET6
-    const char* inet_ntop(int family, const void* source, char* text, unsigned int size)
-
-cdef extern from "<string.h>" nogil:
-    size_t strnlen(const char* text, size_t most)
-
-
-cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil:
-    """Writes the usual text form of a mapped IPv4 or an IPv6 address to 48 bytes; returns its length."""
-    cdef int i
-    cdef bint mapped = address[10] == 0xFF and address[11] == 0xFF
-    for i in range(10):
-        mapped = mapped and address[i] == 0
-    text[0] = 0
-    if mapped:
-        inet_ntop(AF_INET, &address[12], <char*>text, 48)
-    else:
-        inet_ntop(AF_INET6, address, <char*>text, 48)
-    return <int>strnlen(<const char*>text, 47)
 
 
 cdef Octets capture_name(Context* context, int64_t number) noexcept nogil:

@@ -28,10 +28,8 @@ from kwsniff.core.columns.verdicts cimport *
 cdef extern from *:
     """
     #define MILLISECOND 1000000LL
-    #define SAME_MACHINE 100000LL
     """
     const int64_t MILLISECOND
-    const int64_t SAME_MACHINE      # round trips below tell nothing of where the capture was taken
 
 cdef struct Parts:
     int64_t request
@@ -119,22 +117,3 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
               <int32_t>at_least(response.last.retransmissions - call.first.retransmissions, 0))
     put_int64(table, LATENCY_ZERO_WINDOW, at_least(response.last.zero_window - call.first.zero_window, 0))
     end_row(table)
-
-
-cdef void note_answer(Dialog* dialog, Frame* response, Facts* facts) noexcept nogil:
-    """Remembers when the broker was done with this call: the next one cannot have begun before."""
-    if not response.ended or response.last.time == NO_TIME:
-        return
-    dialog.answered_at = response.last.time
-    dialog.muted_until = NO_TIME
-    if facts != NULL and facts.has_throttle and facts.throttle > 0 and not facts.held_back:
-        dialog.muted_until = response.last.time + facts.throttle * MILLISECOND
-
-
-cdef int tell_vantage(int64_t client, int64_t broker) noexcept nogil:
-    """Where the capture looks to have been taken, from the round trips to either side (-1: not known)."""
-    if client < 0 or broker < 0 or (client < SAME_MACHINE and broker < SAME_MACHINE):
-        return VANTAGE_UNKNOWN
-    if client < broker // 4:
-        return VANTAGE_CLIENT
-    return VANTAGE_BROKER if broker < client // 4 else VANTAGE_BETWEEN

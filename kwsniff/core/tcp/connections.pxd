@@ -1,6 +1,143 @@
 # cython: language_level=3
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from kwsniff.core.limits cimport Limits
+from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.capture.packets cimport Segment
-from kwsniff.core.tcp.streams cimport Connection, Streams
+
+cdef struct Arrival:
+    int64_t time        # of the packet that brought the bytes
+    int64_t frame
+    int64_t acked       # how far into the other direction's stream its sender had received by then, or -1
+    int64_t capture     # number of the capture that has it
+    int64_t retransmissions     # segments that either side had repeated by then
+    int64_t zero_window         # nanoseconds that either side had advertised no room by then
+
+cdef enum GapCause:
+    GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
+    GAP_LOST = 1            # nothing says that it ever arrived
+    GAP_CUT = 2             # the capture kept only the start of the packet
+    GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by exchanges.pyx)
+
+cdef enum EndCause:
+    END_OPEN = 0
+    END_FIN = 1
+    END_RESET = 2
+    END_REUSED = 3          # a new handshake on the same addresses and ports
+    END_EVICTED = 4
+
+# Why captured payload bytes are not delivered.
+cdef enum DropCause:
+    DROP_RETRANSMITTED = 0
+    DROP_OUT_OF_WINDOW = 1
+    DROP_AFTER_END = 2
+    DROP_NO_MEMORY = 3
+
+cdef enum StreamOddity:
+    ODD_OVERLAP = 0
+    ODD_OUT_OF_WINDOW = 1
+    ODD_AFTER_END = 2
+    ODD_HELD_LIMIT = 3
+    ODD_CONFLICT = 4
+    ODD_EVICTED = 5
+
+cdef struct Held:
+    Held* next
+    uint32_t seq
+    uint32_t length
+    uint32_t captured
+    Arrival arrival
+    uint8_t* data
+
+cdef struct Recent:
+    uint32_t seq
+    uint32_t length
+    uint64_t hash
+
+cdef struct Direction:
+    bint known              # next_seq means something
+    bint syn
+    bint fin
+    bint fin_done
+    bint catching_up        # waits, in the middle of handing on, for what the other direction had sent before
+    uint32_t isn
+    bint other_syn          # a SYN with another initial number came while this connection was alive
+    uint32_t other_isn
+    uint32_t next_seq
+    uint32_t fin_seq
+    uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
+    bint acked_known
+    int64_t offset          # stream position of next_seq; 0 is the first byte after the handshake or in the capture
+    Held* held
+    Held* held_last
+    int64_t held_bytes
+    int64_t held_num
+    int64_t evidence_at     # packets of the connection when the receiver was first seen to have missing bytes
+    int64_t packets
+    int64_t bytes           # distinct payload bytes delivered
+    int64_t retransmitted
+    int64_t out_of_order
+    int64_t missing
+    int64_t retransmissions # segments that only repeat
+    int64_t closed_since    # when its receive window became zero, or NO_TIME
+    int64_t zero_window     # nanoseconds that it was zero, the current spell not included
+    bint timed              # a segment waits for its acknowledgement:
+    uint32_t timed_seq      # the number behind it
+    int64_t timed_at
+    int64_t round_trip      # smallest time from a segment of this direction to its acknowledgement, or -1
+    int64_t strange         # consecutive segments far outside the window
+    Recent recent[8]        # the latest segments delivered
+    uint32_t num_recent
+
+cdef struct Connection:
+    Connection* chain       # same hash bucket
+    Connection* older
+    Connection* newer
+    uint64_t hash
+    int64_t id              # ordinal of the packet that opened it
+    int64_t capture         # number of the capture it began in
+    int64_t ordinal         # of its latest packet
+    int64_t num_ids         # that were given to calls since that packet
+    uint8_t address[2][16]  # [0] is the smaller endpoint; direction d is what endpoint d sends
+    uint16_t port[2]
+    Direction direction[2]
+    int opener              # endpoint that sent the SYN, or -1
+    bint ended
+    int end
+    int64_t packets
+    int64_t first_time
+    int64_t last_time
+    int64_t first_frame
+    int64_t last_frame
+    int64_t last_capture    # number of the capture that has it
+    int64_t syn_time
+    int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
+    void* dialog            # what the rooms above keep for this connection
+
+cdef struct StreamSink:
+    void* context
+    void (*bytes)(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
+    void (*gap)(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
+    void (*dropped)(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
+    void (*ended)(void* context, Connection* connection) noexcept nogil
+    void (*oddity)(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
+
+cdef struct Streams:
+    Connection** buckets
+    uint64_t num_buckets
+    uint64_t seed
+    int64_t num
+    int64_t frames_before   # packets of the captures before this one
+    int64_t ordinal         # of the packet under way, counted over all captures from 1; whoever hands segments in sets it
+    int64_t capture
+    int64_t held_total
+    int64_t now             # time of the latest segment, or NO_TIME
+    Connection* oldest
+    Connection* newest
+    Connection* last        # of the packet before
+    Limits limits
+    StreamSink sink
+    bint no_memory
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil
 cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) noexcept nogil

@@ -15,7 +15,6 @@ from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
-from kwsniff.core.tcp.streams cimport END_OPEN, Connection, Streams
 
 
 cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,

@@ -25,19 +25,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.octets.buffer cimport append_raw, contents
-from kwsniff.core.kafka.first_bytes cimport open_dialog
 from kwsniff.core.tls.arrivals cimport anchor, forget_carriers, is_placed, note_carrier, pass_on, pass_share, record_at, spread
-from kwsniff.core.kafka.dialog cimport Context, Dialog
-from kwsniff.core.kafka.exchanges cimport close_dialog, take_bytes, take_end
 from kwsniff.core.octets.octets cimport Octets, copy_out, drop, keep
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Reader, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.streams cimport Arrival, Connection, StreamSink, take_segment
-from kwsniff.core.tls.hello cimport Hello, end_hello, free_hello, hello_bytes
+from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink
+from kwsniff.core.tcp.streams cimport take_segment
 from kwsniff.core.tls.sessions cimport (
-    Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session, forget_session,
+    Begin, Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session, forget_session,
 )
-from kwsniff.core.columns.verdicts cimport BIN_NOT_KAFKA, NUM_BINS
 
 cdef enum:
     LONGEST_RECORD = 18437      # 2^14 + 2048 and its header (RFC 5246 6.2.3)
@@ -51,11 +47,17 @@ cdef void decrypt_segments(Plaintext* plaintext, Reader* reader) noexcept nogil:
     reader.context = plaintext
 
 
-cdef void decrypt_streams(Plaintext* plaintext, Context* context, StreamSink* sink) noexcept nogil:
-    """From here on, the streams know that plaintext may begin in the middle of a connection."""
-    context.plaintext = plaintext
+cdef void decrypt_streams(Plaintext* plaintext, StreamSink* sink, Begin begin) noexcept nogil:
+    """From here on, what the streams hand over passes through here; `begin` is told where the plaintext of a connection
+    begins, which may be in its middle."""
+    plaintext.next = sink[0]
+    plaintext.begin = begin
+    sink.context = plaintext
     sink.bytes = take_opened
+    sink.gap = take_gap
+    sink.dropped = take_dropped
     sink.ended = take_session_end
+    sink.oddity = take_oddity
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------
@@ -292,49 +294,38 @@ cdef bint is_lost(Plaintext* plaintext, TlsSession* session, Side* own) noexcept
 
 # -- what the streams say ---------------------------------------------------------------------------------------
 
-cdef void take_opened(void* context, Connection* connection, int side, Arrival* arrival, Octets data) noexcept nogil:
+cdef void take_opened(void* opaque, Connection* connection, int side, Arrival* arrival, Octets data) noexcept nogil:
     """Bytes of a run that decrypts. With the first plaintext, what was made of the handshake is forgotten."""
-    cdef Plaintext* plaintext = (<Context*>context).plaintext
+    cdef Plaintext* plaintext = <Plaintext*>opaque
     cdef Arrival copy = arrival[0]
     if plaintext.unopened:
         copy.acked = -1         # how much plaintext that is, nobody knows yet
     if plaintext.current != NULL and plaintext.current.restart:
         plaintext.current.restart = False
-        if connection.dialog != NULL:
-            forget_handshake(<Context*>context, connection)
-        elif open_dialog(<Context*>context, connection) != NULL:
-            (<Dialog*>connection.dialog).decrypted = True
+        plaintext.begin(plaintext.next.context, connection)
     if plaintext.extra:
         connection.packets -= 1
         connection.direction[side].packets -= 1
-    take_bytes(context, connection, side, &copy, data)
+    plaintext.next.bytes(plaintext.next.context, connection, side, &copy, data)
 
 
-cdef void forget_handshake(Context* context, Connection* connection) noexcept nogil:
-    """All but what it showed: that goes on to the dialog of the plain stream."""
-    cdef int64_t* bins = <int64_t*>context.bins.data
-    cdef Dialog* dialog = <Dialog*>connection.dialog
-    cdef Hello* hello = dialog.hello
-    cdef int i
-    for i in range(2):
-        bins[dialog.framing[i].capture * NUM_BINS + BIN_NOT_KAFKA] += dialog.framing[i].captured
-    if hello != NULL:
-        context.kept_total -= hello_bytes(hello)
-        end_hello(hello, 0)
-        end_hello(hello, 1)
-    dialog.hello = NULL
-    close_dialog(context, dialog)
-    connection.dialog = NULL
-    dialog = open_dialog(context, connection)
-    if dialog == NULL:
-        free_hello(hello)
-        return
-    dialog.decrypted = True
-    dialog.hello = hello
-    if hello != NULL:
-        context.kept_total += hello_bytes(hello)
+cdef void take_gap(void* opaque, Connection* connection, int side, Arrival* arrival, int64_t num, int cause) noexcept nogil:
+    cdef StreamSink* next = &(<Plaintext*>opaque).next
+    next.gap(next.context, connection, side, arrival, num, cause)
 
 
-cdef void take_session_end(void* context, Connection* connection) noexcept nogil:
-    take_end(context, connection)
-    forget_session((<Context*>context).plaintext, connection)
+cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
+    cdef StreamSink* next = &(<Plaintext*>opaque).next
+    next.dropped(next.context, capture, cause, num)
+
+
+cdef void take_oddity(void* opaque, Connection* connection, int side, Arrival* arrival, int oddity,
+                      int64_t value) noexcept nogil:
+    cdef StreamSink* next = &(<Plaintext*>opaque).next
+    next.oddity(next.context, connection, side, arrival, oddity, value)
+
+
+cdef void take_session_end(void* opaque, Connection* connection) noexcept nogil:
+    cdef Plaintext* plaintext = <Plaintext*>opaque
+    plaintext.next.ended(plaintext.next.context, connection)
+    forget_session(plaintext, connection)

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.capture.packets cimport Reader, Segment
-from kwsniff.core.tcp.streams cimport Connection, Streams
+from kwsniff.core.tcp.connections cimport Connection, StreamSink, Streams
 
 # The plain stream has reached `plain` when the encrypted one has reached `cipher`.
 cdef struct Turn:
@@ -55,6 +55,9 @@ cdef struct Share:
     size_t num              # bytes of `rest` that are this carrier's
     bint passed             # the segment itself
 
+# Told when a connection's plaintext begins; `context` is that of the sink.
+ctypedef void (*Begin)(void* context, Connection* connection) noexcept nogil
+
 cdef struct Plaintext:
     bint active
     bint extra              # the segment under way was counted as a packet before
@@ -75,6 +78,8 @@ cdef struct Plaintext:
     bint dry                # no more batches
     void* owner
     void (*fetch)(void* owner) noexcept nogil       # sets pieces or dry
+    StreamSink next         # where the bytes go, plain or not
+    Begin begin
 
 # What a frame completed: this, then its records, then the plaintext of all of them (kwsniff/sources/tls.py writes it).
 cdef struct PieceHead:

@@ -14,7 +14,7 @@ from kwsniff.core.octets.buffer cimport Buffer, contents, release
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, drop
 from kwsniff.core.capture.packets cimport Reader, Segment
-from kwsniff.core.tcp.streams cimport Connection, Streams
+from kwsniff.core.tcp.connections cimport Connection, Streams
 
 cdef enum:
     NUM_BUCKETS = 65536

@@ -35,8 +35,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport free
 
 from kwsniff.core.octets.cursor cimport (
-    VARINT_CUT, VARINT_OK, Cursor, bytes_left, cursor_over, find_ops, grow_tape, offset_from, op_at,
-    put_cell, read_8, read_be16, read_be32, read_be64, read_uvarint, read_varint, read_varlong, skip_bytes,
+    VARINT_CUT, VARINT_OK, Cursor, bytes_left, cursor_over, offset_from, read_8, read_be16, read_be32, read_be64, read_uvarint, read_varint, read_varlong, skip_bytes,
 )
 from kwsniff.core.wire.tape cimport *
 

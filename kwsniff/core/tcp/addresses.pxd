@@ -1,0 +1,4 @@
+# cython: language_level=3
+from libc.stdint cimport uint8_t
+
+cdef int format_address(const uint8_t* address, uint8_t* text) noexcept nogil

@@ -1,0 +1,125 @@
+"""What these modules pass on to each other: a message, what its bytes fields hold, where it breaks."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.program import Program
+from kwsniff.limits import Limits
+from kwsniff.view.document import document, unknown_tags
+from kwsniff.view.records import RecordSet
+from kwsniff.view.tree import Node, Tree
+
+Direction = Literal["request", "response"]
+
+Place = tuple[int, int]
+"""Where a node is in its tree: first byte of its value, op."""
+
+RecordPlace = tuple[int, int, str]
+"""Batch, record in it, ``key`` or ``value``."""
+
+# A tree costs some hundred bytes of memory per cell; a message of more fields is shown up to here.
+LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Where and why reading stopped: a closed list's code, a JSON pointer, the offset in the message."""
+
+    code: str
+    path: str
+    offset: int
+
+
+@dataclass(slots=True)
+class Message:
+    """A decoded message, complete or up to its break.
+
+    ``api_name`` is empty and ``program`` None where the layout is not known. ``header`` and ``body`` are None
+    where nothing of them was read. ``program.version`` differs from ``api_version`` only in the answer of a
+    broker that did not know the asked ApiVersions version. ``inner`` is what was found inside bytes fields
+    (None: nobody has looked), within ``limits``; ``rest_hidden`` that bytes without a layout are not to be
+    shown.
+    """
+
+    data: bytes
+    direction: Direction
+    api_key: int | None
+    api_version: int | None
+    api_name: str
+    program: Program | None
+    tree: Tree
+    header: Node | None
+    body: Node | None
+    error: Break | None
+    inner: "dict[Place, Inner] | None" = None
+    rest_hidden: bool = False
+    limits: Limits = LIMITS
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: api_key, api_version, header, body, unknown_tags, error."""
+        error = self.error
+        return {
+            "api_key": self.api_key,
+            "api_version": self.api_version,
+            "header": document(self.header) if self.header else None,
+            "body": document(self.body) if self.body else None,
+            "unknown_tags": unknown_tags(self.tree, b"" if self.rest_hidden else self.data),
+            "error": {"code": error.code, "path": error.path, "offset": error.offset} if error else None,
+        }
+
+    def json(self) -> str:
+        """``as_dict`` as one line."""
+        return json.dumps(self.as_dict())
+
+
+@dataclass(slots=True)
+class Inner:
+    """What one bytes field holds.
+
+    ``name`` says what it is (a schema's name, ``records``, ``request``, ``metrics``), ``path`` is the JSON
+    pointer of the field in the body (or schema) it is in. At most one of ``tree``, ``message``, ``records``
+    and ``facts`` (plain JSON values) is there; none where it could not be read, and ``note`` says why.
+    """
+
+    name: str
+    version: int | None = None
+    path: str = ""
+    tree: Tree | None = None
+    message: Message | None = None
+    records: RecordSet | None = None
+    facts: Any = None
+    error: dict[str, Any] | None = None
+    note: str = ""
+    inner: "dict[Place, Inner]" = field(default_factory=dict)
+    in_records: "dict[RecordPlace, Inner]" = field(default_factory=dict)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of the bytes are shown by what is here."""
+        found = any(part is not None for part in (self.tree, self.message, self.records, self.facts))
+        return found and self.error is None
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What other messages told about this one.
+
+    ``protocol_type``: of the group, from the request of the same call. ``asked``: API key and version of
+    the request that an Envelope's request carried. ``topics``: topic id -> name.
+    """
+
+    protocol_type: str | None = None
+    asked: tuple[int, int] | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+class SchemaReader(Protocol):
+    """Who reads what has a schema of its own, and what is inside that."""
+
+    catalog: Catalog
+
+    def schema(self, name: str, version: int, data: bytes) -> Inner:
+        """A schema's bare body and what is inside its own bytes fields."""
