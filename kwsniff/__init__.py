@@ -4,15 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kwsniff.analysis.analyze import analyze as analyze
     from kwsniff.live.sniff import sniff as sniff
-    from kwsniff.tables.analyze import analyze as analyze
     from kwsniff.view.decode import decode as decode
 
 __all__ = ["analyze", "decode", "sniff"]
 
 # Public name -> room. Rooms are imported when they are asked for: `import kwsniff` costs nothing.
 _HOMES = {
-    "analyze": "kwsniff.tables.analyze",
+    "analyze": "kwsniff.analysis.analyze",
     "decode": "kwsniff.view.decode",
     "sniff": "kwsniff.live.sniff",
 }

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
-    from kwsniff.tables.analyze import analyze
+    from kwsniff.analysis.analyze import analyze
 
     with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress:
         analysis = analyze(

@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from kwsniff.errors import OutputError
 from kwsniff.live.session import Batches, one_batch
-from kwsniff.tables.topics import late_names
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.timelines.late_names import late_names
 
 _STAGING = re.compile(r"\.live-(\d+)")
 

@@ -16,7 +16,7 @@ from kwsniff.errors import UsageError
 from kwsniff.live.session import Batches, Progress
 from kwsniff.live.window import topics_of
 from kwsniff.tables.arrays import Numbers, whole_numbers
-from kwsniff.tables.groups import Groups
+from kwsniff.tables.grouping import Groups
 
 MOST_SERIES: Final = 200
 OTHER: Final = "other"

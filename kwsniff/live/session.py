@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kwsniff.analysis.analyze import analyzer_arguments, early_access
+from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
@@ -24,12 +26,10 @@ from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.ring import PacketRing
 from kwsniff.sources.live import LiveSource
-from kwsniff.tables.analyze import analyzer_arguments, early_access
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.summary import Summary
-from kwsniff.tables.timeline import TIMELINES, Timelines
+from kwsniff.timelines.timelines import TIMELINES, Timelines
 
 MOST_ROWS: Final = 1 << 18
 """Rows of a table that wait to be taken, at most; then nothing is read until they are."""

@@ -6,12 +6,12 @@ from typing import Self
 
 import pyarrow as pa
 
+from kwsniff.analysis.result import Analysis
 from kwsniff.errors import UsageError
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
-from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.tables.topics import late_names
+from kwsniff.timelines.late_names import late_names
 
 Tables = dict[str, pa.Table]
 """Table name -> rows in plain types, as in the parquet files; tables without new rows are left out."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kwsniff.live.session import Batches
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
-from kwsniff.tables.groups import Groups
+from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
 
 DIMENSIONS: Final = ("apis", "topics", "clients", "brokers")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
@@ -19,10 +20,9 @@ from kwsniff.sources.files import CaptureFile
 from kwsniff.spark.inputs import Capture, mapped
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter
-from kwsniff.tables.analyze import analyzer_arguments, early_access
 from kwsniff.tables.build import Builder
-from kwsniff.tables.timeline import TIMELINES
 from kwsniff.tables.write import ROW_GROUP_ROWS
+from kwsniff.timelines.timelines import TIMELINES
 
 if TYPE_CHECKING:
     from kwsniff.spark.scan import Scanned

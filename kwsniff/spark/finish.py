@@ -21,8 +21,8 @@ from kwsniff.spark.scan import Scanned
 from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.tables.topics import late_names
 from kwsniff.tables.words import WORDS
+from kwsniff.timelines.late_names import late_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from kwsniff.tables.arrays import Numbers, flags, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.tables.timeline import COLUMNS, Timelines, relevant
+from kwsniff.timelines.timelines import COLUMNS, Timelines, relevant
 
 POSITION = "position"
 _AT_THE_END = 1 << 62

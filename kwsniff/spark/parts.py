@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
-from kwsniff.tables.topics import shown_ids
 from kwsniff.tables.write import ROW_GROUP_ROWS, encoding
+from kwsniff.timelines.late_names import shown_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -82,7 +82,7 @@ class CaptureReader(DataSourceReader):
         import pyarrow.parquet as pq
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from kwsniff.tables.analyze import analyze
+        from kwsniff.analysis.analyze import analyze
 
         wanted = to_arrow_schema(self.schema, timezone="UTC")
         columns = [*dict.fromkeys([*wanted.names, *(each.column for each in self.conditions)])]

@@ -32,7 +32,7 @@ from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import account, captures_batch
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.timeline import Timelines
+from kwsniff.timelines.timelines import Timelines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

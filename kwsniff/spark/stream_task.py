@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.decode import Rows, Source, start_analyzer
 from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part
-from kwsniff.tables.analyze import analyzer_arguments, early_access
 from kwsniff.tables.captures import CaptureRow, capture_row
 from kwsniff.tables.schema import TABLES
 

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
 from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.movement import PARTITIONS, RECORD_BATCHES
-from kwsniff.tables.timelines import GROUPS, TRANSACTIONS
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
 
 if TYPE_CHECKING:

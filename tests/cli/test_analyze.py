@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kwsniff.analysis.trouble import Trouble
 from kwsniff.cli.main import run
 from kwsniff.cli.summary import show_summary
 from kwsniff.cli.texts import clean, in_bytes, in_time, plural
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.trouble import Trouble
 from kwsniff.tables.words import WORDS
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.tables.analyze import analyzer_arguments
 from tests.traffic import messages
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import one_by_one

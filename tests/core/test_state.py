@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.tables.analyze import analyzer_arguments
 from kwsniff.tables.build import Builder
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, files, scenes

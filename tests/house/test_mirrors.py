@@ -29,7 +29,7 @@ from .tree import CORE, c_enum, names_of
         ("protocol", "columns/verdicts.pxd", "Protocol", "PROTOCOL_"),
         ("role", "columns/verdicts.pxd", "Role", "ROLE_"),
         ("anomaly", "columns/verdicts.pxd", "Anomaly", "ANOMALY_"),
-        ("end", "tcp/streams.pxd", "EndCause", "END_"),
+        ("end", "tcp/connections.pxd", "EndCause", "END_"),
     ],
 )
 def test_closed_lists_are_in_the_order_of_their_enums(name: str, file: str, enum: str, prefix: str) -> None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
+from kwsniff.analysis.result import Analysis
 from kwsniff.live.metrics import EDGES_S, MOST_SERIES, Metrics
 from kwsniff.live.session import Progress
 from kwsniff.live.window import MOST_KEYS, OTHERS, Window, ranked
-from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.schema import TABLES, coded_schema
 
 from .running import ROOT

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.tables.analyze import analyzer_arguments
 from kwsniff.tables.build import Builder
 
 CATALOG = load_catalog()

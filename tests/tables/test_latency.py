@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from kwsniff.tables.latency import LatencySketch
+from kwsniff.analysis.percentiles import LatencySketch
 
 
 def nearest_rank(values: list[int], percent: int) -> int:

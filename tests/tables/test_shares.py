@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from kwsniff.analysis import shares, trouble
+from kwsniff.analysis.shares import PARTS, Shares
+from kwsniff.analysis.trouble import Trouble
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.tables import shares, trouble
 from kwsniff.tables.build import Builder
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.shares import PARTS, Shares
-from kwsniff.tables.trouble import Trouble
 from tests.tables.columns import table
 
 WAIT = PARTS.index("deliberate_wait_ns")

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kwsniff.analysis import summary as summary_room
+from kwsniff.analysis.summary import Summary, iso_time
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.tables import summary as summary_room
 from kwsniff.tables.build import Builder
-from kwsniff.tables.groups import Groups
-from kwsniff.tables.summary import Summary, iso_time
+from kwsniff.tables.grouping import Groups
 from tests.tables.columns import table
 
 

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from kwsniff.tables import rebalance, rebalances, rows, transactions
-from kwsniff.tables.rebalance import Call
-from kwsniff.tables.rebalances import Rebalances
+from kwsniff.tables import rows
 from kwsniff.tables.schema import TABLES, coded_schema
-from kwsniff.tables.transactions import Transactions
+from kwsniff.timelines import rebalance, rebalances, transactions
+from kwsniff.timelines.rebalance import Call
+from kwsniff.timelines.rebalances import Rebalances
+from kwsniff.timelines.transactions import Transactions
 
 
 def join(group: str, member: str, generation: int, begin: int) -> Call:

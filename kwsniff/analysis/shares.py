@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import whole_numbers
-from kwsniff.tables.groups import Groups
+from kwsniff.tables.grouping import Groups
 from kwsniff.tables.schema import TABLES
 
 MOST_KEYS = 10_000

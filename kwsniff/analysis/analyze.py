@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from kwsniff.analysis.result import Analysis
+from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
@@ -17,14 +19,12 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.tls import Decryption, KeyLog
-from kwsniff.tables.analysis import Analysis
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.summary import Summary
-from kwsniff.tables.timeline import TIMELINES, Timelines
-from kwsniff.tables.topics import late_names
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.timelines.late_names import late_names
+from kwsniff.timelines.timelines import TIMELINES, Timelines
 
 _TIMELINE_ROWS = 4096
 _TOGETHER = {"api_calls", "latencies"}  # taken together, so that every latency comes with its call

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables import rebalances, transactions
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
-from kwsniff.tables.rebalances import Rebalances
 from kwsniff.tables.rows import batch_of
-from kwsniff.tables.transactions import Transactions
+from kwsniff.timelines import rebalances, transactions
+from kwsniff.timelines.rebalances import Rebalances
+from kwsniff.timelines.transactions import Transactions
 
 TIMELINES = ("groups", "transactions")
 COLUMNS = tuple(dict.fromkeys((*rebalances.COLUMNS, *transactions.COLUMNS)))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.analysis.percentiles import LatencySketch
+from kwsniff.analysis.shares import Shares
+from kwsniff.analysis.trouble import Trouble
 from kwsniff.tables.arrays import flags, whole_numbers
-from kwsniff.tables.groups import Groups
-from kwsniff.tables.latency import LatencySketch
-from kwsniff.tables.shares import Shares
-from kwsniff.tables.trouble import Trouble
+from kwsniff.tables.grouping import Groups
 
 MOST_DISTINCT = 10_000
 """Distinct values counted one by one (topics with errors, clients); what comes after is counted together."""

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import Bits, flags, whole_numbers
-from kwsniff.tables.groups import Groups
-from kwsniff.tables.rebalance import MOST_MEMBERS, Call, Rebalance, Row
+from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
+from kwsniff.timelines.rebalance import MOST_MEMBERS, Call, Rebalance, Row
 
 MOST_GROUPS = 10_000
 """Groups followed at a time; beyond it the one that was silent longest is closed."""

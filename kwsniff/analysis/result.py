@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
 from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
-from kwsniff.tables.summary import Summary
-from kwsniff.tables.topics import Change
+from kwsniff.timelines.late_names import Change
 
 
 class Analysis:
