@@ -13,7 +13,7 @@ import pytest
 
 from kwsniff.cli.main import run
 from kwsniff.errors import CaptureError
-from kwsniff.sources import live as live_source
+from kwsniff.sources import rights
 from kwsniff.sources.live import kernel_filter, open_live
 
 from .running import ROOT, needs_capture
@@ -96,7 +96,7 @@ def test_a_tool_for_a_group_alone_is_told_apart_from_none(
     (tmp_path / "dumpcap").write_text("#!/bin/sh\n")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "kwsniff.sources.sniffer", None)
-    monkeypatch.setattr(live_source, "_group_of", lambda _: "wireshark")
+    monkeypatch.setattr(rights, "_group_of", lambda _: "wireshark")
     with pytest.raises(CaptureError, match=r"is for the group wireshark: sudo usermod -aG wireshark \$USER"):
         open_live("lo", expression="tcp")
 
