@@ -18,6 +18,7 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.order import find_in_order
+from kwsniff.sources.paths import local_path
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
@@ -54,6 +55,7 @@ def analyze(
     those inside pcapng files; False decrypts nothing; see docs/tls.md.
     Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
+    output = None if output is None else local_path(output)
     names = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen = _chosen(tables)
     catalog = load_catalog()

@@ -28,12 +28,16 @@ class Wishes:
 
 def check(args: argparse.Namespace) -> Wishes:
     """Raises UsageError for what makes no sense."""
+    from kwsniff.sources.paths import local_path
+
     if args.stop_after is not None and args.stop_after < 1:
         raise UsageError(f"--stop-after must be at least 1, not {args.stop_after}")
     if not 1 <= args.buffer <= 2000:
         raise UsageError(f"--buffer {args.buffer}: give megabytes from 1 to 2000")
     if not 64 <= args.snaplen <= 262_144:
         raise UsageError(f"--snaplen {args.snaplen}: give bytes from 64 to 262144")
+    if args.output is not None:
+        args.output = local_path(args.output)
     if args.output is None and (args.ring or args.rotate or args.table):
         option = "--ring" if args.ring else "--rotate" if args.rotate else "--table"
         raise UsageError(f"{option} needs a directory to write to: add -o DIR")

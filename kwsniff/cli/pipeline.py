@@ -161,12 +161,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    from kwsniff.sources.paths import local_path
+
     for name in ("buckets", "split_mb", "interval"):
         value = getattr(args, name)
         if value is not None and value < (0 if name == "interval" else 1):
             raise UsageError(f"--{name.replace('_', '-')} {value} is too small")
     if bool(args.inputs) == bool(args.stream):
         raise UsageError("give captures to read, or --stream DIR; one of them")
+    args.inputs = [local_path(name) for name in args.inputs]
+    args.output = local_path(args.output)
+    args.stream = args.stream and local_path(args.stream)
     if args.stream and args.table:
         raise UsageError("--stream makes all tables; leave --table out")
     if args.stream and args.delta:
@@ -182,7 +187,8 @@ def _follow(
 
     spark = start_session(args.master, settings)
 
-    from kwsniff.spark.stream import Record, Stream, follow
+    from kwsniff.spark.record import Record
+    from kwsniff.spark.stream import Stream, follow
 
     def tell(record: Record) -> None:
         if args.json:

@@ -17,6 +17,7 @@ from typing import Self
 
 from kwsniff.codecs.compressed_files import IGNORED_BYTES, decompress_gzip, decompress_zstd
 from kwsniff.errors import CaptureError
+from kwsniff.sources.paths import local_path
 
 BUFFER_BYTES = 1 << 20
 """Size of the one buffer a plain file is read through: it stays in the processor's cache."""
@@ -136,7 +137,8 @@ def find_captures(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     In a directory, files are told by their first bytes and sorted by name, numbers by value, so that a
     rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order it was written. Directories
     inside it and names that begin with a dot are left alone. Raises CaptureError for a path that is missing,
-    empty, unreadable or no capture, and for a directory without captures: before anything is read for long.
+    empty, unreadable or no capture, and for a directory without captures: before anything is read for long;
+    UsageError for a URI that is no path.
     """
     if not paths:
         raise CaptureError(
@@ -144,7 +146,7 @@ def find_captures(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
         )
     found: list[str] = []
     for path in paths:
-        name = os.fspath(path)
+        name = local_path(path)
         if name == STANDARD_INPUT:
             _check_standard_input()
             found.append(name)

@@ -16,6 +16,7 @@ from kwsniff.core.capture.file_splits import find_cuts, read_head
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
 from kwsniff.sources.order import first_time
+from kwsniff.sources.paths import local_path
 
 SPLIT_BYTES = 128 << 20
 """Size of a split; smaller ones cost more in tasks than they bring."""
@@ -36,7 +37,13 @@ class Capture:
 @contextmanager
 def mapped(name: str) -> Iterator[mmap.mmap]:
     """A file's bytes in memory, as far as they are touched."""
-    with Path(name).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    try:
+        opened = Path(name).open("rb")  # noqa: SIM115 - closed below
+    except FileNotFoundError as error:
+        raise CaptureError(
+            f"{name}: workers do not see it; captures have to be under the same path on all machines"
+        ) from error
+    with opened as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         yield data
 
 
@@ -47,8 +54,8 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
     CaptureError when a path is missing or nothing can be read, UsageError for standard input.
     """
     found: list[Capture] = []
-    for path in paths:
-        if os.fspath(path) == STANDARD_INPUT:
+    for path in map(local_path, paths):
+        if path == STANDARD_INPUT:
             raise UsageError(
                 "standard input cannot be shared out; use kwsniff analyze, or write it to a file"
             )
@@ -57,7 +64,7 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
         except CaptureError as error:
             if not Path(path).is_file():
                 raise
-            found.append(Capture(os.fspath(path), Path(path).stat().st_size, None, None, _why(path, error)))
+            found.append(Capture(path, Path(path).stat().st_size, None, None, _why(path, error)))
             continue
         found += [_looked_into(name) for name in names]
     readable = [capture for capture in found if capture.problem is None]

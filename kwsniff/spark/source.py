@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.types import StructType
 
 from kwsniff.errors import UsageError
+from kwsniff.sources.paths import local_path
 from kwsniff.spark.filters import Condition, condition
 from kwsniff.tables.schema import TABLES, spark_ddl
 
@@ -134,7 +135,7 @@ def paths_of(options: Mapping[str, str]) -> list[str]:
         raise UsageError('no capture was named: spark.read.format("kafka_capture").load("capture.pcap")')
     found: list[str] = []
     for path in given:
-        text = str(path).removeprefix("file://")
+        text = local_path(str(path))
         matches = [text] if Path(text).exists() or not set(text) & set("*?[") else sorted(_matching(text))
         if not matches:
             raise UsageError(f"{text}: nothing matches this pattern")

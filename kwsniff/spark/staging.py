@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kwsniff.errors import OutputError
+from kwsniff.sources.paths import local_path
 
 MANIFEST = "_kwsniff.json"
 """Says that a folder is ours, which run made it, and how many rows its tables have. Spark passes over it."""
@@ -22,7 +23,7 @@ class Staging:
     """A context: `commit` makes the output of what was written; leaving without it removes that."""
 
     def __init__(self, output: str | os.PathLike[str]) -> None:
-        self.output = Path(os.path.abspath(output))  # noqa: PTH100 - a link stays a link
+        self.output = Path(os.path.abspath(local_path(output)))  # noqa: PTH100 - a link stays a link
         self.run = uuid.uuid4().hex
         self.folder = self.output.with_name(f".{self.output.name}.partial-{self.run}")
         self.scratch = self.output.with_name(f".{self.output.name}.scratch-{self.run}")
