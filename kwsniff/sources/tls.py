@@ -91,7 +91,7 @@ class Decryption:
                 f"{unreadable[0]}: tshark has to read it as well as kwsniff; write it to a file first"
             )
         if self._program is None:
-            self.notes += [f"{name}: holds TLS secrets, which need tshark; {_INSTALL}" for name in secretive]
+            self.notes += map(needs_tshark, secretive)
         elif not unreadable:
             self._runs = {run[0]: run for run in joinable(captures)}
 
@@ -120,6 +120,11 @@ class Decryption:
             self._running.stop()
             self._opened = self._opened or self._running.opened
             self._running = None
+
+
+def needs_tshark(capture: str) -> str:
+    """The note on a capture that holds secrets, where there is no tshark."""
+    return f"{capture}: holds TLS secrets, which need tshark; {_INSTALL}"
 
 
 class _Tshark:

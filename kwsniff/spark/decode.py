@@ -19,7 +19,8 @@ from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.spark.inputs import Capture, mapped
 from kwsniff.spark.notes import Notes
-from kwsniff.spark.parts import Part, PartWriter
+from kwsniff.spark.parts import Part, PartWriter, check_root
+from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
 from kwsniff.tables.write import ROW_GROUP_ROWS
 from kwsniff.timelines.timelines import TIMELINES
@@ -45,6 +46,7 @@ class Work:
     limits: Mapping[str, int]
 
 
+@known
 @dataclass(slots=True)
 class Source:
     """What reading a compressed file told: as the attributes of CaptureFile."""
@@ -55,6 +57,7 @@ class Source:
     note: str | None = None
 
 
+@known
 @dataclass(slots=True)
 class Decoded:
     """What one bucket gave; what is told per capture stands in the order of the captures."""
@@ -71,6 +74,7 @@ class Decoded:
 
 def decode_bucket(number: int, *, work: Work) -> Decoded:
     """The task."""
+    check_root(work.staging)
     noted = not work.tables.isdisjoint(TIMELINES)
     # What the notes need on top.
     tables = work.tables | ({"api_calls", "connections"} if noted else set())

@@ -16,7 +16,7 @@ from kwsniff.spark.decode import Decoded, Source
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import follow
-from kwsniff.spark.parts import Part, PartWriter, part_encoding
+from kwsniff.spark.parts import Part, PartWriter, check_parts, check_root, make_place, part_encoding
 from kwsniff.spark.scan import Scanned
 from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch
 from kwsniff.tables.rows import batch_of
@@ -94,6 +94,7 @@ def name_topics(
     nameless = [part for part in parts if not part.ids.isdisjoint(names)]
     tasks = [(part, {each: names[each] for each in part.ids if each in names}) for part in nameless]
     done = run_tasks(spark, partial(_name_part, root=root, staging=staging), tasks)
+    check_parts(staging, done)
     return dict(zip(nameless, done, strict=True))
 
 
@@ -103,8 +104,8 @@ def _name_part(task: tuple[Part, Mapping[str, str]], *, root: str, staging: str)
     schema = arrow_schema(TABLES[part.table])
     old = Path(part.path)
     path = old.with_name(f"named-{uuid.uuid4().hex[:12]}-{old.name.removeprefix('named-')[-48:]}")
-    target = Path(staging, path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    check_root(root)
+    target = make_place(Path(staging), str(path))
     with (
         pq.ParquetFile(Path(root, old)) as file,
         pq.ParquetWriter(str(target), schema, **part_encoding(part.table)) as writer,
@@ -112,4 +113,4 @@ def _name_part(task: tuple[Part, Mapping[str, str]], *, root: str, staging: str)
         for group in range(file.num_row_groups):
             table: pa.Table = change(file.read_row_group(group))
             writer.write_table(table.cast(schema))
-    return replace(part, path=str(path), ids=part.ids - names.keys())
+    return replace(part, path=str(path), size=target.stat().st_size, ids=part.ids - names.keys())

@@ -2,11 +2,14 @@
 
 Every file is known by its name and its first bytes, so that a name that is used again (`tcpdump -W`) is
 another file. A file is over when a later one is there: whoever rotates closes one before opening the next.
-Of a file that was compressed meanwhile (`-z gzip`) the rest is read from the compressed one.
+Where one goes on after that, several write into the directory: what they write is not one sequence, and
+following it ends. Of a file that was compressed meanwhile (`-z gzip`) the rest is read from the compressed
+one.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from kwsniff.errors import CaptureError
@@ -47,7 +50,11 @@ class Progress:
     files: list[File] = field(default_factory=list)
 
     def next_pieces(self, directory: str, most_bytes: int) -> list[Piece]:
-        """What is new, up to about `most_bytes`; `files` then stands behind it."""
+        """What is new, up to about `most_bytes`; `files` then stands behind it.
+
+        Raises CaptureError when a file that was over went on.
+        """
+        self._check_over()
         pieces: list[Piece] = []
         waiting = self._new_files(directory)  # looked at first: when there is a later file, sizes are final
         if self.files and not self.files[-1].over:
@@ -61,12 +68,28 @@ class Progress:
         return pieces
 
     def end(self) -> list[Piece]:
-        """Closes the file that is open: no more will come."""
+        """Closes the file that is open: no more will come. Raises CaptureError as `next_pieces` does."""
+        self._check_over()
         if not self.files or self.files[-1].over:
             return []
         file = self.files[-1]
         self.files[-1] = replace(file, over=True)
         return [Piece(file.name, file.name, file.offset, file.offset, opens=False, closes=True)]
+
+    def _check_over(self) -> None:
+        for file, later in pairwise(self.files):
+            path = Path(file.name)
+            if not file.over or path.suffix in _COMPRESSED:
+                continue
+            try:
+                size = path.stat().st_size
+            except OSError:
+                continue
+            if size > file.offset and file.start and _start(path)[: len(file.start)] == file.start:
+                raise CaptureError(
+                    f"{file.name}: goes on after {later.name} had begun: several write into this directory; "
+                    "give each a directory of its own, and each of these a --stream and an -o of its own"
+                )
 
     def _go_on(self, file: File, is_over: bool, most_bytes: int) -> list[Piece]:
         opens = file.offset == 0

@@ -4,11 +4,11 @@ Results travel through the driver; rows never do. What a task writes it writes t
 names them in its result: a task that dies is tried again, and what its dead attempts left is in no result.
 """
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kwsniff.errors import KwsniffError, OutputError
+from kwsniff.spark.values import dump, load
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,8 @@ def run_tasks(
 ) -> list[Result]:
     """`work` of every item, in order; in `most` tasks, of neighbours, where items are small beside a task.
 
-    Raises the KwsniffError of a task, OutputError for what else failed.
+    Results are what `kwsniff.spark.values` can dump. Raises the KwsniffError of a task, OutputError for what
+    else failed.
     """
     if not items:
         return []
@@ -36,7 +37,7 @@ def run_tasks(
         schema = pa.schema([("number", pa.int64()), ("result", pa.binary())])
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                result = pickle.dumps(_outcome(work, items[number]))
+                result = dump(_outcome(work, items[number]))
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([result])], schema=schema)
 
     try:
@@ -49,7 +50,7 @@ def run_tasks(
         raise OutputError(f"a Spark task failed for good: {_last_line(error)}") from error
     results: list[Any] = [None] * len(items)
     for row in rows:
-        results[row["number"]] = pickle.loads(row["result"])  # noqa: S301 - our own tasks wrote it
+        results[row["number"]] = load(row["result"])
     for result in results:
         if isinstance(result, KwsniffError):
             raise result

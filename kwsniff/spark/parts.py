@@ -6,8 +6,9 @@ A day's folder is what readers skip by; inside, rows keep their order, and row g
 greatest value of the columns people filter by.
 """
 
+import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kwsniff.errors import OutputError
+from kwsniff.spark.values import known
 from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
@@ -45,6 +48,7 @@ _NO_DAY: Final = np.iinfo(np.int64).min
 _MOST_OPEN = 64
 
 
+@known
 @dataclass(frozen=True, slots=True)
 class Part:
     """One complete file, by its path inside the staging folder."""
@@ -52,6 +56,8 @@ class Part:
     table: str
     path: str
     rows: int
+    size: int
+    """In bytes, as whoever wrote it saw it."""
     ids: frozenset[str] = frozenset()
     """Topic ids that it shows for want of a name."""
 
@@ -109,8 +115,7 @@ class PartWriter:
             if len(self._open) >= _MOST_OPEN:
                 self._close(*next(iter(self._open)))
             path = f"{table}/date={date}/{self._task}-{len(self._parts) + len(self._open)}.parquet"
-            place = self._staging / path
-            place.parent.mkdir(parents=True, exist_ok=True)
+            place = make_place(self._staging, path)
             part = _Open(
                 table, path, pq.ParquetWriter(str(place), coded_schema(TABLES[table]), **part_encoding(table))
             )
@@ -121,7 +126,53 @@ class PartWriter:
         part = self._open.pop((table, date))
         part.flush()
         part.writer.close()
-        self._parts.append(Part(table, part.path, part.rows, frozenset(part.ids)))
+        size = (self._staging / part.path).stat().st_size
+        self._parts.append(Part(table, part.path, part.rows, size, frozenset(part.ids)))
+
+
+def check_root(folder: str | Path) -> None:
+    """Raises OutputError where the folder that the driver made is not seen: a task never makes it."""
+    if not Path(folder).is_dir():
+        raise _unseen(folder)
+
+
+def make_place(root: Path, path: str) -> Path:
+    """Where in `root` a part goes; the folders inside are made, the root is not."""
+    for folder in reversed(Path(path).parents[:-1]):
+        try:
+            (root / folder).mkdir(exist_ok=True)
+        except FileNotFoundError as error:
+            raise _unseen(root) from error
+    return root / path
+
+
+def check_parts(root: str | Path, parts: Iterable[Part]) -> None:
+    """Raises OutputError unless every part is in `root`, as large as whoever wrote it says."""
+    for part in parts:
+        check_file(Path(root, part.path), part.size)
+
+
+def check_file(path: Path, size: int | None = None) -> None:
+    """Raises OutputError unless the file that a task wrote is there, with its size."""
+    try:
+        with path.open("rb") as file:  # opened: what a network file system remembers of it may be old
+            seen = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise OutputError(
+            f"{path.name}, which a task wrote, is not there ({error.strerror}); the output folder has to be "
+            "on storage that the driver and all workers share"
+        ) from error
+    if size is not None and seen != size:
+        raise OutputError(
+            f"{path.name}, which a task wrote, has {seen} bytes in place of {size}; "
+            "look at the storage of the output folder, then run it again"
+        )
+
+
+def _unseen(folder: str | Path) -> OutputError:
+    return OutputError(
+        f"{Path(folder).parent}: workers do not see the output folder; it has to be on storage that all share"
+    )
 
 
 def part_encoding(table: str) -> dict[str, Any]:
@@ -131,9 +182,14 @@ def part_encoding(table: str) -> dict[str, Any]:
 
 def write_empty(folder: Path, table: TableSchema) -> None:
     """A table without rows is a file without rows: readers find its columns."""
-    path = folder / table.name / f"date={NO_DATE}" / "empty.parquet"
+    path = empty_place(folder, table)
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(arrow_schema(table).empty_table(), path)
+
+
+def empty_place(folder: Path, table: TableSchema) -> Path:
+    """Where that file is."""
+    return folder / table.name / f"date={NO_DATE}" / "empty.parquet"
 
 
 def by_date(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

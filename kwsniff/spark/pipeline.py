@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
+from kwsniff.sources.keylog import holds_secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.finish import capture_rows, name_topics, unreadable_row, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
 from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.parts import Part, write_empty
+from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.scan import scan_captures
+from kwsniff.spark.secrets import may_hold_secrets, note_secrets
 from kwsniff.spark.staging import Staging
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES
@@ -129,11 +131,16 @@ class _Run:
             limits=self.limits,
         )
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
-        rows = [*capture_rows(readable, scans, decoded), *map(unreadable_row, unreadable)]
+        rows = capture_rows(readable, scans, decoded)
+        names = may_hold_secrets(readable)
+        found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
+        note_secrets(rows, [name for name, holds in zip(names, found, strict=True) if holds])
+        rows += map(unreadable_row, unreadable)
         parts = [part for each in decoded for part in each.parts]
+        check_parts(folder, parts)
         parts += write_few(folder, rows, unreadable, decoded, work.tables)
-        names = {key: name for each in decoded for key, name in each.topics.items()}
-        named = name_topics(self.spark, parts, names, root=folder, staging=folder)
+        topics = {key: name for each in decoded for key, name in each.topics.items()}
+        named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]
         facts = {
             "buckets": self.num_buckets,

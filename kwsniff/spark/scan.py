@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from kwsniff.core.capture.file_splits import Scan, meet, scan
 from kwsniff.spark.inputs import Capture, mapped, split
 from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.parts import check_root
+from kwsniff.spark.values import known
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LEAST_TASKS = 4
+known(Scan)
 _Key = tuple[int, int, int, int]
 
 
@@ -33,6 +36,7 @@ class Split:
     end: int
 
 
+@known
 @dataclass(frozen=True, slots=True)
 class Scanned:
     """A scan whose lists lie in a file: what all buckets need, then each of them; `ends`: where they end."""
@@ -60,6 +64,7 @@ class Scanned:
 
 def scan_split(split: Split, *, folder: str, num_buckets: int, limits: Mapping[str, int]) -> Scanned:
     """The task: one walk over a split."""
+    check_root(folder)
     with mapped(split.name) as data:
         found = scan(split.head, data, split.begin, split.end, num_buckets, limits)
     path = Path(folder) / f"{uuid.uuid4().hex}.runs"

@@ -8,61 +8,44 @@ record says where to go on; files that it does not know are of a batch that neve
 """
 
 import fcntl
-import json
 import os
-import pickle
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
+from kwsniff.sources.keylog import holds_secrets
+from kwsniff.sources.paths import local_path
 from kwsniff.spark.aggregates import write_aggregates
 from kwsniff.spark.finish import name_topics
 from kwsniff.spark.growing import File, Piece, Progress
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import merged
-from kwsniff.spark.parts import Part, PartWriter
+from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, empty_place, write_empty
+from kwsniff.spark.record import (
+    Record,
+    keep_private,
+    load_record,
+    load_timelines,
+    save_record,
+    save_timelines,
+)
+from kwsniff.spark.secrets import note_secrets
 from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import account, captures_batch
 from kwsniff.tables.schema import TABLES
-from kwsniff.timelines.timelines import Timelines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_BYTES: Final = 256 << 20
 _STATE: Final = "_stream"
-_VERSION: Final = 1
-
-
-@dataclass(slots=True)
-class Record:
-    """All that there is to know after a batch, as JSON; paths are relative to the output."""
-
-    batch: int = 0
-    version: int = _VERSION
-    settings: dict[str, Any] = field(default_factory=dict)
-    files: list[dict[str, Any]] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)
-    timelines: str | None = None
-    captures: list[dict[str, Any]] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    """Topic id -> name."""
-    nameless: list[dict[str, Any]] = field(default_factory=list)
-    """Parts that show topic ids."""
-    replaced: list[str] = field(default_factory=list)
-    """The part of captures: the next batch writes it anew."""
-    moves: dict[str, str] = field(default_factory=dict)
-    removes: list[str] = field(default_factory=list)
-    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
-    finished: bool = False
 
 
 class Stream:
@@ -78,12 +61,12 @@ class Stream:
         limits: Mapping[str, int] | None = None,
         num_buckets: int = 1,
     ) -> None:
-        self.directory = os.fspath(directory)
+        self.directory = local_path(directory)
         if not Path(self.directory).is_dir():
             raise UsageError(
                 f"--stream {self.directory}: is not a directory; give the one that tcpdump rotates into"
             )
-        self.output = Path(output)
+        self.output = Path(local_path(output))
         Limits.with_changes(dict(limits or {}))
         self._spark = spark
         self._folder = self.output / _STATE
@@ -137,8 +120,12 @@ class Stream:
             settings=old.settings,
         )
         done = run_tasks(self._spark, work, range(old.settings["num_buckets"]))
+        self._check(done)
         new = Record(number, settings=old.settings, rows=dict(old.rows), finished=finish)
         new.files = [asdict(file) for file in progress.files]
+        new.secretive = old.secretive + [
+            piece.name for piece in pieces if piece.closes and holds_secrets(piece.path)
+        ]
         new.states = [f"{_STATE}/{Path(each.state).name}" for each in done]
         new.names = old.names | {key: name for each in done for key, name in each.topics.items()}
         parts = [part for each in done for part in each.parts]
@@ -153,7 +140,8 @@ class Stream:
     def _on_driver(self, new: Record, done: Sequence[Advanced], *, finish: bool) -> list[Part]:
         """Rows of groups and transactions, and those of captures, whose bytes settle later."""
         writer = PartWriter(str(self._folder), f"{new.batch:08}-all")
-        timelines = self._timelines()
+        saved = self.record.timelines
+        timelines = load_timelines(self.output / saved if saved else None)
         for batch in merged([each.notes for each in done if each.notes is not None]):
             timelines.add(batch)
         if finish:
@@ -161,21 +149,25 @@ class Stream:
         for table, batch in timelines.take(1):
             writer.write(table, batch)
         new.timelines = f"{_STATE}/{new.batch:08}.timelines"
-        (self.output / new.timelines).write_bytes(pickle.dumps(timelines))
+        save_timelines(timelines, self.output / new.timelines)
         new.captures = self.record.captures + done[0].captures
         for number, row in enumerate(new.captures):
             bins = [each.accounting[number] for each in done]
             account(row, {name: sum(each[name] for each in bins) for name in bins[0]})
+        if finish:
+            note_secrets(new.captures, new.secretive)
         if new.captures:
             writer.write("captures", captures_batch(new.captures))
         new.rows["captures"] = len(new.captures)
         return writer.close()
 
-    def _timelines(self) -> Timelines:
-        if self.record.timelines is None:
-            return Timelines({code: error.name for code, error in load_catalog().errors.items()})
-        found: Timelines = pickle.loads((self.output / self.record.timelines).read_bytes())  # noqa: S301 - ours
-        return found
+    def _check(self, done: Sequence[Advanced]) -> None:
+        """What tasks wrote has to be here before anything is said to be done."""
+        for each in done:
+            check_parts(self._folder, each.parts)
+            for path in (each.state, each.notes):
+                if path is not None:
+                    check_file(Path(path))
 
     def _place(self, new: Record, parts: Sequence[Part]) -> None:
         """Says what goes where: new parts, those that have a name now, and those that they replace."""
@@ -191,12 +183,7 @@ class Stream:
         new.nameless = [{**asdict(part), "ids": sorted(part.ids)} for part in nameless]
 
     def _save(self, record: Record) -> None:
-        draft = self._folder / "record.json.partial"
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(asdict(record), file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._folder / "record.json")
+        save_record(record, self._folder / "record.json")
         self.record = record
 
     def _settle(self) -> None:
@@ -208,6 +195,12 @@ class Stream:
                 staged.replace(place)
         for gone in self.record.removes:
             (self.output / gone).unlink(missing_ok=True)
+        for table, rows in self.record.rows.items():
+            empty = empty_place(self.output, TABLES[table])
+            if rows:
+                empty.unlink(missing_ok=True)
+            elif not empty.exists():
+                write_empty(self.output, TABLES[table])
         known = {self.output / name for name in (*self.record.states, self.record.timelines or "")}
         for path in self._folder.iterdir():
             if path.is_dir():
@@ -219,11 +212,7 @@ class Stream:
         path = self._folder / "record.json"
         if not path.exists():
             return Record(settings=settings)
-        record = Record(**json.loads(path.read_text("utf-8")))
-        if record.version != _VERSION:
-            raise UsageError(
-                f"{self.output}: is of another version of kwsniff; choose another folder with -o"
-            )
+        record = load_record(path)
         if record.settings != settings:
             raise UsageError(
                 f"{self.output}: was begun with other ports, limits or buckets: {record.settings}"
@@ -237,7 +226,9 @@ class Stream:
                 f"{self.output}: was not begun by --stream; choose a new or empty folder with -o"
             )
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.output.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            keep_private(self._folder)
             lock = (self._folder / "lock").open("w")
         except OSError as error:
             raise OutputError(

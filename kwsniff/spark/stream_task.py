@@ -11,7 +11,8 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.decode import Rows, Source, start_analyzer
 from kwsniff.spark.growing import Piece, read
-from kwsniff.spark.parts import Part
+from kwsniff.spark.parts import Part, check_root
+from kwsniff.spark.values import known
 from kwsniff.tables.captures import CaptureRow, capture_row
 from kwsniff.tables.schema import TABLES
 
@@ -27,6 +28,7 @@ class Step:
     finish: bool
 
 
+@known
 @dataclass(slots=True)
 class Advanced:
     """What it gave."""
@@ -45,6 +47,7 @@ def advance_bucket(
     number: int, *, step: Step, states: Sequence[str], folder: str, prefix: str, settings: Mapping[str, Any]
 ) -> Advanced:
     """The task; states and parts are files in `folder`."""
+    check_root(folder)
     state = Path(states[number]).read_bytes() if states else None
     analyzer = _taken_up(state, number, settings)
     rows = Rows(analyzer, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}")

@@ -8,7 +8,7 @@ that follows. Groups of KIP-848 and its kin have no such round: members send the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +111,14 @@ class Rebalances:
         self._members += len(group.signs) - before
         while self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS:
             self._forget()
+
+    def state(self) -> tuple[Any, ...]:
+        """What is followed, for `resume`; `rows` are not part of it."""
+        return self.forgotten, self._members, self._groups
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Goes on where another stood."""
+        self.forgotten, self._members, self._groups = state
 
     def finish(self) -> None:
         """No more calls come: what is under way becomes rows."""

@@ -1,6 +1,7 @@
 """What is followed over many calls while the rows pass: rebalances and transactions."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,12 +9,14 @@ import pyarrow as pa
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.rows import batch_of
 from kwsniff.timelines import rebalances, transactions
-from kwsniff.timelines.rebalances import Rebalances
-from kwsniff.timelines.transactions import Transactions
+from kwsniff.timelines.rebalance import Rebalance
+from kwsniff.timelines.rebalances import Group, Rebalances
+from kwsniff.timelines.transactions import Producer, Transaction, Transactions
 
 TIMELINES = ("groups", "transactions")
 COLUMNS = tuple(dict.fromkeys((*rebalances.COLUMNS, *transactions.COLUMNS)))
 """Columns of api_calls that are looked at."""
+STATE_CLASSES = (Group, Rebalance, Producer, Transaction)
 
 
 def relevant(batch: pa.RecordBatch) -> Bits:
@@ -34,6 +37,16 @@ class Timelines:
         """Calls in the order in which they ended."""
         self.rebalances.add(batch)
         self.transactions.add(batch)
+
+    def state(self) -> tuple[Any, ...]:
+        """What is followed, of plain values and of STATE_CLASSES; rows have to be taken before."""
+        return self.rebalances.state(), self.transactions.state()
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Goes on where another stood."""
+        groups, producers = state
+        self.rebalances.resume(groups)
+        self.transactions.resume(producers)
 
     def finish(self) -> None:
         """No more calls come."""

@@ -186,6 +186,14 @@ class Transactions:
             self.forgotten += 1
             self._give_up(oldest, self._producers.pop(oldest))
 
+    def state(self) -> tuple[Any, ...]:
+        """What is followed, for `resume`; `rows` are not part of it."""
+        return self.forgotten, self._producers
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Goes on where another stood."""
+        self.forgotten, self._producers = state
+
     def finish(self) -> None:
         """No more calls come: what is under way becomes rows."""
         for name, producer in self._producers.items():

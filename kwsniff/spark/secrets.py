@@ -1,0 +1,34 @@
+"""TLS secrets inside captures: the pipeline opens no TLS, and says so where `kwsniff analyze` has notes."""
+
+import shutil
+from collections.abc import Sequence
+
+from kwsniff.sources.tls import needs_tshark
+from kwsniff.spark.inputs import Capture
+from kwsniff.tables.captures import CaptureRow
+
+_SECTION = b"\x0a\x0d\x0d\x0a"
+
+
+def may_hold_secrets(captures: Sequence[Capture]) -> list[str]:
+    """The captures worth a look: pcapng, or compressed."""
+    return [each.name for each in captures if each.head is None or each.head.startswith(_SECTION)]
+
+
+def note_secrets(rows: Sequence[CaptureRow], secretive: Sequence[str]) -> None:
+    """Adds the notes to the last of the rows, which are all captures, with where their bytes ended up.
+
+    Without tshark `kwsniff analyze` opens nothing, either, and the notes are its own. With it, they are worth
+    something where there was more than Kafka in the open.
+    """
+    if shutil.which("tshark") is None:
+        notes = [needs_tshark(name) for name in secretive]
+    elif any(row["not_kafka_bytes"] for row in rows):
+        notes = [
+            f"{name}: holds TLS secrets, which the pipeline does not use; kwsniff analyze opens TLS with them"
+            for name in secretive
+        ]
+    else:
+        notes = []
+    if notes and rows:
+        rows[-1]["notes"] += notes
