@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from tests.spark.compare import analyzed, parts, records, rotated, written
-from tests.traffic import damage, files, scenes
+from tests.traffic import damage, files, hello, scenes
+from tests.traffic.tcp import Packet, Scene
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
-from kwsniff.errors import CaptureError, UsageError
+from kwsniff.errors import CaptureError, OutputError, UsageError
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES
@@ -172,6 +173,91 @@ def test_bad_usage_says_what_there_is(tmp_path: Path, options: dict[str, Any], w
         run(recorded("transactions"), tmp_path / "out", **options)
 
 
+@pytest.mark.parametrize("how", ["elsewhere", "half"])
+def test_parts_that_are_not_where_they_were_reported_are_an_error(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """As on a cluster whose workers have a folder of that name on their own disks."""
+    from kwsniff.spark import pipeline
+
+    def decode_elsewhere(number: int, *, work: Any) -> Any:
+        if how == "half":
+            done = pipeline_decode(number, work=work)
+            for place in (Path(work.staging, part.path) for part in done.parts[:1]):
+                place.write_bytes(place.read_bytes()[:-1])
+            return done
+        (tmp_path / "worker").mkdir(exist_ok=True)
+        return pipeline_decode(number, work=replace(work, staging=str(tmp_path / "worker")))
+
+    pipeline_decode = pipeline.decode_bucket
+    monkeypatch.setattr(pipeline, "decode_bucket", decode_elsewhere)
+    with pytest.raises(OutputError, match=r"which a task wrote, (is not there|has .* bytes in place of)"):
+        run(recorded("first_steps"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.parametrize("stage", ["scan_split", "decode_bucket"])
+def test_a_task_does_not_make_the_folder_that_it_does_not_see(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    from kwsniff.spark import pipeline, scan
+
+    module: Any = scan if stage == "scan_split" else pipeline
+    task = getattr(module, stage)
+
+    def unseen(*arguments: Any, **options: Any) -> Any:
+        for folder in tmp_path.glob(".out.*"):
+            shutil.rmtree(folder)
+        return task(*arguments, **options)
+
+    monkeypatch.setattr(module, stage, unseen)
+    with pytest.raises(OutputError, match=r"workers do not see the output folder; .* storage that all share"):
+        run(recorded("first_steps"), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("tshark", [False, True])
+def test_secrets_that_it_does_not_use_are_noted(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tshark: bool
+) -> None:
+    """Without tshark with the words of analyze; with it where something was not in the open."""
+    (tmp_path / "bin").mkdir()
+    if tshark:
+        (tmp_path / "bin" / "tshark").write_text("#!/bin/sh\n")
+        (tmp_path / "bin" / "tshark").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    opened = tmp_path / "open.pcapng"
+    opened.write_bytes(files.pcapng(files.frames(PACKETS), noise=True))
+    closed = tmp_path / "closed.pcapng"
+    closed.write_bytes(files.pcapng(files.frames(_not_kafka()), noise=True))
+    notes = {}
+    for path in (opened, closed):
+        run(path, tmp_path / "out")
+        (row,) = written(tmp_path / "out")["captures"]
+        notes[path] = row["notes"]
+        if not tshark:
+            assert [row] == analyzed(path)["captures"]
+    said = [
+        f"{closed}: holds TLS secrets, which the pipeline does not use; kwsniff analyze opens TLS with them"
+    ]
+    if tshark:
+        assert notes == {opened: [], closed: said}
+    else:
+        assert all("which need tshark; install it" in note for each in notes.values() for note in each)
+        assert all(notes.values())
+
+
+def _not_kafka() -> list[Packet]:
+    scene = Scene()
+    connection = scene.connection()
+    connection.open()
+    connection.write(hello.records(hello.client_hello()), 1000, from_client=True)
+    connection.write(hello.records(hello.server_hello()), 2000, from_client=False)
+    connection.close(3000)
+    return scene.packets()
+
+
 def test_chosen_tables_are_made_and_no_others(in_process: None, tmp_path: Path) -> None:
     made = run(recorded("transactions"), tmp_path / "out", tables=["transactions", "latencies"])
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
@@ -266,7 +352,6 @@ def test_secrets_are_in_no_file(in_process: None, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     from tests.pipeline.test_secrets import leaks, well_formed
-    from tests.traffic.tcp import Scene
 
     scene = Scene()
     well_formed(scene)
