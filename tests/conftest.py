@@ -1,5 +1,6 @@
 """Fixtures every room's tests share."""
 
+import os
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -13,6 +14,32 @@ pytest.register_assert_rewrite(
 )  # before any test imports it: lets it explain what differed
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """KWSNIFF_SKIPPED=FILE: what skips is written there; `pytest @FILE` runs it where what it lacked is."""
+    path = os.environ.pop("KWSNIFF_SKIPPED", None)  # processes that tests start do not write there, too
+    if path:
+        config.pluginmanager.register(_Skips(Path(path)))
+
+
+class _Skips:
+    """The names of modules and tests that were skipped, one per line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.write_text("", "utf-8")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{report.nodeid}\n")
 
 
 @pytest.fixture(scope="session")

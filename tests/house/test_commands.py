@@ -1,9 +1,11 @@
 """The command line as a stranger meets it: help with examples, nothing heavy, pages that tell the truth."""
 
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +50,55 @@ def test_commands_of_the_readme_are_what_ci_runs() -> None:
     setups = [line for line in commands(README) if line.startswith("python3 -m venv")]
     assert len(setups) == 2
     assert [line for line in setups if line not in script] == []
+
+
+def test_ci_runs_the_tests_of_the_readme_without_tools_it_does_not_ask_for(tmp_path: Path) -> None:
+    """The functions of .ci/run: a PATH with Python and the compilers, without the tools; then all is back."""
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    lines = script.splitlines()
+    (tests,) = (line for line in commands(README) if line.endswith("pytest"))
+    assert lines.index("hide_tools") < lines.index(tests) < lines.index("show_tools")
+    functions = script[script.index("tools=(") : script.index("work=$(mktemp")]
+    for tool in ("tshark", "tcpdump", "tmux", "dumpcap", "java"):
+        (tmp_path / tool).write_text("#!/bin/sh\n")
+        (tmp_path / tool).chmod(0o755)
+    tools = "tshark tcpdump tmux dumpcap java python3 gcc g++ sh"
+    asked = f"for tool in {tools}; do command -v $tool; done; echo $JAVA_HOME;"
+    hidden = f"set -euo pipefail; work=$1; mkdir $work/bin\n{functions}\nhide_tools; set +eu; {asked}"
+    shown = f"{hidden} set -u; show_tools; {asked}"
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "JAVA_HOME": "/java"}
+    said = {}
+    for number, text in enumerate((hidden, shown)):
+        (tmp_path / str(number)).mkdir()
+        done = subprocess.run(
+            ["bash", "-c", text, "bash", str(tmp_path / str(number))],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said[number] = done.stdout.splitlines()
+    bin_ = tmp_path / "0" / "bin"
+    assert said[0] == [*(str(bin_ / name) for name in ("python3", "gcc", "g++", "sh")), ""]
+    assert said[1][5:10] == [
+        str(tmp_path / tool) for tool in ("tshark", "tcpdump", "tmux", "dumpcap", "java")
+    ]
+    assert said[1][-1] == "/java"
+    executable = [str(bin_ / "python3"), "-c", "import sys; print(sys.executable)"]
+    found = subprocess.run(executable, capture_output=True, text=True, check=True).stdout.strip()
+    assert not Path(found).is_relative_to(tmp_path)
+
+
+def test_what_skips_is_written_down_and_can_be_run_again(tmp_path: Path) -> None:
+    test = "tests/pipeline/test_formats.py::test_editcap_agrees_that_the_formats_are_the_same"
+    skipped = tmp_path / "skipped"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PATH": str(tmp_path), "KWSNIFF_SKIPPED": str(skipped)}
+    modules = [test.partition("::")[0], "-k", "editcap or pcapng"]
+    subprocess.run([*command, *modules], cwd=ROOT, env=environment, check=True, capture_output=True)
+    assert skipped.read_text("utf-8") == f"{test}\n"
+    again = subprocess.run([*command, f"@{skipped}"], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert re.search(r"^1 (passed|skipped) in", again.stdout, re.MULTILINE)
 
 
 def test_python_of_the_readme_runs() -> None:
