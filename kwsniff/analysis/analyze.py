@@ -55,7 +55,6 @@ def analyze(
     those inside pcapng files; False decrypts nothing; see docs/tls.md.
     Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
-    output = None if output is None else local_path(output)
     names = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen = _chosen(tables)
     catalog = load_catalog()
@@ -69,7 +68,7 @@ def analyze(
     )
     summary = Summary()
     with ExitStack() as stack:
-        writer = stack.enter_context(TableWriter(output, chosen)) if output is not None else None
+        writer = stack.enter_context(TableWriter(local_path(output), chosen)) if output is not None else None
         error_names = {code: error.name for code, error in catalog.errors.items()}
         rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names, chosen))
         _read(names, analyzer, rows, progress, tls_keylog)

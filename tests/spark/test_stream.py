@@ -5,20 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import pickle
-import random
 import signal
 import subprocess
 import sys
 import time
 from contextlib import closing
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.compare import analyzed, parts, records, rotated, written
+from tests.spark.compare import analyzed, records, written
+from tests.spark.followed import ROOT, Growing, of_this_folder, pieces
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
@@ -26,81 +24,6 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming
 from kwsniff.spark.stream import Stream
-from kwsniff.spark.stream_task import advance_bucket
-from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.schema import TABLES
-
-ROOT = Path(__file__).parents[2]
-
-
-class Killed(Exception):
-    """In the place of a signal: nothing after it happens."""
-
-
-class Growing:
-    """Files that are written piece by piece, and the output that follows them."""
-
-    def __init__(self, folder: Path, seed: int, num_buckets: int = 1) -> None:
-        self.num_buckets = num_buckets
-        self.directory = folder / "captures"
-        self.directory.mkdir()
-        self.output = folder / "tables"
-        self.dice = random.Random(seed)
-
-    def write(self, files: list[tuple[str, bytes]]) -> None:
-        for name, data in files:
-            at = 0
-            while at < len(data):
-                size = self.dice.choice((1, 30, 700, 3000, 20_000))
-                with (self.directory / name).open("ab") as file:
-                    file.write(data[at : at + size])
-                at += size
-                self.follow()
-
-    def _stream(self) -> Stream:
-        return Stream(self.directory, self.output, spark=None, num_buckets=self.num_buckets)  # type: ignore[arg-type]
-
-    def follow(self) -> None:
-        """A process of its own, which is killed now and then, at any point."""
-        try:
-            with closing(self._stream()) as stream:
-                self._kill_later(stream)
-                while stream.advance(self.dice.choice((500, 5000, 1 << 30))):
-                    pass
-        except Killed:
-            pass
-
-    def _kill_later(self, stream: Stream) -> None:
-        def kill(*_: Any, **__: Any) -> None:
-            raise Killed
-
-        def save_then_kill(record: Any) -> None:
-            Stream._save(stream, record)
-            raise Killed
-
-        when = self.dice.choice(("_on_driver", "_place", "_save", "saved", "_settle", *["never"] * 10))
-        if when == "saved":
-            stream._save = save_then_kill  # type: ignore[method-assign]
-        elif when != "never":
-            setattr(stream, when, kill)
-
-    def finish(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(streaming, "AGGREGATES", {})
-        with closing(self._stream()) as stream:
-            while stream.advance():
-                pass
-            stream.finish()
-
-
-def pieces(name: str, number: int, folder: Path) -> list[Path]:
-    (folder / "whole").mkdir()
-    return rotated((ROOT / "captures" / name / "capture.pcap").read_bytes(), number, folder / "whole")
-
-
-def of_this_folder(rows: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Rows with the captures named as if they lay elsewhere."""
-    text = json.dumps(rows, default=str).replace(str(folder), "")
-    return {name: sorted(found, key=repr) for name, found in json.loads(text).items()}
 
 
 @pytest.mark.parametrize(
@@ -196,51 +119,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         Stream(tmp_path, tmp_path / "out", spark=None)  # type: ignore[arg-type]
 
 
-def test_tables_without_rows_are_there_before_during_and_after(in_process: None, tmp_path: Path) -> None:
-    growing = Growing(tmp_path, 0)
-    with closing(growing._stream()) as stream:
-        assert stream.advance() == 0
-        _all_tables_are_there(growing.output, empty=set(TABLES))
-        (growing.directory / "x").write_bytes((ROOT / "captures" / "no_acks" / "capture.pcap").read_bytes())
-        assert stream.advance() == 1
-        rows = stream.record.rows
-    assert rows["api_calls"] > 0
-    assert rows["groups"] == rows["transactions"] == 0
-    _all_tables_are_there(growing.output, empty={name for name, count in rows.items() if not count})
-
-
-def _all_tables_are_there(output: Path, empty: set[str]) -> None:
-    assert {name for name in TABLES if not parts(output, name)} == set()
-    assert {name for name, rows in written(output).items() if not rows} == empty
-    assert {path.parts[-3] for path in output.glob("*/*/empty.parquet")} == empty
-
-
-def test_finished_on_spark_without_a_rebalance_the_aggregates_are_there(spark: Any, tmp_path: Path) -> None:
-    captures = tmp_path / "captures"
-    captures.mkdir()
-    (captures / "x").write_bytes((ROOT / "captures" / "no_acks" / "capture.pcap").read_bytes())
-    with closing(Stream(captures, tmp_path / "tables", spark=spark)) as stream:
-        while stream.advance():
-            pass
-        stream.finish()
-    counts = {
-        table: spark.read.parquet(str(tmp_path / "tables" / table)).count()
-        for table in (*TABLES, *AGGREGATES)
-    }
-    assert {name: counts[name] for name in TABLES} == stream.record.rows
-    assert counts["groups"] == counts["transactions"] == counts["rebalances"] == 0
-    assert counts["api_calls"] > 0
-    assert counts["talkers"] > 0
-
-
-def test_of_an_empty_directory_finished_on_spark_all_tables_are_there(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "captures").mkdir()
-    with closing(Stream(tmp_path / "captures", tmp_path / "tables", spark=spark)) as stream:
-        stream.finish()
-    for table in (*TABLES, *AGGREGATES):
-        assert spark.read.parquet(str(tmp_path / "tables" / table)).count() == 0
-
-
 @pytest.mark.parametrize("ending", ["follow", "finish"])
 def test_two_files_that_grow_at_a_time_are_an_error_not_a_loss(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
@@ -252,7 +130,7 @@ def test_two_files_that_grow_at_a_time_are_an_error_not_a_loss(
     packets = records(data)
     first, second = (growing.directory / name for name in ("first.pcap", "second.pcap"))
     first.write_bytes(data[:24] + b"".join(packets[:10]))
-    with closing(growing._stream()) as stream:
+    with closing(growing.stream()) as stream:
         assert stream.advance() == 1
         second.write_bytes(data[:24] + b"".join(packets[10:20]))
         assert stream.advance() == 2
@@ -262,7 +140,7 @@ def test_two_files_that_grow_at_a_time_are_an_error_not_a_loss(
             with pytest.raises(KwsniffError, match=r"first\.pcap: goes on after \S+second\.pcap had begun"):
                 stream.advance() if ending == "follow" else stream.finish()
         assert not stream.record.finished
-    with closing(growing._stream()) as stream, pytest.raises(KwsniffError, match="goes on after"):
+    with closing(growing.stream()) as stream, pytest.raises(KwsniffError, match="goes on after"):
         stream.advance()
 
 
@@ -276,94 +154,6 @@ def test_a_file_of_two_that_stays_as_it_is_does_not_stop_the_other(
     growing.finish(monkeypatch)
     found = of_this_folder(written(growing.output), growing.directory)
     assert found == of_this_folder(analyzed(*paths), tmp_path / "whole")
-
-
-class Planted:
-    """Bytes that, unpickled, make a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.folder),)
-
-
-def begun(tmp_path: Path) -> Growing:
-    growing = Growing(tmp_path, 0)
-    (growing.directory / "x").write_bytes((ROOT / "captures" / "transactions" / "capture.pcap").read_bytes())
-    with closing(growing._stream()) as stream:
-        assert stream.advance() == 1
-    return growing
-
-
-@pytest.mark.parametrize("kind", ["timelines", "record.json", "state"])
-@pytest.mark.parametrize("planted", ["pickle", "checked", "damaged"])
-def test_a_planted_or_damaged_file_of_the_state_is_refused_and_runs_nothing(
-    in_process: None, tmp_path: Path, kind: str, planted: str
-) -> None:
-    growing = begun(tmp_path)
-    (path,) = (growing.output / "_stream").glob(f"*{kind}")
-    bytes_ = pickle.dumps(Planted(tmp_path / "planted"))
-    if planted == "checked":
-        bytes_ = blake2b(bytes_, digest_size=16).digest() + bytes_
-    elif planted == "damaged":
-        bytes_ = path.read_bytes()[:-9] + b"x" + path.read_bytes()[-8:]
-    path.write_bytes(bytes_)
-    with (growing.directory / "x").open("ab") as file:
-        file.write(records((growing.directory / "x").read_bytes())[-1])
-    said = r"is damaged or not kwsniff's|not a state of this build"
-    with pytest.raises(KwsniffError, match=said), closing(growing._stream()) as stream:
-        stream.advance()
-    assert not (tmp_path / "planted").exists()
-
-
-def test_the_state_is_for_its_owner_alone(
-    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    growing = begun(tmp_path)
-    folder = growing.output / "_stream"
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o755)  # as a copy may have it
-    growing._stream().close()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o770)
-    with pytest.raises(KwsniffError, match="can be written by other users"):
-        growing._stream()
-    folder.chmod(0o700)
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(KwsniffError, match="belongs to another user"):
-            growing._stream()
-    folder.rename(tmp_path / "elsewhere")
-    folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(KwsniffError, match="is no folder"):
-        growing._stream()
-
-
-@pytest.mark.parametrize("what", ["part", "state", "size"])
-def test_what_a_task_wrote_has_to_be_there_before_it_counts(
-    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    """Tasks whose files the driver does not see, or sees half of."""
-
-    def advance_elsewhere(number: int, **options: Any) -> Any:
-        done = advance_bucket(number, **options)
-        path = Path(done.state if what == "state" else Path(options["folder"]) / done.parts[0].path)
-        if what == "size":
-            path.write_bytes(path.read_bytes()[:-1])
-        else:
-            path.unlink()
-        return done
-
-    monkeypatch.setattr(streaming, "advance_bucket", advance_elsewhere)
-    growing = Growing(tmp_path, 0)
-    (growing.directory / "x").write_bytes((ROOT / "captures" / "no_acks" / "capture.pcap").read_bytes())
-    with (
-        closing(growing._stream()) as stream,
-        pytest.raises(KwsniffError, match=r"which a task wrote, (is not there|has .* bytes in place of)"),
-    ):
-        stream.advance()
-    assert not (growing.output / "_stream" / "record.json").exists()
 
 
 @pytest.mark.slow
