@@ -12,7 +12,7 @@ from kwsniff.errors import OutputError, UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.values import dump, known, load
 from kwsniff.tables.schema import TABLES
-from kwsniff.tables.timeline import STATE_CLASSES, Timelines
+from kwsniff.timelines.timelines import STATE_CLASSES, Timelines
 
 _VERSION: Final = 2
 _CHECK_BYTES: Final = 16

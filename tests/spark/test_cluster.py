@@ -14,7 +14,7 @@ import pytest
 from tests.spark.cluster import cluster
 from tests.spark.compare import analyzed, written
 
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 ROOT = Path(__file__).parents[2]
 

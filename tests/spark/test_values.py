@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
-from kwsniff.core.splits import Scan
+from kwsniff.core.capture.file_splits import Scan
 from kwsniff.errors import CaptureError
 from kwsniff.spark.parts import Part
 from kwsniff.spark.scan import Scanned
