@@ -94,6 +94,7 @@ class Broker:
     main: Sequence[str]
     extra_path: str = ""
     options: Sequence[str] = ()
+    inside: Sequence[str] = ()  # what stands before its command: a network namespace
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -106,8 +107,8 @@ class Broker:
         config = self.folder / "log.properties"
         config.write_text(pattern.replace("{requests}", str(self.folder / "requests.log")))
         switch = "log4j2.configurationFile" if modern else "log4j.configuration"
-        command = ["timeout", "--kill-after=5", str(LIFETIME_S), "java", *HEAP, *self.options]
-        command += [f"-D{switch}=file:{config}", "-Dkafka.logs.dir=" + str(self.folder), "-cp"]
+        command = ["timeout", "--kill-after=5", str(LIFETIME_S), *self.inside, "java"]
+        command += [*HEAP, *self.options, f"-D{switch}=file:{config}", "-Dkafka.logs.dir=" + str(self.folder), "-cp"]
         command += [f"{jars(self.version)}/*{self.extra_path}", *self.main]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -159,6 +160,8 @@ class Cluster:
     program: str = ""
     internal: bool = False  # brokers and administrators have a plaintext listener of their own
     late: Sequence[int] = ()
+    hosts: Sequence[str] = ()  # of each server, if not all are on loopback
+    inside: Sequence[Sequence[str]] = ()  # what stands before each server's command
 
     def __post_init__(self) -> None:
         ports = free_ports(self.nodes * 3)
@@ -172,14 +175,21 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"{HOST}:{port}" for port in self.ports)
+        return self._listed(self.ports)
+
+    def _listed(self, ports: Sequence[int]) -> str:
+        return ",".join(f"{self.host(number)}:{port}" for number, port in enumerate(ports, 1))
+
+    def host(self, number: int) -> str:
+        """The address of a server."""
+        return self.hosts[number - 1] if self.hosts else HOST
 
     @property
     def backstage(self) -> str:
         """Where an administrator is not recorded; where there is no such place, the bootstrap."""
         if not self.internal:
             return self.bootstrap
-        return ",".join(f"{HOST}:{port}" for port in self.internal_ports)
+        return self._listed(self.internal_ports)
 
     def __enter__(self) -> Cluster:
         try:
@@ -231,11 +241,12 @@ class Cluster:
         values = self._properties(number, folder)
         config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         path = ":" + compiled(self.program, self.version) if self.program else ""
-        return Broker(number, folder, self.version, ("kafka.Kafka", str(config)), path, self.options)
+        inside = self.inside[number - 1] if self.inside else ()
+        return Broker(number, folder, self.version, ("kafka.Kafka", str(config)), path, self.options, inside)
 
     def _properties(self, number: int, folder: Path) -> dict[str, object]:
         copies = min(self.nodes, 3)
-        port = self.ports[number - 1]
+        host, port = self.host(number), self.ports[number - 1]
         values: dict[str, object] = {
             **DEFAULTS,
             "offsets.topic.replication.factor": copies,
@@ -248,24 +259,24 @@ class Cluster:
             values |= {
                 "broker.id": number,
                 "zookeeper.connect": f"{HOST}:{self.zookeeper_port}",
-                "listeners": f"{self.protocol}://{HOST}:{port}",
+                "listeners": f"{self.protocol}://{host}:{port}",
                 "security.inter.broker.protocol": self.protocol,
             }
         else:
             control = self.controller_ports[number - 1]
-            voters = ",".join(f"{n}@{HOST}:{p}" for n, p in enumerate(self.controller_ports, 1))
+            voters = ",".join(f"{n}@{self.host(n)}:{p}" for n, p in enumerate(self.controller_ports, 1))
             values |= {
                 "process.roles": "broker,controller",
                 "node.id": number,
                 "controller.quorum.voters": voters,
-                "listeners": f"{self.protocol}://{HOST}:{port},CONTROLLER://{HOST}:{control}",
+                "listeners": f"{self.protocol}://{host}:{port},CONTROLLER://{host}:{control}",
                 "controller.listener.names": "CONTROLLER",
                 "listener.security.protocol.map": f"{maps},CONTROLLER:PLAINTEXT",
                 "inter.broker.listener.name": self.protocol,
             }
             if self.internal:
                 inner = self.internal_ports[number - 1]
-                values["listeners"] = f"{values['listeners']},INTERNAL://{HOST}:{inner}"
+                values["listeners"] = f"{values['listeners']},INTERNAL://{host}:{inner}"
                 values["listener.security.protocol.map"] = f"{maps},CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT"
                 values["inter.broker.listener.name"] = "INTERNAL"
             if self.version >= "4.1":

@@ -12,6 +12,20 @@ from typing import Any
 
 MARK = "Completed request:"
 Json = Any
+# The parts of a request's time in Kafka's log (RequestChannel.Request.updateRequestMetrics), and our columns: read
+# until taken up, worked on, waiting for others (data, members, followers), how long the connection stays muted for a
+# quota, answered until taken up by the network thread, written. Without the quota's, their sum is the total: since
+# KIP-219 the broker answers first. The clock starts when the whole request has been read, and a connection is read
+# on only after its answer: what a request waits behind the one before it is in nobody's log.
+PARTS = {
+    "request_queue_us": "requestQueueTimeMs",
+    "local_us": "localTimeMs",
+    "remote_us": "remoteTimeMs",
+    "throttle_us": "throttleTimeMs",
+    "response_queue_us": "responseQueueTimeMs",
+    "send_us": "sendTimeMs",
+    "total_us": "totalTimeMs",
+}
 # The offset that says most about a call, per API: side of the call, name in Kafka's JSON, kwsniff's column.
 OFFSETS = {
     0: ("response", "baseOffset", "base_offset"),
@@ -41,6 +55,13 @@ class Logged:
     offsets: tuple[int, ...]  # of the partitions, those that are not negative; see OFFSETS
     served_us: int  # from the whole request read to the answer made
     forwarded: bool  # it came inside an Envelope: no message of its own on the wire
+    request_queue_us: int | None = None  # this and what follows: see PARTS; recordings before had only the sum
+    local_us: int | None = None
+    remote_us: int | None = None
+    throttle_us: int | None = None
+    response_queue_us: int | None = None
+    send_us: int | None = None
+    total_us: int | None = None
 
 
 def _walk(value: Json) -> Iterator[tuple[str, Json]]:
@@ -79,6 +100,7 @@ def _row(entry: Json) -> Logged:
             1000 * sum(entry[part] for part in ("requestQueueTimeMs", "localTimeMs", "remoteTimeMs"))
         ),
         forwarded=entry["isForwarded"],
+        **{column: round(1000 * entry[name]) for column, name in PARTS.items()},
     )
 
 
@@ -115,7 +137,7 @@ def read(path: Path) -> list[Logged]:
 
 def _restored(row: dict[str, str]) -> Logged:
     texts = {"api", "client_id", "software", "forwarded", "record_bytes", "offsets"}
-    numbers = {key: int(value) for key, value in row.items() if key not in texts}
+    numbers = {key: int(value) for key, value in row.items() if key not in texts and value}
     return Logged(
         **numbers,
         api=row["api"],

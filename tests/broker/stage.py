@@ -51,6 +51,7 @@ class Stage:
     capture: Path
     snaplen: int = 262_144
     interface: str = "lo"
+    inside: Sequence[str] = ()  # what stands before a Java program's command
     report: dict[str, Any] = field(default_factory=lambda: {"produced": 0, "failed": 0, "consumed": 0})
     notes: list[str] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
@@ -98,7 +99,7 @@ class Stage:
 
     def java(self, program: str, version: str, *arguments: str) -> None:
         """Runs java/PROGRAM.java; its lines `name=number` go into the report, others into the notes."""
-        command = ["timeout", "--kill-after=5", str(PATIENCE_S), "java", *HEAP]
+        command = ["timeout", "--kill-after=5", str(PATIENCE_S), *self.inside, "java", *HEAP]
         command += [f"-Djava.io.tmpdir={self.folder}", *self._java_log()]
         command += ["-cp", compiled(program, version), program, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S + 10, check=False)

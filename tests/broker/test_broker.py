@@ -19,7 +19,8 @@ LINE = (
     '"requestApiVersion":16,"correlationId":8,"clientId":"a","requestApiKeyName":"FETCH"},"request":{},'
     '"response":{"throttleTimeMs":3,"errorCode":0,"responses":[{"errorCode":6,"highWatermark":9,"recordsSizeInBytes":5},'
     '{"errorCode":3,"recordsSizeInBytes":2}]},"connection":"127.0.0.1:9093-127.0.0.1:37618-0-0",'
-    '"totalTimeMs":100.5,"requestQueueTimeMs":0.5,"localTimeMs":1.25,"remoteTimeMs":90.0,"clientInformation":{"softwareName":"b"}}\n'
+    '"totalTimeMs":100.5,"requestQueueTimeMs":0.5,"localTimeMs":1.25,"remoteTimeMs":90.0,"throttleTimeMs":0,'
+    '"responseQueueTimeMs":0.25,"sendTimeMs":8.5,"clientInformation":{"softwareName":"b"}}\n'
 )
 
 
@@ -34,8 +35,22 @@ def test_a_line_of_the_log_is_a_row(tmp_path: Path) -> None:
     assert (row.broker_port, row.client_port, row.api, row.api_version) == (9093, 37618, "FETCH", 16)
     assert (row.error_code, row.error_count, row.throttle_time_ms, row.record_bytes) == (6, 2, 3, 7)
     assert (row.served_us, row.offsets) == (91_750, (9,))
+    assert (row.request_queue_us, row.local_us, row.remote_us, row.throttle_us) == (500, 1250, 90_000, 0)
+    assert (row.response_queue_us, row.send_us, row.total_us) == (250, 8500, 100_500)
     requestlog.written(tmp_path / "witness.tsv", [row])
     assert requestlog.read(tmp_path / "witness.tsv") == [row]
+
+
+def test_recordings_of_before_have_the_sum_only(tmp_path: Path) -> None:
+    log = tmp_path / "requests.log"
+    log.write_text(LINE)
+    (row,) = requestlog.rows([log], at(0), at(1))
+    requestlog.written(tmp_path / "witness.tsv", [row])
+    lines = (tmp_path / "witness.tsv").read_text().splitlines()
+    old = ["\t".join(line.split("\t")[: -len(requestlog.PARTS)]) for line in lines]
+    (tmp_path / "witness.tsv").write_text("\n".join(old) + "\n")
+    (found,) = requestlog.read(tmp_path / "witness.tsv")
+    assert (found.served_us, found.local_us, found.total_us) == (91_750, None, None)
 
 
 def test_a_request_that_came_before_or_ended_after_the_recording_is_left_out(tmp_path: Path) -> None:

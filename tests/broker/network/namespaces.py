@@ -1,0 +1,143 @@
+"""Network namespaces for brokers and clients, a bridge between them, and the relay that makes distance and loss."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+HUB = "kw-hub"
+OFFICE = "10.88.0.254"  # the bridge's own address: who works there is not recorded
+FIRST_CLIENT = 11
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Way:
+    """What lies between a client and the brokers."""
+
+    round_trip_ms: float = 0.0
+    loss: float = 0.0  # of all packets, both directions
+
+
+def why_not() -> str | None:
+    """The reason why there can be no network here, or None."""
+    if os.geteuid() != 0 or shutil.which("ip") is None or not Path("/dev/net/tun").exists():
+        return "network namespaces need root, `ip` and /dev/net/tun"
+    try:
+        _ip("netns", "add", "kw-probe")
+        _ip("netns", "del", "kw-probe")
+    except subprocess.CalledProcessError as error:
+        return f"no network namespaces here: {error.stderr.strip()}"
+    return None
+
+
+def inside(namespace: str) -> list[str]:
+    """What stands before a command that runs there."""
+    return ["ip", "netns", "exec", namespace]
+
+
+def _ip(*arguments: str, at: str = "") -> None:
+    command = ["ip", *(["-n", at] if at else []), *arguments]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=10)
+
+
+class Network:
+    """Brokers 10.88.0.1 and up, clients 10.88.0.11 and up; use `network` to get one."""
+
+    def __init__(self, nodes: int, clients: Mapping[str, Way], relay: IO[str]) -> None:
+        self.nodes = nodes
+        self.clients = dict(clients)
+        self.relay = relay
+
+    def host(self, node: int) -> str:
+        return f"10.88.0.{node}"
+
+    def broker(self, node: int) -> str:
+        """The namespace of a broker."""
+        return f"kw-b{node}"
+
+    def client(self, name: str) -> str:
+        """The namespace of a client."""
+        return f"kw-{name}"
+
+    def address(self, name: str) -> str:
+        return f"10.88.0.{FIRST_CLIENT + list(self.clients).index(name)}"
+
+    def change(self, name: str, way: Way) -> None:
+        """From now on."""
+        self.relay.write(f"{_taps(name)[0]} {way.round_trip_ms / 2} {way.loss}\n")
+        self.relay.flush()
+
+
+def _taps(name: str) -> tuple[str, str]:
+    return f"kwl-{name}", f"kwr-{name}"
+
+
+def _home(namespace: str, device: str, address: str) -> None:
+    """Makes a device the namespace's eth0."""
+    _ip("link", "set", device, "netns", namespace)
+    _ip("link", "set", device, "name", "eth0", at=namespace)
+    _ip("address", "add", f"{address}/24", "dev", "eth0", at=namespace)
+    for name in ("lo", "eth0"):
+        _ip("link", "set", name, "up", at=namespace)
+
+
+def _plugged(device: str) -> None:
+    _ip("link", "set", device, "netns", HUB)
+    _ip("link", "set", device, "master", "br0", at=HUB)
+    _ip("link", "set", device, "up", at=HUB)
+
+
+def _namespaces(nodes: int, clients: Sequence[str]) -> list[str]:
+    return [HUB, *(f"kw-b{node}" for node in range(1, nodes + 1)), *(f"kw-{name}" for name in clients)]
+
+
+def _removed(names: Sequence[str]) -> None:
+    for name in names:
+        subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=10)
+
+
+@contextmanager
+def network(nodes: int, clients: Mapping[str, Way]) -> Iterator[Network]:
+    """Everything up, and gone for sure afterwards."""
+    names = _namespaces(nodes, list(clients))
+    _removed(names)
+    taps = [",".join(_taps(name)) for name in clients]
+    command = [sys.executable, "-m", "tests.broker.network.relay", *taps]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        try:
+            if process.stdin is None or process.stdout is None or process.stdout.readline() != "ready\n":
+                raise RuntimeError("the relay does not start")
+            for name in names:
+                _ip("netns", "add", name)
+            made = Network(nodes, clients, process.stdin)
+            _built(made)
+            yield made
+        finally:
+            process.kill()
+            _removed(names)
+
+
+def _built(made: Network) -> None:
+    _ip("link", "add", "br0", "type", "bridge", at=HUB)
+    _ip("address", "add", f"{OFFICE}/24", "dev", "br0", at=HUB)
+    for name in ("lo", "br0"):
+        _ip("link", "set", name, "up", at=HUB)
+    for node in range(1, made.nodes + 1):
+        _ip("link", "add", f"kwp{node}", "type", "veth", "peer", "name", f"kwq{node}")
+        _home(made.broker(node), f"kwp{node}", made.host(node))
+        _plugged(f"kwq{node}")
+    for name, way in made.clients.items():
+        left, right = _taps(name)
+        _home(made.client(name), left, made.address(name))
+        _plugged(right)
+        made.change(name, way)

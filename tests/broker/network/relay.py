@@ -1,0 +1,94 @@
+"""A relay of Ethernet frames between pairs of TAP devices, which holds each frame back and drops some.
+
+`python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then takes
+lines `LEFT ONE_WAY_MS LOSS` on standard input: from now on frames of that pair wait so long, and so many of them
+(0 to 1) are dropped. ARP is never dropped. Frames of one direction keep their order.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import heapq
+import os
+import random
+import selectors
+import struct
+import sys
+import time
+from dataclasses import dataclass
+
+TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+LARGEST_FRAME = 65_600
+ARP = b"\x08\x06"
+SEED = 20_260
+
+
+@dataclass
+class Pair:
+    """Two devices and what lies between them."""
+
+    left: int
+    right: int
+    one_way_s: float = 0.0
+    loss: float = 0.0
+
+
+def opened(name: str) -> int:
+    """A new TAP device: no offloads, so that frames are what would be on a cable."""
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
+    return device
+
+
+def relay(pairs: dict[str, Pair]) -> None:
+    """Until standard input ends."""
+    chance = random.Random(SEED)  # noqa: S311 (which packets are lost is no secret)
+    waiting: list[tuple[float, int, int, bytes]] = []
+    number = 0
+    selector = selectors.DefaultSelector()
+    for pair in pairs.values():
+        selector.register(pair.left, selectors.EVENT_READ, (pair, pair.right))
+        selector.register(pair.right, selectors.EVENT_READ, (pair, pair.left))
+    selector.register(sys.stdin, selectors.EVENT_READ, None)
+    while True:
+        patience = None if not waiting else max(0.0, waiting[0][0] - time.monotonic())
+        for key, _ in selector.select(patience):
+            if key.data is None:
+                if not (line := sys.stdin.readline().split()):
+                    return
+                pairs[line[0]].one_way_s, pairs[line[0]].loss = float(line[1]) / 1000, float(line[2])
+                continue
+            pair, other = key.data
+            for frame in _read(key.fd):
+                if frame[12:14] == ARP or chance.random() >= pair.loss:
+                    number += 1
+                    heapq.heappush(waiting, (time.monotonic() + pair.one_way_s, number, other, frame))
+        while waiting and waiting[0][0] <= time.monotonic():
+            _, _, device, frame = heapq.heappop(waiting)
+            _write(device, frame)
+
+
+def _read(device: int) -> list[bytes]:
+    frames = []
+    while True:
+        try:
+            frames.append(os.read(device, LARGEST_FRAME))
+        except OSError:  # nothing more, or the device is down
+            return frames
+
+
+def _write(device: int, frame: bytes) -> None:
+    try:
+        os.write(device, frame)
+    except OSError:  # the device is down: lost, as on a cable that was pulled
+        return
+
+
+if __name__ == "__main__":
+    made = {}
+    for names in sys.argv[1:]:
+        left, right = names.split(",")
+        made[left] = Pair(opened(left), opened(right))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    relay(made)

@@ -1,0 +1,207 @@
+"""What clients do inside their network namespace: `python -m tests.broker.network.roles ROLE JSON`.
+
+A role ends by itself, or leaves in good order when asked to (SIGTERM). Its last line is JSON: what it did.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Settings = Mapping[str, Any]
+PATIENCE_S = 30
+STOP = {"asked": False}
+
+
+def quiet(bootstrap: str, client_id: str, settings: Settings | None = None) -> dict[str, Any]:
+    """Settings of a confluent-kafka client that says nothing and finds IPv4 only."""
+    fixed = {"enable.metrics.push": False, "log_level": 0, "broker.address.family": "v4"}
+    return {"bootstrap.servers": bootstrap, "client.id": client_id, **fixed, **(settings or {})}
+
+
+def create(bootstrap: str, topics: Mapping[str, Any]) -> Counter[str]:
+    """Topics: a number of partitions, or the brokers of each partition, or {"brokers":…, "config":…}."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient(quiet(bootstrap, "office"))
+    wanted = []
+    for name, what in topics.items():
+        how = what if isinstance(what, dict) else {"brokers": what}
+        brokers = how["brokers"] if isinstance(how["brokers"], list) else [[1]] * int(how["brokers"])
+        config = how.get("config", {})
+        wanted.append(NewTopic(name, len(brokers), replica_assignment=brokers, config=config))
+    for future in admin.create_topics(wanted).values():
+        future.result(PATIENCE_S)
+    return Counter()
+
+
+def produce(
+    bootstrap: str,
+    client_id: str = "shop",
+    topic: str = "orders",
+    count: int = 20,
+    every_s: float = 0.1,
+    size: int = 100,
+    partitions: int = 0,
+    flush: bool = False,
+    key: str = "",
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """`count` records, one every so often; one at a time with `flush`."""
+    from confluent_kafka import Producer
+
+    did: Counter[str] = Counter()
+
+    def delivered(error: Any, _: object) -> None:
+        did["failed" if error else "produced"] += 1
+        if error:
+            did[f"failed {error.name()}"] += 1
+
+    producer = Producer(quiet(bootstrap, client_id, settings))
+    for number in range(count):
+        where = {"partition": number % partitions} if partitions else {}
+        producer.produce(topic, b"x" * size, key=key or None, callback=delivered, **where)
+        producer.poll(0)
+        if flush:
+            producer.flush(PATIENCE_S)
+        _rest(every_s, lambda: producer.poll(0.02))
+        if STOP["asked"]:
+            break
+    left = producer.flush(PATIENCE_S)
+    return did + Counter(unfinished=left)
+
+
+def _rest(seconds: float, meanwhile: Callable[[], object]) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not STOP["asked"]:
+        meanwhile()
+
+
+def consume(
+    bootstrap: str,
+    client_id: str = "billing-1",
+    group: str = "billing",
+    topic: str = "orders",
+    wanted: int = 0,
+    seconds: float = 10,
+    work_s: float = 0,
+    ask_ends_every_s: float = 0,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """Reads in a group for so long or so many; works so long on each record; may ask for ends of logs."""
+    from confluent_kafka import Consumer, KafkaException
+
+    did: Counter[str] = Counter()
+    fixed = {"group.id": group, "auto.offset.reset": "earliest", "auto.commit.interval.ms": 1000}
+    consumer = Consumer(quiet(bootstrap, client_id, {**fixed, **(settings or {})}))
+    consumer.subscribe([topic])
+    end = time.monotonic() + seconds
+    asked = time.monotonic()
+    while time.monotonic() < end and not STOP["asked"] and not (wanted and did["consumed"] >= wanted):
+        message = consumer.poll(0.1)
+        if message is not None:
+            did[f"error {message.error().name()}" if message.error() else "consumed"] += 1
+            if work_s and not message.error():
+                time.sleep(work_s)
+        if ask_ends_every_s and consumer.assignment() and time.monotonic() - asked > ask_ends_every_s:
+            asked = time.monotonic()
+            consumer.get_watermark_offsets(consumer.assignment()[0], timeout=PATIENCE_S, cached=False)
+            did["asked"] += 1
+    try:
+        consumer.close()
+    except KafkaException:
+        did["left badly"] += 1
+    return did
+
+
+def assign(
+    bootstrap: str,
+    client_id: str = "reader",
+    topic: str = "orders",
+    offset: int = -2,
+    seconds: float = 5,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """Reads a partition without a group."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    did: Counter[str] = Counter()
+    fixed = {"group.id": "none", "enable.auto.commit": False}
+    consumer = Consumer(quiet(bootstrap, client_id, {**fixed, **(settings or {})}))
+    consumer.assign([TopicPartition(topic, 0, offset)])
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not STOP["asked"]:
+        message = consumer.poll(0.1)
+        if message is not None:
+            did[f"error {message.error().name()}" if message.error() else "consumed"] += 1
+    consumer.close()
+    return did
+
+
+def transact(
+    bootstrap: str,
+    client_id: str = "till",
+    transactional_id: str = "till-7",
+    topic: str = "orders",
+    transactions: int = 1,
+    work_s: float = 0,
+    size: int = 100,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """Transactions of one record, in each of which the application works so long."""
+    from confluent_kafka import KafkaException, Producer
+
+    did: Counter[str] = Counter()
+    fixed = {"transactional.id": transactional_id}
+    producer = Producer(quiet(bootstrap, client_id, {**fixed, **(settings or {})}))
+    producer.init_transactions(PATIENCE_S)
+    try:
+        for _ in range(transactions):
+            producer.begin_transaction()
+            producer.produce(topic, b"x" * size)
+            producer.flush(PATIENCE_S)
+            _rest(work_s, lambda: producer.poll(0.05))
+            producer.commit_transaction(PATIENCE_S)
+            did["committed"] += 1
+    except KafkaException as error:
+        did[f"failed {error.args[0].name()}"] += 1
+    return did
+
+
+def connect(
+    bootstrap: str, times: int = 5, every_s: float = 0.3, hold: int = 0, seconds: float = 3
+) -> Counter[str]:
+    """Opens TCP connections and says nothing; keeps `hold` of them open for a while."""
+    did: Counter[str] = Counter()
+    host, port = bootstrap.split(",")[0].rsplit(":", 1)
+    kept = []
+    for number in range(times):
+        try:
+            made = socket.create_connection((host, int(port)), timeout=seconds)
+            did["connected"] += 1
+            if number < hold:
+                kept.append(made)
+            else:
+                made.close()
+        except OSError:
+            did["refused"] += 1
+        time.sleep(every_s)
+    time.sleep(seconds if hold else 0)
+    for made in kept:
+        made.close()
+    return did
+
+
+ROLES = {role.__name__: role for role in (create, produce, consume, assign, transact, connect)}
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: STOP.update(asked=True))
+    result = ROLES[sys.argv[1]](**json.loads(sys.argv[2]))  # type: ignore[operator]
+    sys.stdout.write(json.dumps(result) + "\n")

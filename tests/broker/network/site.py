@@ -1,0 +1,228 @@
+"""A scene's site: brokers and clients in their namespaces, recorders in two places, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.broker import requestlog
+from tests.broker.brokers import Broker, Cluster
+from tests.broker.network.namespaces import HUB, ROOT, Network, Way, inside, network
+from tests.broker.requestlog import Logged
+from tests.broker.stage import Stage
+from tests.record.tcpdump import recording
+
+PATIENCE_S = 60
+LONG_POLL_S = 0.7
+NEWEST = "4.3.1"
+PLAIN = {"inter.broker.listener.name": "PLAINTEXT"}  # followers fetch where they are recorded
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is played, with whom, and what the recording must show."""
+
+    play: Callable[[Site], None]
+    purpose: str
+    did: str  # what was done to the system
+    version: str = NEWEST
+    nodes: int = 1
+    clients: Mapping[str, Way] = field(default_factory=lambda: {"near": Way()})
+    properties: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    at: str = ""  # the client where it is also recorded, first of all by default
+    finding: Mapping[str, str] = field(default_factory=dict)  # name, blames, subject_kind, subject
+    also: Sequence[str] = ()  # findings that may be there as well
+    sides: Sequence[str] = ("client", "broker")
+    witnessed: bool = True
+
+
+SCENES: dict[str, Scene] = {}
+
+
+def scene(name: str, purpose: str, did: str, **more: Any) -> Callable[[Play], Play]:
+    """Registers a function as the play of a scene."""
+
+    def register(play: Play) -> Play:
+        SCENES[name] = Scene(play, purpose, did, **more)
+        return play
+
+    return register
+
+
+@dataclass
+class Role:
+    """A client at work."""
+
+    name: str
+    process: subprocess.Popen[str]
+
+    def done(self, seconds: float = PATIENCE_S) -> dict[str, int]:
+        """Waits for its end: what it did."""
+        said, wrong = self.process.communicate(timeout=seconds)
+        if self.process.returncode not in (0, -signal.SIGKILL):
+            raise RuntimeError(f"{self.name} failed:\n{said[-1000:]}{wrong[-3000:]}")
+        lines = said.strip().splitlines()
+        return dict(json.loads(lines[-1])) if lines else {}
+
+    def stop(self) -> dict[str, int]:
+        """Asks it to leave."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.done()
+
+    def kill(self) -> None:
+        """No chance to leave."""
+        self.process.kill()
+        self.process.communicate(timeout=10)
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """The process does nothing meanwhile, but its connections stay."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+
+class Site:
+    """A network with a cluster in it; `opened` makes one."""
+
+    def __init__(self, folder: Path, played: Scene, net: Network) -> None:
+        self.folder, self.scene, self.net = folder, played, net
+        self.roles: list[Role] = []
+        self.report: dict[str, int] = {}
+        self.stage = Stage(folder / "servers", folder / "broker.pcap")
+        self.stage.folder.mkdir()
+        numbers = range(1, played.nodes + 1)
+        self.cluster: Cluster = self.stage.brokers(
+            played.version,
+            played.nodes,
+            internal=True,
+            hosts=[net.host(number) for number in numbers],
+            inside=[inside(net.broker(number)) for number in numbers],
+            properties=played.properties,
+            **played.options,
+        )
+        self.begin = self.end = datetime.now(UTC)
+
+    @property
+    def brokers(self) -> list[Broker]:
+        return self.cluster.brokers
+
+    def create(self, **topics: Any) -> None:
+        """Topics, made out of sight."""
+        command = self._command("create", {"bootstrap": self.cluster.backstage, "topics": topics})
+        subprocess.run([*inside(HUB), *command], check=True, timeout=PATIENCE_S, cwd=ROOT)
+
+    def warm(self) -> None:
+        """Has a group join out of sight, so that the topic of offsets exists."""
+        what = {"bootstrap": self.cluster.backstage, "client_id": "early", "group": "early", "seconds": 4}
+        command = self._command("consume", what)
+        subprocess.run(
+            [*inside(HUB), *command], check=True, timeout=PATIENCE_S, cwd=ROOT, capture_output=True
+        )
+
+    def office(self, *arguments: str) -> None:
+        """The Java administrator, out of sight."""
+        silent = Stage(self.folder / "office", self.folder / "none", inside=inside(HUB))
+        silent.folder.mkdir(exist_ok=True)
+        silent.java("Admin", NEWEST, self.cluster.backstage, *arguments)
+
+    def start(self, where: str, role: str, **what: Any) -> Role:
+        """A client begins its work at a place."""
+        what.setdefault("bootstrap", self.cluster.bootstrap)
+        process = subprocess.Popen(
+            [*inside(self.net.client(where)), *self._command(role, what)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        self.roles.append(Role(f"{role} {what.get('client_id', '')}", process))
+        return self.roles[-1]
+
+    def run(self, where: str, role: str, **what: Any) -> dict[str, int]:
+        """The same, awaited; what it did goes into the report."""
+        return self.counted(self.start(where, role, **what))
+
+    def counted(self, role: Role, *, stop: bool = False) -> dict[str, int]:
+        did = role.stop() if stop else role.done()
+        for name, amount in did.items():
+            self.report[name] = self.report.get(name, 0) + amount
+        return did
+
+    def _command(self, role: str, what: Mapping[str, Any]) -> list[str]:
+        return [sys.executable, "-m", "tests.broker.network.roles", role, json.dumps(what)]
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """At the client and beside the brokers."""
+        at = self.scene.at or next(iter(self.scene.clients))
+        places = {
+            "client": (self.net.client(at), "eth0"),
+            "broker": (HUB, "br0"),
+        }
+        with ExitStack() as stack:
+            for side in self.scene.sides:
+                namespace, device = places[side]
+                path = self.folder / f"{side}.pcap"
+                stack.enter_context(
+                    recording(
+                        path, self.cluster.ports, nanoseconds=True, interface=device, before=inside(namespace)
+                    )
+                )
+            self.begin = datetime.now(UTC)
+            yield
+            time.sleep(LONG_POLL_S)
+            self.end = datetime.now(UTC)
+
+    def logged(self) -> list[Logged]:
+        """What the brokers logged of the recorded ports."""
+        found = requestlog.rows(self.cluster.request_logs(), self.begin, self.end)
+        return [row for row in found if row.broker_port in self.cluster.ports]
+
+    def close(self) -> None:
+        for role in self.roles:
+            if role.process.poll() is None:
+                role.process.send_signal(signal.SIGCONT)
+                role.process.kill()
+                role.process.communicate(timeout=10)
+        for broker in self.brokers:
+            if broker.process is not None:
+                with_group(broker.process.pid, signal.SIGCONT)
+        self.cluster.stop()
+
+
+def with_group(pid: int, number: int) -> None:
+    """A signal for a process that may have ended, and for those of its group."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return
+
+
+@contextmanager
+def opened(folder: Path, played: Scene) -> Iterator[Site]:
+    """Network, brokers, and nothing left of them afterwards."""
+    with network(played.nodes, played.clients) as net:
+        site = Site(folder, played, net)
+        try:
+            with site.cluster:
+                yield site
+                site.close()
+        finally:
+            site.close()
+
+
+Play = Callable[[Site], None]
