@@ -59,7 +59,7 @@ def about(name: str, played: Scene, site: Site, logged: Sequence[Logged]) -> str
         f"did = {quoted(played.did)}",
         *(f"{key} = {quoted(value)}" for key, value in played.finding.items()),
         *([f"also = {quoted(list(played.also))}"] if played.also else []),
-        *(f"{side} = {quoted(f'{side}.pcap')}" for side in played.sides),
+        "files = { " + ", ".join(f"{side} = {quoted(f'{side}.pcap')}" for side in played.sides) + " }",
         *(['witness = "witness.tsv"'] if played.witnessed else []),
         f"recorded = {datetime.now(UTC):%Y-%m-%d}",
         f"witnessed = [{site.begin:{MOMENT}}, {site.end:{MOMENT}}]",

@@ -123,15 +123,19 @@ class Site:
     def create(self, **topics: Any) -> None:
         """Topics, made out of sight."""
         command = self._command("create", {"bootstrap": self.cluster.backstage, "topics": topics})
-        subprocess.run([*inside(HUB), *command], check=True, timeout=PATIENCE_S, cwd=ROOT)
+        self._out_of_sight(command)
 
     def warm(self) -> None:
         """Has a group join out of sight, so that the topic of offsets exists."""
         what = {"bootstrap": self.cluster.backstage, "client_id": "early", "group": "early", "seconds": 4}
         command = self._command("consume", what)
-        subprocess.run(
-            [*inside(HUB), *command], check=True, timeout=PATIENCE_S, cwd=ROOT, capture_output=True
-        )
+        self._out_of_sight(command)
+
+    def _out_of_sight(self, command: Sequence[str]) -> None:
+        there = [*inside(HUB), *command]
+        done = subprocess.run(there, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT)
+        if done.returncode:
+            raise RuntimeError(f"{command[-2:]} failed:\n{done.stderr[-3000:]}")
 
     def office(self, *arguments: str) -> None:
         """The Java administrator, out of sight."""

@@ -1,0 +1,224 @@
+"""Where the time of a call went: kwsniff's parts against the brokers' own clocks and the relay's distance.
+
+`python -m tests.pipeline.clocks [RECORDING...] [--each]` prints, per recording of captures/clocks and side, how many
+calls agree in each part; with `--each` also every one that does not. A part agrees if it is within 2 ms or 15 % of its witness, whichever is more:
+
+    part      kwsniff (DESIGN 8.4)                        witness
+    wait      deliberate_wait_ns                          remote time of calls that wait for others by their nature;
+                                                          and how long the connection was still muted for the quota
+                                                          of the call before (KIP-219: throttle time)
+    waited    the same, of calls that waited 100 ms and more by their witness: the others agree easily
+    broker    broker_ns                                   time in the request queue, local, in the response queue, send;
+                                                          of other calls also remote: threads of the coordinator
+    network   network_ns, of calls in which nothing was   at the client, the relay's round trip; at the broker, 0
+              sent again
+    line      queue_wait_ns at the client                 queue_wait_ns of the same call at the broker
+
+The log's clock begins when a request has been read and ends when its answer has been written, so what a request
+waits behind another on its connection is in no part of it, and neither is how long a broker that has no processor
+lets it lie: calls for whose time on the wire at the broker the log has no explanation are counted as `unread`, and
+do not count for `broker`. A column that kwsniff does not write yet agrees with nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.broker.requestlog import Logged, read
+from tests.pipeline.compare import Row, Tables, analyzed
+
+CLOCKS = Path(__file__).parents[2] / "captures" / "clocks"
+NAMES = sorted(path.parent.name for path in CLOCKS.glob("*/about.toml"))
+SIDES = ("client", "broker")
+PARTS = ("wait", "waited", "broker", "network", "line", "unread")
+WAITING = {0, 1, 11, 14, 78}  # Produce, Fetch, JoinGroup, SyncGroup, ShareFetch
+WITHIN_US, WITHIN = 2_000, 0.15
+LONG_US = 100_000
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One part of one call: what kwsniff says and what its witness says, in microseconds."""
+
+    part: str
+    side: str
+    row: Row  # of api_calls, with its latencies
+    ours: float | None
+    theirs: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.ours is not None and abs(self.ours - self.theirs) <= tolerated(self.theirs)
+
+
+def tolerated(theirs_us: float) -> float:
+    return max(WITHIN_US, WITHIN * theirs_us)
+
+
+@cache
+def about(name: str) -> dict[str, Any]:
+    return tomllib.loads((CLOCKS / name / "about.toml").read_text("utf-8"))
+
+
+@cache
+def tables(name: str, side: str) -> Tables:
+    return analyzed(CLOCKS / name / about(name)["files"][side])
+
+
+@cache
+def logged(name: str) -> list[Logged]:
+    return read(CLOCKS / name / about(name)["witness"])
+
+
+@cache
+def witness(name: str) -> dict[tuple[Any, ...], Logged]:
+    return {identity(line): line for line in logged(name) if not line.forwarded}
+
+
+def identity(row: Any) -> tuple[Any, ...]:
+    get = row.get if isinstance(row, dict) else lambda key: getattr(row, key)
+    return (get("broker_port"), get("client_port"), get("correlation_id"), get("api_key"), get("api_version"))
+
+
+@cache
+def calls(name: str, side: str) -> dict[tuple[Any, ...], Row]:
+    """Calls that have latencies, with their parts, by identity, in the order of their requests."""
+    found = tables(name, side)
+    parts = {row["call_id"]: row for row in found["latencies"]}
+    rows = [{**row, **parts[row["call_id"]]} for row in found["api_calls"] if row["call_id"] in parts]
+    return {identity(row): row for row in sorted(rows, key=lambda row: row["request_frame"])}
+
+
+def _microseconds(row: Row, column: str) -> float | None:
+    value = row.get(column)
+    return None if value is None else value / 1000
+
+
+@cache
+def freed(name: str, side: str) -> dict[tuple[Any, ...], float]:
+    """How long each request lay behind the answer before it, and was muted for that one's quota, in microseconds."""
+    found = {}
+    connections: dict[int, list[Row]] = defaultdict(list)
+    for row in calls(name, side).values():
+        connections[row["connection_id"]].append(row)
+    for some in connections.values():
+        for before, row in zip(some, some[1:], strict=False):
+            found[identity(row)] = (before["response_end_time"] - row["request_end_time"]) / MICROSECOND
+    return found
+
+
+def muted(name: str, side: str, key: tuple[Any, ...]) -> float:
+    """How long a request found its connection muted for the quota of the call before, in microseconds."""
+    behind = freed(name, side).get(key, 0.0)
+    return max(0.0, _quota(name, side).get(key, 0) + min(0.0, behind))
+
+
+@cache
+def _quota(name: str, side: str) -> dict[tuple[Any, ...], int]:
+    """The throttle time of the call before, in microseconds."""
+    found = {}
+    last: dict[int, tuple[Any, ...]] = {}
+    for key, row in calls(name, side).items():
+        before = witness(name).get(last.get(row["connection_id"], ()))
+        found[key] = (before.throttle_us or 0) if before else 0
+        last[row["connection_id"]] = key
+    return found
+
+
+def unread(name: str, key: tuple[Any, ...]) -> bool:
+    """Whether the call took longer beside the broker than all that its log knows of."""
+    row, line = calls(name, "broker").get(key), witness(name)[key]
+    if row is None:
+        return False
+    took = (row["response_time"] - row["request_end_time"]) / MICROSECOND
+    line_us = max(0.0, freed(name, "broker").get(key, 0.0)) + muted(name, "broker", key)
+    return took - line_us - (line.total_us or 0) > tolerated(line.total_us or 0)
+
+
+def compared(name: str, side: str) -> Iterator[Compared]:
+    """Every call of a recording that both kwsniff and the brokers' log know, part by part."""
+    ways = {way["address"]: way for way in about(name)["clients"]}
+    for key, row in calls(name, side).items():
+        line = witness(name).get(key)
+        if line is None:
+            continue
+        others = line.remote_us or 0
+        waited = (others if line.api_key in WAITING else 0) + muted(name, side, key)
+        ours = _microseconds(row, "deliberate_wait_ns")
+        for part in ("wait", "waited") if waited >= LONG_US else ("wait",):
+            yield Compared(part, side, row, ours, waited)
+        if unread(name, key):
+            yield Compared("unread", side, row, 0.0, 0.0)
+        else:
+            parts = (line.request_queue_us, line.local_us, line.response_queue_us, line.send_us)
+            took = sum(part or 0 for part in parts) + (0 if line.api_key in WAITING else others)
+            yield Compared("broker", side, row, _microseconds(row, "broker_ns"), took)
+        if not row["retransmissions"]:
+            way = 1000.0 * ways[row["client_address"]]["round_trip_ms"] if side == "client" else 0.0
+            yield Compared("network", side, row, _microseconds(row, "network_ns"), way)
+        if side == "client" and key in calls(name, "broker"):
+            there = calls(name, "broker")[key]["queue_wait_ns"] / 1000
+            yield Compared("line", side, row, _microseconds(row, "queue_wait_ns"), there)
+
+
+def shares(found: Iterable[Compared]) -> dict[str, tuple[int, int]]:
+    """Part -> how many agree, of how many."""
+    agree: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for one in found:
+        every[one.part] += 1
+        agree[one.part] += one.agrees
+    return {part: (agree[part], every[part]) for part in PARTS if every[part]}
+
+
+def table(names: Iterable[str] = NAMES) -> str:
+    """The shares of agreement, per recording and side, and of all together."""
+    lines = [f"{'recording':24} {'side':7}" + "".join(f"{part:>16}" for part in PARTS)]
+    every: dict[str, list[Compared]] = {side: [] for side in SIDES}
+    for name in names:
+        for side in SIDES:
+            found = list(compared(name, side))
+            every[side] += found
+            lines.append(f"{name:24} {side:7}" + _cells(shares(found)))
+    lines += [f"{'all':24} {side:7}" + _cells(shares(every[side])) for side in SIDES]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(found: dict[str, tuple[int, int]]) -> str:
+    texts = [
+        f"{found[part][0]}/{found[part][1]}" + ("" if part == "unread" else f" {100 * found[part][0] // found[part][1]:3}%") if part in found else ""
+        for part in PARTS
+    ]
+    return "".join(f"{text:>16}" for text in texts)
+
+
+def disagreements(names: Iterable[str] = NAMES) -> str:
+    """One line per part of a call that is not as its witness says."""
+    lines = []
+    for name in names:
+        for one in (one for side in SIDES for one in compared(name, side) if not one.agrees):
+            row = one.row
+            if one.ours is None:
+                continue
+            lines.append(
+                f"{name} {one.side} {one.part}: {row['api_name']} of {row['client_id']}, frame "
+                f"{row['request_frame']}: {one.ours:.0f}, not {one.theirs:.0f} us; wait {row['wait']}, "
+                f"sent again {row['retransmissions']}, total {row['total_ns'] / 1000:.0f} us"
+            )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or NAMES
+    sys.stdout.write(table(chosen))
+    if "--each" in sys.argv:
+        sys.stdout.write(disagreements(chosen))
