@@ -108,7 +108,13 @@ class Broker:
         config.write_text(pattern.replace("{requests}", str(self.folder / "requests.log")))
         switch = "log4j2.configurationFile" if modern else "log4j.configuration"
         command = ["timeout", "--kill-after=5", str(LIFETIME_S), *self.inside, "java"]
-        command += [*HEAP, *self.options, f"-D{switch}=file:{config}", "-Dkafka.logs.dir=" + str(self.folder), "-cp"]
+        command += [
+            *HEAP,
+            *self.options,
+            f"-D{switch}=file:{config}",
+            "-Dkafka.logs.dir=" + str(self.folder),
+            "-cp",
+        ]
         command += [f"{jars(self.version)}/*{self.extra_path}", *self.main]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -55,7 +55,9 @@ class Logged:
     offsets: tuple[int, ...]  # of the partitions, those that are not negative; see OFFSETS
     served_us: int  # from the whole request read to the answer made
     forwarded: bool  # it came inside an Envelope: no message of its own on the wire
-    request_queue_us: int | None = None  # this and what follows: see PARTS; recordings before had only the sum
+    request_queue_us: int | None = (
+        None  # this and what follows: see PARTS; recordings before had only the sum
+    )
     local_us: int | None = None
     remote_us: int | None = None
     throttle_us: int | None = None

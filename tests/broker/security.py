@@ -198,7 +198,7 @@ def admin_access(stage: Stage) -> None:
         stage.java("Admin", NEWEST, cluster.bootstrap, "access")
 
 
-def _certificate(folder: Path) -> Path:
+def certificate(folder: Path) -> Path:
     """A key and a certificate for loopback, in one PEM file."""
     key, certificate = folder / "key.pem", folder / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650"]
@@ -220,7 +220,7 @@ def _tls(name: str, version: str) -> None:
         keylog="keys.log",
     )
     def play(stage: Stage) -> None:
-        store = _certificate(stage.folder)
+        store = certificate(stage.folder)
         listener = "listener.name.ssl.ssl"
         properties = {f"{listener}.keystore.type": "PEM", f"{listener}.keystore.location": store}
         with stage.brokers(NEWEST, internal=True, protocol="SSL", properties=properties) as cluster:

@@ -195,7 +195,10 @@ def table(names: Iterable[str] = NAMES) -> str:
 
 def _cells(found: dict[str, tuple[int, int]]) -> str:
     texts = [
-        f"{found[part][0]}/{found[part][1]}" + ("" if part == "unread" else f" {100 * found[part][0] // found[part][1]:3}%") if part in found else ""
+        f"{found[part][0]}/{found[part][1]}"
+        + ("" if part == "unread" else f" {100 * found[part][0] // found[part][1]:3}%")
+        if part in found
+        else ""
         for part in PARTS
     ]
     return "".join(f"{text:>16}" for text in texts)

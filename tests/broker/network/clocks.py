@@ -71,11 +71,9 @@ def _lossy(name: str, round_trip_ms: float, loss: float) -> None:
         site.create(orders=1, parcels=1)
         site.warm()
         with site.recording():
-            healthy = site.start("near", "produce", client_id="till", topic="parcels", count=60, every_s=0.2)
-            slow = site.start(
-                "lossy", "produce", count=90, every_s=0.1, size=300, settings=ONE_BY_ONE
-            )
-            reader = site.start("lossy", "consume", seconds=11, settings={"fetch.wait.max.ms": 500})
+            healthy = site.start("near", "produce", client_id="till", topic="parcels", count=30, every_s=0.2)
+            slow = site.start("lossy", "produce", count=60, every_s=0.1, size=300, settings=ONE_BY_ONE)
+            reader = site.start("lossy", "consume", seconds=8, settings={"fetch.wait.max.ms": 500})
             for role in (slow, reader, healthy):
                 site.counted(role)
 

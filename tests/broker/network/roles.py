@@ -14,6 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.traffic import messages
+from tests.traffic.records import batch
+
 Settings = Mapping[str, Any]
 PATIENCE_S = 30
 STOP = {"asked": False}
@@ -179,11 +182,10 @@ def connect(
 ) -> Counter[str]:
     """Opens TCP connections and says nothing; keeps `hold` of them open for a while."""
     did: Counter[str] = Counter()
-    host, port = bootstrap.split(",")[0].rsplit(":", 1)
     kept = []
     for number in range(times):
         try:
-            made = socket.create_connection((host, int(port)), timeout=seconds)
+            made = socket.create_connection(_host(bootstrap), timeout=seconds)
             did["connected"] += 1
             if number < hold:
                 kept.append(made)
@@ -198,7 +200,70 @@ def connect(
     return did
 
 
-ROLES = {role.__name__: role for role in (create, produce, consume, assign, transact, connect)}
+def _host(bootstrap: str) -> tuple[str, int]:
+    host, port = bootstrap.split(",")[0].rsplit(":", 1)
+    return host, int(port)
+
+
+def ask(bootstrap: str, client_id: str = "cron", times: int = 4, every_s: float = 4) -> Counter[str]:
+    """Sends ApiVersions every so often on a connection that it never looks at between; a new one if that fails."""
+    did: Counter[str] = Counter()
+    made = None
+    for number in range(times):
+        made = made or socket.create_connection(_host(bootstrap), timeout=5)
+        try:
+            made.sendall(messages.api_versions(0, number, client_id=client_id).request)
+            did["answered" if made.recv(65_536) else "closed"] += 1
+        except OSError:
+            did["broken"] += 1
+        if did["answered"] < number + 1 - did["lost"]:
+            made.close()
+            made = None
+            did["lost"] += 1
+        time.sleep(every_s)
+    return did
+
+
+def insist(
+    bootstrap: str, client_id: str = "stubborn", times: int = 20, every_s: float = 0.25
+) -> Counter[str]:
+    """Produces to whoever it was told to, whatever the answers say."""
+    did: Counter[str] = Counter()
+    with socket.create_connection(_host(bootstrap), timeout=5) as made:
+        for number in range(times):
+            records = {"orders": {0: batch([b"an order"])}}
+            made.sendall(messages.produce(9, number, records, client_id=client_id).request)
+            did["answered"] += bool(made.recv(65_536))
+            time.sleep(every_s)
+    return did
+
+
+def share(
+    bootstrap: str,
+    client_id: str = "packer-1",
+    group: str = "packers",
+    seconds: float = 5,
+    sleep_after: int = 0,
+) -> Counter[str]:
+    """Reads in a share group; its process stops for good when it has got so many records."""
+    from confluent_kafka import ShareConsumer
+
+    did: Counter[str] = Counter()
+    consumer = ShareConsumer({**quiet(bootstrap, client_id), "group.id": group})
+    consumer.subscribe(["orders"])
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for message in consumer.poll(0.3):
+            did["error" if message.error() else "consumed"] += 1
+        if sleep_after and did["consumed"] >= sleep_after:
+            signal.raise_signal(signal.SIGSTOP)
+    consumer.close()
+    return did
+
+
+ROLES = {
+    role.__name__: role for role in (create, produce, consume, assign, transact, connect, ask, insist, share)
+}
 
 
 if __name__ == "__main__":

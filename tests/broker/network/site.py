@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker import requestlog
-from tests.broker.brokers import Broker, Cluster
+from tests.broker.artifacts import compiled
+from tests.broker.brokers import HEAP, Broker, Cluster
 from tests.broker.network.namespaces import HUB, ROOT, Network, Way, inside, network
 from tests.broker.requestlog import Logged
 from tests.broker.stage import Stage
@@ -39,12 +40,14 @@ class Scene:
     nodes: int = 1
     clients: Mapping[str, Way] = field(default_factory=lambda: {"near": Way()})
     properties: Mapping[str, object] = field(default_factory=dict)
+    prepared: Callable[[Site], Mapping[str, object]] | None = None  # properties that depend on the site
     options: Mapping[str, Any] = field(default_factory=dict)
     at: str = ""  # the client where it is also recorded, first of all by default
     finding: Mapping[str, str] = field(default_factory=dict)  # name, blames, subject_kind, subject
     also: Sequence[str] = ()  # findings that may be there as well
     sides: Sequence[str] = ("client", "broker")
     witnessed: bool = True
+    snaplen: int = 262_144
 
 
 SCENES: dict[str, Scene] = {}
@@ -111,9 +114,11 @@ class Site:
             internal=True,
             hosts=[net.host(number) for number in numbers],
             inside=[inside(net.broker(number)) for number in numbers],
-            properties=played.properties,
+            properties=dict(played.properties),
             **played.options,
         )
+        if played.prepared:
+            self.cluster.properties = {**played.properties, **played.prepared(self)}
         self.begin = self.end = datetime.now(UTC)
 
     @property
@@ -133,7 +138,9 @@ class Site:
 
     def _out_of_sight(self, command: Sequence[str]) -> None:
         there = [*inside(HUB), *command]
-        done = subprocess.run(there, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT)
+        done = subprocess.run(
+            there, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT
+        )
         if done.returncode:
             raise RuntimeError(f"{command[-2:]} failed:\n{done.stderr[-3000:]}")
 
@@ -160,6 +167,12 @@ class Site:
         """The same, awaited; what it did goes into the report."""
         return self.counted(self.start(where, role, **what))
 
+    def java(self, where: str, program: str, version: str, *arguments: str, seconds: float) -> None:
+        """A Java client for so long, whatever it says."""
+        command = ["timeout", "--kill-after=2", str(seconds), *inside(self.net.client(where)), "java", *HEAP]
+        command += ["-cp", compiled(program, version), program, self.cluster.bootstrap, *arguments]
+        subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+
     def counted(self, role: Role, *, stop: bool = False) -> dict[str, int]:
         did = role.stop() if stop else role.done()
         for name, amount in did.items():
@@ -183,7 +196,12 @@ class Site:
                 path = self.folder / f"{side}.pcap"
                 stack.enter_context(
                     recording(
-                        path, self.cluster.ports, nanoseconds=True, interface=device, before=inside(namespace)
+                        path,
+                        self.cluster.ports,
+                        nanoseconds=True,
+                        interface=device,
+                        before=inside(namespace),
+                        snaplen=self.scene.snaplen,
                     )
                 )
             self.begin = datetime.now(UTC)
