@@ -12,11 +12,11 @@ from typing import Any
 
 MARK = "Completed request:"
 Json = Any
-# The parts of a request's time in Kafka's log (RequestChannel.Request.updateRequestMetrics), and our columns: read
-# until taken up, worked on, waiting for others (data, members, followers), how long the connection stays muted for a
-# quota, answered until taken up by the network thread, written. Without the quota's, their sum is the total: since
-# KIP-219 the broker answers first. The clock starts when the whole request has been read, and a connection is read
-# on only after its answer: what a request waits behind the one before it is in nobody's log.
+# The parts of a request's time in Kafka's log (RequestChannel.Request.updateRequestMetrics), and our columns:
+# read until taken up, worked on, waiting for others (data, members, followers), how long the connection stays
+# muted for a quota, answered until taken up by the network thread, written. Without the quota's, their sum is
+# the total: since KIP-219 the broker answers first. The clock starts when the whole request has been read,
+# and a connection is read on only after its answer: what a request waits behind another is in no log.
 PARTS = {
     "request_queue_us": "requestQueueTimeMs",
     "local_us": "localTimeMs",

@@ -1,23 +1,24 @@
 """Where the time of a call went: kwsniff's parts against the brokers' own clocks and the relay's distance.
 
-`python -m tests.pipeline.clocks [RECORDING...] [--each]` prints, per recording of captures/clocks and side, how many
-calls agree in each part; with `--each` also every one that does not. A part agrees if it is within 2 ms or 15 % of its witness, whichever is more:
+`python -m tests.pipeline.clocks [RECORDING...] [--each]` prints, per recording of captures/clocks and side,
+how many calls agree in each part; with `--each` also every one that does not. A part agrees if it is within
+2 ms or 15 % of its witness, whichever is more:
 
-    part      kwsniff (DESIGN 8.4)                        witness
-    wait      deliberate_wait_ns                          remote time of calls that wait for others by their nature;
-                                                          and how long the connection was still muted for the quota
-                                                          of the call before (KIP-219: throttle time)
-    waited    the same, of calls that waited 100 ms and more by their witness: the others agree easily
-    broker    broker_ns                                   time in the request queue, local, in the response queue, send;
-                                                          of other calls also remote: threads of the coordinator
-    network   network_ns, of calls in which nothing was   at the client, the relay's round trip; at the broker, 0
-              sent again
-    line      queue_wait_ns at the client                 queue_wait_ns of the same call at the broker
+    part      kwsniff (DESIGN 8.4)     witness
+    wait      deliberate_wait_ns       remote time of calls that wait for others by their nature; and how long
+                                       the connection was still muted for the quota of the call before
+    waited    the same                 of calls that waited 100 ms and more by their witness: the rest is easy
+    broker    broker_ns                time in the request queue, local, in the response queue, send; of calls
+                                       that wait for nobody also remote: threads of the coordinator
+    network   network_ns               at the client, the relay's round trip; at the broker, 0; calls in which
+                                       nothing was sent again
+    line      queue_wait_ns            queue_wait_ns of the same call beside the broker
 
-The log's clock begins when a request has been read and ends when its answer has been written, so what a request
-waits behind another on its connection is in no part of it, and neither is how long a broker that has no processor
-lets it lie: calls for whose time on the wire at the broker the log has no explanation are counted as `unread`, and
-do not count for `broker`. A column that kwsniff does not write yet agrees with nobody.
+The log's clock begins when a request has been read and ends when its answer has been written, so what a
+request waits behind another on its connection is in no part of it, and neither is how long a broker that has
+no processor lets it lie: calls for whose time beside the broker the log has no explanation are counted as
+`unread`, and do not count for `broker`. Since KIP-219 a broker over quota answers first and mutes then. A
+column that kwsniff does not write yet agrees with nobody.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +107,13 @@ def _microseconds(row: Row, column: str) -> float | None:
 
 @cache
 def freed(name: str, side: str) -> dict[tuple[Any, ...], float]:
-    """How long each request lay behind the answer before it, and was muted for that one's quota, in microseconds."""
+    """How long each request lay behind the answer before it, in microseconds; negative: it came later."""
     found = {}
     connections: dict[int, list[Row]] = defaultdict(list)
     for row in calls(name, side).values():
         connections[row["connection_id"]].append(row)
     for some in connections.values():
-        for before, row in zip(some, some[1:], strict=False):
+        for before, row in pairwise(some):
             found[identity(row)] = (before["response_end_time"] - row["request_end_time"]) / MICROSECOND
     return found
 
@@ -141,7 +143,7 @@ def unread(name: str, key: tuple[Any, ...]) -> bool:
         return False
     took = (row["response_time"] - row["request_end_time"]) / MICROSECOND
     line_us = max(0.0, freed(name, "broker").get(key, 0.0)) + muted(name, "broker", key)
-    return took - line_us - (line.total_us or 0) > tolerated(line.total_us or 0)
+    return bool(took - line_us - (line.total_us or 0) > tolerated(line.total_us or 0))
 
 
 def compared(name: str, side: str) -> Iterator[Compared]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
-from tests.broker.network.incidents import EACH, SAFE
+from tests.broker.network.incidents import EACH, SAFE, Play
 from tests.broker.network.namespaces import Way
 from tests.broker.network.site import PLAIN, Site, scene
 
 NOBODY = {"finding": "", "blames": "", "subject_kind": "", "subject": ""}
 
 
-def calm(did: str, **more: Any) -> Any:
+def calm(did: str, **more: Any) -> Callable[[Play], Play]:
     """Registers a play in which nothing is wrong."""
 
-    def register(play: Any) -> Any:
+    def register(play: Play) -> Play:
         more.setdefault("sides", ("broker",))
         return scene(play.__name__, "Nothing is wrong.", did, finding=NOBODY, **more)(play)
 

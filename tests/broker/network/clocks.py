@@ -1,4 +1,4 @@
-"""Scenes for the question where the time of a call went: distance, loss, followers, members, quotas, lines."""
+"""Scenes for the question where the time of a call went: distance, loss, followers, members, quotas."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def _follower(name: str, version: str, round_trip_ms: float) -> None:
     @scene(
         name,
         "Produce with acks=all that waits for a follower.",
-        "broker 3, a follower of orders-0, is stopped (SIGSTOP) for 2 s and for 1 s while the producer works; "
-        "it stays in the ISR",
+        "broker 3, a follower of orders-0, is stopped (SIGSTOP) for 2 s and for 1 s while the producer "
+        "works; it stays in the ISR",
         version=version,
         nodes=3,
         clients={"shop": Way(round_trip_ms)},
@@ -137,7 +137,8 @@ def _members(name: str, version: str, round_trip_ms: float, protocol: Mapping[st
     @scene(
         name,
         "Rebalances of a group in which one member needs 2 s to come back.",
-        "billing-1 works 2 s on every record and rejoins only then; billing-2 and billing-3 join one after the other",
+        "billing-1 works 2 s on every record and rejoins only then; billing-2 and billing-3 join one after "
+        "the other",
         version=version,
         clients={"group": Way(round_trip_ms)},
     )
@@ -203,7 +204,8 @@ def _password(name: str, version: str) -> None:
     @scene(
         name,
         "A password that is refused, after a wait that the broker makes on purpose.",
-        "SASL PLAIN with a wrong password, connection.failed.authentication.delay.ms=400; then with the right one",
+        "SASL PLAIN with a wrong password, connection.failed.authentication.delay.ms=400; then with the "
+        "right one",
         version=version,
         properties={**SASL, "connection.failed.authentication.delay.ms": 400},
         options={"protocol": "SASL_PLAINTEXT"},

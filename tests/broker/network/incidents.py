@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.broker.brokers import paused
@@ -11,6 +12,7 @@ from tests.broker.network.clocks import SLOW_QUORUM
 from tests.broker.network.namespaces import Way
 from tests.broker.network.site import PLAIN, Site, scene
 
+Play = Callable[[Site], None]
 EACH = {"linger.ms": 0}
 SAFE = {"linger.ms": 0, "acks": "all"}
 BROKER = "10.88.0.1:9092"
@@ -22,10 +24,10 @@ def found(name: str, blames: str, kind: str, subject: str) -> dict[str, str]:
     return {"finding": name, "blames": blames, "subject_kind": kind, "subject": subject}
 
 
-def incident(blames: str, kind: str, subject: str, did: str, **more: Any) -> Any:
+def incident(blames: str, kind: str, subject: str, did: str, **more: Any) -> Callable[[Play], Play]:
     """Registers a play whose name is that of its finding."""
 
-    def register(play: Any) -> Any:
+    def register(play: Play) -> Play:
         name = more.pop("name", play.__name__)
         finding = found(play.__name__, blames, kind, subject)
         more.setdefault("sides", ("broker",))
@@ -175,7 +177,8 @@ def advertised_unreachable(site: Site) -> None:
     "configuration",
     "client",
     CLIENT,
-    "max.connections.per.ip=2; one process of 10.88.0.11 holds two connections, a producer there is closed at once",
+    "max.connections.per.ip=2; one process of 10.88.0.11 holds two connections, a producer there is closed "
+    "at once",
     properties={
         "max.connections.per.ip": 2,
         "max.connections.per.ip.overrides": "10.88.0.1:50,10.88.0.254:50",
@@ -215,7 +218,8 @@ def path_dead(site: Site) -> None:
     "client",
     "client",
     "billing-1",
-    "the consumer's process is stopped (SIGSTOP) for 5 s while a fetch is answered; its receive buffer is small",
+    "the consumer's process is stopped (SIGSTOP) for 5 s while a fetch is answered; its receive buffer is "
+    "small",
     sides=("client",),
     also=["client_silent"],
 )

@@ -83,7 +83,8 @@ def busy_fetch(site: Site) -> None:
     "client",
     "client",
     "stubborn",
-    "a client keeps asking broker 2 to write to orders-0, whose leader is broker 1; it never asks for metadata",
+    "a client keeps asking broker 2 to write to orders-0, whose leader is broker 1; it never asks for "
+    "metadata",
     nodes=2,
 )
 def stale_leader(site: Site) -> None:

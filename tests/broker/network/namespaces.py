@@ -1,4 +1,4 @@
-"""Network namespaces for brokers and clients, a bridge between them, and the relay that makes distance and loss."""
+"""Network namespaces for brokers and clients, a bridge between them, and the relay of packets."""
 
 from __future__ import annotations
 

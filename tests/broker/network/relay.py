@@ -1,8 +1,8 @@
 """A relay of Ethernet frames between pairs of TAP devices, which holds each frame back and drops some.
 
-`python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then takes
-lines `LEFT ONE_WAY_MS LOSS` on standard input: from now on frames of that pair wait so long, and so many of them
-(0 to 1) are dropped. ARP is never dropped. Frames of one direction keep their order.
+`python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then
+takes lines `LEFT ONE_WAY_MS LOSS` on standard input: from now on frames of that pair wait so long, and so
+many of them (0 to 1) are dropped. ARP is never dropped. Frames of one direction keep their order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def opened(name: str) -> int:
 
 def relay(pairs: dict[str, Pair]) -> None:
     """Until standard input ends."""
-    chance = random.Random(SEED)  # noqa: S311 (which packets are lost is no secret)
+    chance = random.Random(SEED)
     waiting: list[tuple[float, int, int, bytes]] = []
     number = 0
     selector = selectors.DefaultSelector()

@@ -45,6 +45,7 @@ def create(bootstrap: str, topics: Mapping[str, Any]) -> Counter[str]:
 
 
 def produce(
+    *,
     bootstrap: str,
     client_id: str = "shop",
     topic: str = "orders",
@@ -87,6 +88,7 @@ def _rest(seconds: float, meanwhile: Callable[[], object]) -> None:
 
 
 def consume(
+    *,
     bootstrap: str,
     client_id: str = "billing-1",
     group: str = "billing",
@@ -124,6 +126,7 @@ def consume(
 
 
 def assign(
+    *,
     bootstrap: str,
     client_id: str = "reader",
     topic: str = "orders",
@@ -148,6 +151,7 @@ def assign(
 
 
 def transact(
+    *,
     bootstrap: str,
     client_id: str = "till",
     transactional_id: str = "till-7",
@@ -201,12 +205,12 @@ def connect(
 
 
 def _host(bootstrap: str) -> tuple[str, int]:
-    host, port = bootstrap.split(",")[0].rsplit(":", 1)
+    host, port = bootstrap.split(",", maxsplit=1)[0].rsplit(":", 1)
     return host, int(port)
 
 
 def ask(bootstrap: str, client_id: str = "cron", times: int = 4, every_s: float = 4) -> Counter[str]:
-    """Sends ApiVersions every so often on a connection that it never looks at between; a new one if that fails."""
+    """Sends ApiVersions every so often on a connection that it never looks at between."""
     did: Counter[str] = Counter()
     made = None
     for number in range(times):

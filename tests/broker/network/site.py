@@ -1,4 +1,4 @@
-"""A scene's site: brokers and clients in their namespaces, recorders in two places, and what is kept of them."""
+"""A scene's site: brokers and clients in their namespaces, and recorders in two places."""
 
 from __future__ import annotations
 
@@ -53,10 +53,12 @@ class Scene:
 SCENES: dict[str, Scene] = {}
 
 
-def scene(name: str, purpose: str, did: str, **more: Any) -> Callable[[Play], Play]:
+def scene(
+    name: str, purpose: str, did: str, **more: Any
+) -> Callable[[Callable[[Site], None]], Callable[[Site], None]]:
     """Registers a function as the play of a scene."""
 
-    def register(play: Play) -> Play:
+    def register(play: Callable[[Site], None]) -> Callable[[Site], None]:
         SCENES[name] = Scene(play, purpose, did, **more)
         return play
 
@@ -245,6 +247,3 @@ def opened(folder: Path, played: Scene) -> Iterator[Site]:
                 site.close()
         finally:
             site.close()
-
-
-Play = Callable[[Site], None]
