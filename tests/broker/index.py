@@ -33,6 +33,29 @@ def table(mocks: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+def networks(kind: str) -> str:
+    """One row per recording of captures/clocks or captures/incidents."""
+    incidents = kind == "incidents"
+    head = ("folder", "broker", "clients' round trip, loss", "finding", "blames", "subject", "what was done")
+    head = (
+        head if incidents else ("folder", "broker", "clients' round trip, loss", "what for", "what was done")
+    )
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for path in sorted((CAPTURES / kind).glob("*/about.toml")):
+        facts = tomllib.loads(path.read_text("utf-8"))
+        broker = f"{facts['broker']['name'].replace('Apache Kafka ', '')}, {len(facts['broker']['ports'])}"
+        ways = "; ".join(_way(way) for way in facts["clients"])
+        subject = f"{facts['subject_kind']} {facts['subject']}".strip() if incidents else ""
+        what = (facts["finding"] or "none", facts["blames"], subject) if incidents else (facts["purpose"],)
+        lines.append(f"| {' | '.join((f'`{path.parent.name}`', broker, ways, *what, facts['did']))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _way(way: dict[str, float]) -> str:
+    loss = f", {100 * way['loss']:.0f} %" if way["loss"] else ""
+    return f"{way['round_trip_ms']:.0f} ms{loss}"
+
+
 def _measured(name: str) -> str:
     """How many requests the clients of a recording measured."""
     path = CAPTURES / name / "client.tsv"
@@ -42,9 +65,10 @@ def _measured(name: str) -> str:
 def page() -> str:
     """captures/README.md with the tables that belong there now."""
     text = PAGE.read_text("utf-8")
-    for mark, mocks in (("brokers", False), ("mocks", True)):
-        pattern = rf"(<!-- {mark}: [^\n]*-->\n)[\s\S]*?(?=\n[^|]|\Z)"
-        text = re.sub(pattern, r"\g<1>" + table(mocks).replace("\\", r"\\"), text, count=1)
+    made = {"brokers": table(False), "mocks": table(True)}
+    for mark, lines in (made | {kind: networks(kind) for kind in ("clocks", "incidents")}).items():
+        pattern = rf"(<!-- {mark}: [^\n]*-->\n)(\|[^\n]*\n)*"
+        text = re.sub(pattern, r"\g<1>" + lines.replace("\\", r"\\"), text, count=1)
     return text
 
 

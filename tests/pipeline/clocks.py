@@ -6,7 +6,8 @@ how many calls agree in each part; with `--each` also every one that does not. A
 
     part      kwsniff (DESIGN 8.4)     witness
     wait      deliberate_wait_ns       remote time of calls that wait for others by their nature; and how long
-                                       the connection was still muted for the quota of the call before
+                                       the connection was still muted for the quota of the call before; of
+                                       an authentication that fails, the delay that the broker is told to make
     waited    the same                 of calls that waited 100 ms and more by their witness: the rest is easy
     broker    broker_ns                time in the request queue, local, in the response queue, send; of calls
                                        that wait for nobody also remote: threads of the coordinator
@@ -44,6 +45,7 @@ PARTS = ("wait", "waited", "broker", "network", "line", "unread")
 WAITING = {0, 1, 11, 14, 78}  # Produce, Fetch, JoinGroup, SyncGroup, ShareFetch
 WITHIN_US, WITHIN = 2_000, 0.15
 LONG_US = 100_000
+SASL_AUTHENTICATE = 36
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -152,6 +154,7 @@ def compared(name: str, side: str) -> Iterator[Compared]:
     for key, row in calls(name, side).items():
         line = witness(name).get(key)
         if line is None:
+            yield from _delayed(name, side, row)
             continue
         others = line.remote_us or 0
         waited = (others if line.api_key in WAITING else 0) + muted(name, side, key)
@@ -170,6 +173,14 @@ def compared(name: str, side: str) -> Iterator[Compared]:
         if side == "client" and key in calls(name, "broker"):
             there = calls(name, "broker")[key]["queue_wait_ns"] / 1000
             yield Compared("line", side, row, _microseconds(row, "queue_wait_ns"), there)
+
+
+def _delayed(name: str, side: str, row: Row) -> Iterator[Compared]:
+    """An authentication that failed: no log of requests has it."""
+    delay_ms = about(name).get("authentication_delay_ms")
+    if delay_ms and row["api_key"] == SASL_AUTHENTICATE and row["error_code"]:
+        for part in ("wait", "waited"):
+            yield Compared(part, side, row, _microseconds(row, "deliberate_wait_ns"), 1000.0 * delay_ms)
 
 
 def shares(found: Iterable[Compared]) -> dict[str, tuple[int, int]]:

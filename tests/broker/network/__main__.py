@@ -58,11 +58,13 @@ def about(name: str, played: Scene, site: Site, logged: Sequence[Logged]) -> str
         f"purpose = {quoted(played.purpose)}",
         f"did = {quoted(played.did)}",
         *(f"{key} = {quoted(value)}" for key, value in played.finding.items()),
+        *(f"{key} = {value}" for key, value in played.known.items()),
         *([f"also = {quoted(list(played.also))}"] if played.also else []),
         "files = { " + ", ".join(f"{side} = {quoted(f'{side}.pcap')}" for side in played.sides) + " }",
         *(['witness = "witness.tsv"'] if played.witnessed else []),
         f"recorded = {datetime.now(UTC):%Y-%m-%d}",
         f"witnessed = [{site.begin:{MOMENT}}, {site.end:{MOMENT}}]",
+        f"anomalies = {quoted(_anomalies(played))} # no others are allowed",
         f"command = {quoted(f'python -m tests.broker.network {name}')}",
         "",
         "[broker]",
@@ -86,6 +88,11 @@ def about(name: str, played: Scene, site: Site, logged: Sequence[Logged]) -> str
         lines += ["", "# requests that the brokers logged", "[requests]"]
         lines += [f"{key} = {count}" for key, count in sorted(totals.items())]
     return "\n".join(lines) + "\n"
+
+
+def _anomalies(played: Scene) -> list[str]:
+    """Followers have connected before the recording begins."""
+    return [*(["framing_resumed"] if played.nodes > 1 else []), *played.anomalies]
 
 
 def run(names: list[str]) -> int:

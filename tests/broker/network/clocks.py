@@ -208,6 +208,7 @@ def _password(name: str, version: str) -> None:
         "right one",
         version=version,
         properties={**SASL, "connection.failed.authentication.delay.ms": 400},
+        known={"authentication_delay_ms": 400},
         options={"protocol": "SASL_PLAINTEXT"},
     )
     def play(site: Site) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-HUB = "kw-hub"
+OURS = f"kw{os.getpid()}"  # what names begin with: several processes may have networks
+HUB = f"{OURS}-hub"
 OFFICE = "10.88.0.254"  # the bridge's own address: who works there is not recorded
 FIRST_CLIENT = 11
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,8 +32,8 @@ def why_not() -> str | None:
     if os.geteuid() != 0 or shutil.which("ip") is None or not Path("/dev/net/tun").exists():
         return "network namespaces need root, `ip` and /dev/net/tun"
     try:
-        _ip("netns", "add", "kw-probe")
-        _ip("netns", "del", "kw-probe")
+        _ip("netns", "add", f"{OURS}-probe")
+        _ip("netns", "del", f"{OURS}-probe")
     except subprocess.CalledProcessError as error:
         return f"no network namespaces here: {error.stderr.strip()}"
     return None
@@ -61,23 +62,27 @@ class Network:
 
     def broker(self, node: int) -> str:
         """The namespace of a broker."""
-        return f"kw-b{node}"
+        return f"{OURS}-b{node}"
 
     def client(self, name: str) -> str:
         """The namespace of a client."""
-        return f"kw-{name}"
+        return f"{OURS}-{name}"
 
     def address(self, name: str) -> str:
         return f"10.88.0.{FIRST_CLIENT + list(self.clients).index(name)}"
 
     def change(self, name: str, way: Way) -> None:
         """From now on."""
-        self.relay.write(f"{_taps(name)[0]} {way.round_trip_ms / 2} {way.loss}\n")
+        self.relay.write(f"{self.taps(name)[0]} {way.round_trip_ms / 2} {way.loss}\n")
         self.relay.flush()
 
+    def taps(self, name: str) -> tuple[str, str]:
+        """The devices at the client's and at the brokers' end of its way."""
+        return _taps(list(self.clients).index(name))
 
-def _taps(name: str) -> tuple[str, str]:
-    return f"kwl-{name}", f"kwr-{name}"
+
+def _taps(number: int) -> tuple[str, str]:
+    return f"{OURS}l{number}", f"{OURS}r{number}"
 
 
 def _home(namespace: str, device: str, address: str) -> None:
@@ -96,7 +101,8 @@ def _plugged(device: str) -> None:
 
 
 def _namespaces(nodes: int, clients: Sequence[str]) -> list[str]:
-    return [HUB, *(f"kw-b{node}" for node in range(1, nodes + 1)), *(f"kw-{name}" for name in clients)]
+    brokers = [f"b{node}" for node in range(1, nodes + 1)]
+    return [HUB, *(f"{OURS}-{name}" for name in (*brokers, *clients))]
 
 
 def _removed(names: Sequence[str]) -> None:
@@ -109,7 +115,7 @@ def network(nodes: int, clients: Mapping[str, Way]) -> Iterator[Network]:
     """Everything up, and gone for sure afterwards."""
     names = _namespaces(nodes, list(clients))
     _removed(names)
-    taps = [",".join(_taps(name)) for name in clients]
+    taps = [",".join(_taps(number)) for number in range(len(clients))]
     command = [sys.executable, "-m", "tests.broker.network.relay", *taps]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
@@ -133,11 +139,11 @@ def _built(made: Network) -> None:
     for name in ("lo", "br0"):
         _ip("link", "set", name, "up", at=HUB)
     for node in range(1, made.nodes + 1):
-        _ip("link", "add", f"kwp{node}", "type", "veth", "peer", "name", f"kwq{node}")
-        _home(made.broker(node), f"kwp{node}", made.host(node))
-        _plugged(f"kwq{node}")
+        _ip("link", "add", f"{OURS}p{node}", "type", "veth", "peer", "name", f"{OURS}q{node}")
+        _home(made.broker(node), f"{OURS}p{node}", made.host(node))
+        _plugged(f"{OURS}q{node}")
     for name, way in made.clients.items():
-        left, right = _taps(name)
+        left, right = made.taps(name)
         _home(made.client(name), left, made.address(name))
         _plugged(right)
         made.change(name, way)

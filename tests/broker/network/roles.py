@@ -69,8 +69,8 @@ def produce(
 
     producer = Producer(quiet(bootstrap, client_id, settings))
     for number in range(count):
-        where = {"partition": number % partitions} if partitions else {}
-        producer.produce(topic, b"x" * size, key=key or None, callback=delivered, **where)
+        where = number % partitions if partitions else -1
+        producer.produce(topic, b"x" * size, key=key or None, callback=delivered, partition=where)
         producer.poll(0)
         if flush:
             producer.flush(PATIENCE_S)
@@ -111,8 +111,9 @@ def consume(
     while time.monotonic() < end and not STOP["asked"] and not (wanted and did["consumed"] >= wanted):
         message = consumer.poll(0.1)
         if message is not None:
-            did[f"error {message.error().name()}" if message.error() else "consumed"] += 1
-            if work_s and not message.error():
+            error = message.error()
+            did[f"error {error.name()}" if error else "consumed"] += 1
+            if work_s and not error:
                 time.sleep(work_s)
         if ask_ends_every_s and consumer.assignment() and time.monotonic() - asked > ask_ends_every_s:
             asked = time.monotonic()
@@ -145,7 +146,8 @@ def assign(
     while time.monotonic() < end and not STOP["asked"]:
         message = consumer.poll(0.1)
         if message is not None:
-            did[f"error {message.error().name()}" if message.error() else "consumed"] += 1
+            error = message.error()
+            did[f"error {error.name()}" if error else "consumed"] += 1
     consumer.close()
     return did
 
@@ -272,5 +274,5 @@ ROLES = {
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: STOP.update(asked=True))
-    result = ROLES[sys.argv[1]](**json.loads(sys.argv[2]))  # type: ignore[operator]
+    result = ROLES[sys.argv[1]](**json.loads(sys.argv[2]))
     sys.stdout.write(json.dumps(result) + "\n")

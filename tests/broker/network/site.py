@@ -44,10 +44,12 @@ class Scene:
     options: Mapping[str, Any] = field(default_factory=dict)
     at: str = ""  # the client where it is also recorded, first of all by default
     finding: Mapping[str, str] = field(default_factory=dict)  # name, blames, subject_kind, subject
+    known: Mapping[str, float] = field(default_factory=dict)  # figures of the brokers' configuration
     also: Sequence[str] = ()  # findings that may be there as well
     sides: Sequence[str] = ("client", "broker")
     witnessed: bool = True
     snaplen: int = 262_144
+    anomalies: Sequence[str] = ()  # that may be there; with several brokers framing_resumed as well
 
 
 SCENES: dict[str, Scene] = {}
