@@ -25,6 +25,7 @@ LONG_COMPILED = {
     "columns.pyx": 450,
 }
 
+NETWORKS = ("clocks", "incidents")  # folders of captures; see captures/README.md
 _NO_ROOMS = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"}
 
 # Put together here so that this file does not name them.
@@ -94,7 +95,7 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    sorted(path for path in (ROOT / "captures").iterdir() if path.is_dir()),
+    sorted(path for path in (ROOT / "captures").iterdir() if path.is_dir() and path.name not in NETWORKS),
     ids=lambda path: path.name,
 )
 def test_a_capture_says_what_it_is(folder: Path) -> None:
@@ -103,6 +104,19 @@ def test_a_capture_says_what_it_is(folder: Path) -> None:
     assert (folder / about["file"]).is_file()
     beside = [about[key] for key in ("witness", "measured", "keylog") if key in about]
     wanted = {"about.toml", about["file"], *beside}
+    assert {path.name for path in folder.iterdir()} == wanted
+    assert f"| `{folder.name}` |" in (ROOT / "captures" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted(path for kind in NETWORKS for path in (ROOT / "captures" / kind).iterdir()),
+    ids=lambda path: path.name,
+)
+def test_a_capture_of_two_places_says_what_it_is(folder: Path) -> None:
+    about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
+    assert {"purpose", "did", "recorded", "command", "clients", "broker"} <= set(about)
+    wanted = {"about.toml", about["witness"], *about["files"].values()}
     assert {path.name for path in folder.iterdir()} == wanted
     assert f"| `{folder.name}` |" in (ROOT / "captures" / "README.md").read_text("utf-8")
 

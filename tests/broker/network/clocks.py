@@ -175,7 +175,7 @@ def _quota(name: str, version: str) -> None:
         time.sleep(1)
         with site.recording():
             settings = {"linger.ms": 0, "batch.num.messages": 1}
-            site.run("near", "produce", count=30, every_s=0.1, size=4000, settings=settings)
+            site.run("near", "produce", count=20, every_s=0.1, size=4000, settings=settings)
 
 
 _quota("quota", "4.3.1")
