@@ -9,11 +9,17 @@ how many calls agree in each part; with `--each` also every one that does not. A
                                        the connection was still muted for the quota of the call before; of
                                        an authentication that fails, the delay that the broker is told to make
     waited    the same                 of calls that waited 100 ms and more by their witness: the rest is easy
+    word      wait, of those           what such a call waits for, by its API and by what it brought; with or
+                                       without `_possible`
     broker    broker_ns                time in the request queue, local, in the response queue, send; of calls
                                        that wait for nobody also remote: threads of the coordinator
     network   network_ns               at the client, the relay's round trip; at the broker, 0; calls in which
                                        nothing was sent again
+    lost      network_ns and both      of calls in which something was sent again, how much longer they took
+              transmissions            at the client than beside the broker
     line      queue_wait_ns            queue_wait_ns of the same call beside the broker
+    behind    behind                   of calls that stood in line for 2 ms and more beside the broker: a call
+                                       before them on their connection that was not answered yet
 
 The log's clock begins when a request has been read and ends when its answer has been written, so what a
 request waits behind another on its connection is in no part of it, and neither is how long a broker that has
@@ -41,11 +47,13 @@ from tests.pipeline.compare import Row, Tables, analyzed
 CLOCKS = Path(__file__).parents[2] / "captures" / "clocks"
 NAMES = sorted(path.parent.name for path in CLOCKS.glob("*/about.toml"))
 SIDES = ("client", "broker")
-PARTS = ("wait", "waited", "broker", "network", "line", "unread")
+PARTS = ("wait", "waited", "word", "broker", "network", "lost", "line", "behind", "unread")
 WAITING = {0, 1, 11, 14, 78}  # Produce, Fetch, JoinGroup, SyncGroup, ShareFetch
 WITHIN_US, WITHIN = 2_000, 0.15
 LONG_US = 100_000
 SASL_AUTHENTICATE = 36
+WORDS = {0: "replicas", 11: "group", 14: "group", 36: "authentication_delay"}
+RIGHT, WRONG = 0.0, float("inf")  # what stands for a name as its witness says, or another; 0 is the witness
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -159,8 +167,11 @@ def compared(name: str, side: str) -> Iterator[Compared]:
         others = line.remote_us or 0
         waited = (others if line.api_key in WAITING else 0) + muted(name, side, key)
         ours = _microseconds(row, "deliberate_wait_ns")
-        for part in ("wait", "waited") if waited >= LONG_US else ("wait",):
-            yield Compared(part, side, row, ours, waited)
+        yield Compared("wait", side, row, ours, waited)
+        if waited >= LONG_US:
+            yield Compared("waited", side, row, ours, waited)
+            throttled = muted(name, side, key) >= others
+            yield Compared("word", side, row, _word(row, "throttle" if throttled else None), RIGHT)
         if unread(name, key):
             yield Compared("unread", side, row, 0.0, 0.0)
         else:
@@ -170,9 +181,8 @@ def compared(name: str, side: str) -> Iterator[Compared]:
         if not row["retransmissions"]:
             way = 1000.0 * ways[row["client_address"]]["round_trip_ms"] if side == "client" else 0.0
             yield Compared("network", side, row, _microseconds(row, "network_ns"), way)
-        if side == "client" and key in calls(name, "broker"):
-            there = calls(name, "broker")[key]["queue_wait_ns"] / 1000
-            yield Compared("line", side, row, _microseconds(row, "queue_wait_ns"), there)
+        if key in calls(name, "broker"):
+            yield from _beside(name, side, row, calls(name, "broker")[key])
 
 
 def _delayed(name: str, side: str, row: Row) -> Iterator[Compared]:
@@ -181,6 +191,43 @@ def _delayed(name: str, side: str, row: Row) -> Iterator[Compared]:
     if delay_ms and row["api_key"] == SASL_AUTHENTICATE and row["error_code"]:
         for part in ("wait", "waited"):
             yield Compared(part, side, row, _microseconds(row, "deliberate_wait_ns"), 1000.0 * delay_ms)
+        yield Compared("word", side, row, _word(row), RIGHT)
+
+
+def _word(row: Row, word: str | None = None) -> float:
+    """Whether a call says rightly what it waited for."""
+    fetched = "data" if row["record_bytes"] else "long_poll"
+    wanted = word or WORDS.get(row["api_key"], fetched)
+    return RIGHT if row["wait"].removesuffix("_possible") == wanted else WRONG
+
+
+def _beside(name: str, side: str, row: Row, there: Row) -> Iterator[Compared]:
+    """A call against the same call as it was recorded beside the broker."""
+    line_us = there["queue_wait_ns"] / 1000
+    if side == "client":
+        yield Compared("line", side, row, _microseconds(row, "queue_wait_ns"), line_us)
+        network = _microseconds(row, "network_ns")
+        if row["retransmissions"]:
+            ways = ("request_transmission_ns", "response_transmission_ns")
+            ours = None if network is None else network + sum(row[way] for way in ways) / 1000
+            lost_ns = row["total_ns"] - there["total_ns"] + sum(there[way] for way in ways)
+            yield Compared("lost", side, row, ours, lost_ns / 1000)
+    if line_us >= WITHIN_US:
+        yield Compared("behind", side, row, _behind(name, side, row), RIGHT)
+
+
+def _behind(name: str, side: str, row: Row) -> float | None:
+    """Whether a call names one that it can have waited for."""
+    if "behind" not in row:
+        return None
+    before = next((call for call in calls(name, side).values() if call["call_id"] == row["behind"]), None)
+    right = (
+        before is not None
+        and before["connection_id"] == row["connection_id"]
+        and before["request_frame"] <= row["request_frame"]
+        and before["response_end_time"] > row["request_end_time"]
+    )
+    return RIGHT if right else WRONG
 
 
 def shares(found: Iterable[Compared]) -> dict[str, tuple[int, int]]:
@@ -195,7 +242,7 @@ def shares(found: Iterable[Compared]) -> dict[str, tuple[int, int]]:
 
 def table(names: Iterable[str] = NAMES) -> str:
     """The shares of agreement, per recording and side, and of all together."""
-    lines = [f"{'recording':24} {'side':7}" + "".join(f"{part:>16}" for part in PARTS)]
+    lines = [f"{'recording':24} {'side':7}" + "".join(f"{part:>15}" for part in PARTS)]
     every: dict[str, list[Compared]] = {side: [] for side in SIDES}
     for name in names:
         for side in SIDES:
@@ -214,7 +261,7 @@ def _cells(found: dict[str, tuple[int, int]]) -> str:
         else ""
         for part in PARTS
     ]
-    return "".join(f"{text:>16}" for text in texts)
+    return "".join(f"{text:>15}" for text in texts)
 
 
 def disagreements(names: Iterable[str] = NAMES) -> str:

@@ -1,4 +1,4 @@
-"""Recordings of incidents with a known cause: they show what about.toml says was done, and nothing else odd."""
+"""Recordings of incidents with a known cause: they show what about.toml says was done."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_healthy_recordings_have_no_errors_but_routine_ones(name: str) -> None:
     codes = {row["error_code"] for row in one_of(name)["error_codes"]}
     assert codes <= ROUTINE | FIRST_MOMENTS
     assert {row["status"] for row in one_of(name)["api_calls"]} <= {"answered", "unanswered"}
-    assert any(line.api == "PRODUCE" or line.api == "FETCH" for line in logged(name))
+    assert any(line.api in {"PRODUCE", "FETCH"} for line in logged(name))
 
 
 def test_the_list_of_recordings_is_up_to_date() -> None:
