@@ -36,10 +36,8 @@ def table(mocks: bool) -> str:
 def networks(kind: str) -> str:
     """One row per recording of captures/clocks or captures/incidents."""
     incidents = kind == "incidents"
-    head = ("folder", "broker", "clients' round trip, loss", "finding", "blames", "subject", "what was done")
-    head = (
-        head if incidents else ("folder", "broker", "clients' round trip, loss", "what for", "what was done")
-    )
+    middle = ("finding", "blames", "subject") if incidents else ("what for",)
+    head = ("folder", "broker", "clients' round trip, loss", *middle, "what was done")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for path in sorted((CAPTURES / kind).glob("*/about.toml")):
         facts = tomllib.loads(path.read_text("utf-8"))

@@ -146,9 +146,10 @@ def connection_refused(site: Site) -> None:
     site.create(orders=1)
     site.warm()
     with site.recording():
-        settings = {**EACH, "message.timeout.ms": 5000, "reconnect.backoff.max.ms": 1000}
-        producer = site.start("near", "produce", count=25, every_s=0.2, settings=settings)
-        reader = site.start("near", "consume", seconds=5, settings={"reconnect.backoff.max.ms": 1000})
+        slow = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 1000}
+        settings = {**EACH, "message.timeout.ms": 3000, **slow}
+        producer = site.start("near", "produce", count=20, every_s=0.2, settings=settings)
+        reader = site.start("near", "consume", seconds=5, settings=slow)
         time.sleep(2)
         site.brokers[0].stop(signal.SIGKILL)
         site.counted(producer)

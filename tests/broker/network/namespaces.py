@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -110,11 +111,22 @@ def _removed(names: Sequence[str]) -> None:
         subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=10)
 
 
+def _orphans() -> list[str]:
+    """Namespaces of processes that were killed before they could remove them."""
+    said = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True, timeout=10).stdout
+    names = [line.split()[0] for line in said.splitlines() if line]
+    return [
+        name
+        for name in names
+        if (found := re.match(r"kw(\d+)-", name)) and not Path(f"/proc/{found[1]}").exists()
+    ]
+
+
 @contextmanager
 def network(nodes: int, clients: Mapping[str, Way]) -> Iterator[Network]:
     """Everything up, and gone for sure afterwards."""
     names = _namespaces(nodes, list(clients))
-    _removed(names)
+    _removed(_orphans())
     taps = [",".join(_taps(number)) for number in range(len(clients))]
     command = [sys.executable, "-m", "tests.broker.network.relay", *taps]
     with subprocess.Popen(

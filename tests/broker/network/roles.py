@@ -19,6 +19,7 @@ from tests.traffic.records import batch
 
 Settings = Mapping[str, Any]
 PATIENCE_S = 30
+LIFETIME_S = 200  # no role outlives this, whatever becomes of who started it
 STOP = {"asked": False}
 
 
@@ -273,6 +274,7 @@ ROLES = {
 
 
 if __name__ == "__main__":
+    signal.alarm(LIFETIME_S)
     signal.signal(signal.SIGTERM, lambda *_: STOP.update(asked=True))
     result = ROLES[sys.argv[1]](**json.loads(sys.argv[2]))
     sys.stdout.write(json.dumps(result) + "\n")
