@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from tests.broker import index
 from tests.broker.requestlog import Logged, read
 from tests.pipeline.clocks import identity
-from tests.pipeline.compare import Tables, analyzed
+from tests.pipeline.compare import Row, Tables, analyzed
 
 INCIDENTS = Path(__file__).parents[2] / "captures" / "incidents"
 NAMES = sorted(path.parent.name for path in INCIDENTS.glob("*/about.toml"))
@@ -96,6 +97,102 @@ def test_what_the_brokers_logged_was_seen(name: str) -> None:
 def test_the_error_of_the_incident_is_there(name: str) -> None:
     found = Counter(row["error_code"] for row in one_of(name)["error_codes"])
     assert any(found[code] for code in ERRORS[name]), found
+
+
+def latencies(name: str, side: str, api: str) -> list[Row]:
+    return [row for row in tables(name, side)["latencies"] if row["api_name"] == api]
+
+
+def empty(name: str, side: str) -> list[Row]:
+    """Connections on which nothing was said."""
+    rows = tables(name, side)["connections"]
+    return [row for row in rows if not row["client_bytes"] and not row["broker_bytes"]]
+
+
+def closed(name: str) -> list[Row]:
+    """Calls that were cut off by the end of their connection."""
+    reasons = ("connection_closed", "connection_reset")
+    return [row for row in one_of(name)["api_calls"] if row["reason"] in reasons]
+
+
+SECOND = 1_000_000_000
+# What else shows that an incident happened: a count, and how much it must be at least.
+SHOWN: dict[str, tuple[Callable[[], int], int]] = {
+    "advertised_unreachable": (lambda: len(empty("advertised_unreachable", "broker")), 3),
+    "broker_hangs_up": (lambda: len(closed("broker_hangs_up")), 3),
+    "broker_stalled": (
+        lambda: max(row["total_ns"] for row in latencies("broker_stalled", "broker", "Produce")),
+        2 * SECOND,
+    ),
+    "busy_fetch": (
+        lambda: sum(row["max_wait_ms"] == 1 for row in one_of("busy_fetch")["api_calls"]),
+        100,
+    ),
+    "connection_limit": (lambda: len(closed("connection_limit")), 5),
+    "connection_refused": (lambda: len(empty("connection_refused", "broker")), 5),
+    "idle_closed": (lambda: len(closed("idle_closed")), 2),
+    "idle_members": (lambda: max(row["member_count"] for row in one_of("idle_members")["groups"]), 3),
+    "path_dead": (
+        lambda: sum(
+            row["client_retransmitted_bytes"] for row in tables("path_dead", "client")["connections"]
+        ),
+        100,
+    ),
+    "plaintext_on_tls": (lambda: len(closed("plaintext_on_tls")), 5),
+    "poll_interval_exceeded": (
+        lambda: sum(row.api == "LEAVE_GROUP" for row in logged("poll_interval_exceeded")),
+        2,
+    ),
+    "rebalance_storm": (lambda: len(one_of("rebalance_storm")["groups"]), 6),
+    "receiver_full": (
+        lambda: max(row["client_zero_window_ns"] for row in one_of("receiver_full")["connections"]),
+        2 * SECOND,
+    ),
+    "replication_slow": (
+        lambda: sum(
+            row.api == "PRODUCE" and (row.remote_us or 0) > 300_000 for row in logged("replication_slow")
+        ),
+        5,
+    ),
+    "sasl_expected": (lambda: len(closed("sasl_expected")), 5),
+    "share_lock_expired": (
+        lambda: len({row.client_id for row in logged("share_lock_expired") if row.api == "SHARE_FETCH"}),
+        2,
+    ),
+    "throttled": (lambda: sum(row.throttle_time_ms > 0 for row in logged("throttled")), 5),
+    "timeout_too_short": (lambda: len(tables("timeout_too_short", "client")["connections"]), 4),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_recording_shows_what_was_done(name: str) -> None:
+    count, least = SHOWN[name]
+    assert count() >= least
+
+
+def test_one_key_fills_one_partition() -> None:
+    rows = [row for row in one_of("hot_partition")["partitions"] if row["client_id"] == "shop"]
+    assert {row["partition"] for row in rows if row["api_name"] == "Produce"} != set()
+    assert len({row["partition"] for row in rows if row["api_name"] == "Produce"}) == 1
+
+
+def test_a_reader_of_committed_records_is_held_back() -> None:
+    """While the transaction is open, the log reaches further than what may be read."""
+    rows = [row for row in one_of("read_committed_held_back")["partitions"] if row["last_stable_offset"]]
+    assert any(row["high_watermark"] - row["last_stable_offset"] >= 10 for row in rows)
+
+
+def test_an_answer_comes_when_its_client_has_given_up() -> None:
+    """The broker answered all of them; at the client every connection was closed before."""
+    assert {row["status"] for row in tables("timeout_too_short", "broker")["api_calls"]} == {"answered"}
+    here = tables("timeout_too_short", "client")["api_calls"]
+    assert here
+    assert {row["status"] for row in here} != {"answered"}
+
+
+def test_every_finding_has_something_that_shows_it() -> None:
+    others = {"hot_partition", "read_committed_held_back"}
+    assert {about(name)["finding"] for name in NAMES} - {""} == {*ERRORS, *SHOWN, *others}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not about(name)["finding"]])

@@ -116,7 +116,7 @@ def request_timed_out(site: Site) -> None:
     "client",
     "client",
     "shop",
-    "the client is 500 ms away and gives up after socket.timeout.ms=400; the broker answers in milliseconds",
+    "the client is 500 ms away and gives up after request.timeout.ms=300; the broker answers in milliseconds",
     clients={"far": Way(500)},
     sides=("client", "broker"),
     also=["far_away"],
@@ -124,8 +124,8 @@ def request_timed_out(site: Site) -> None:
 def timeout_too_short(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        settings = {"socket.timeout.ms": 400, "message.timeout.ms": 9000, "socket.max.fails": 1}
-        site.run("far", "produce", count=3, settings=settings)
+        settings = ("client.id=shop", "request.timeout.ms=300", "p.max.block.ms=7000")
+        site.java("far", "Classic", "4.3.1", "orders", "2", *settings, seconds=8)
 
 
 @incident(
@@ -190,7 +190,7 @@ def connection_limit(site: Site) -> None:
     with site.recording():
         holder = site.start("near", "connect", times=2, hold=2, seconds=6)
         time.sleep(1.5)
-        settings = {"message.timeout.ms": 4000, "reconnect.backoff.max.ms": 500}
+        settings = {"message.timeout.ms": 4000, "reconnect.backoff.ms": 300}
         site.run("near", "produce", count=2, settings=settings)
         site.counted(holder)
 
@@ -229,7 +229,7 @@ def receiver_full(site: Site) -> None:
     site.warm()
     with site.recording():
         settings = {"socket.receive.buffer.bytes": 4096, "fetch.wait.max.ms": 3000, "fetch.min.bytes": 30_000}
-        reader = site.start("near", "consume", seconds=9, settings=settings)
+        reader = site.start("near", "consume", seconds=14, settings=settings)
         time.sleep(4)
         with reader.asleep():
             site.run("near", "produce", client_id="shop", count=4, every_s=0.05, size=9000, settings=EACH)

@@ -9,6 +9,7 @@ from tests.broker.network.incidents import EACH, incident
 from tests.broker.network.site import PLAIN, Site
 from tests.broker.security import AUTHORIZER, certificate
 
+SLOW = {"reconnect.backoff.ms": 400, "reconnect.backoff.max.ms": 800}
 TIMES = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 500}
 SHORT = {"group.min.session.timeout.ms": 1000}
 
@@ -67,7 +68,7 @@ def hot_partition(site: Site) -> None:
         other = site.start(
             "near", "produce", client_id="till", count=8, partitions=4, every_s=0.5, settings=EACH
         )
-        site.run("near", "produce", count=120, every_s=0.03, size=150, key="the-one", settings=EACH)
+        site.run("near", "produce", count=80, every_s=0.04, size=150, key="the-one", settings=EACH)
         site.counted(other)
 
 
@@ -76,7 +77,7 @@ def busy_fetch(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
         settings = {"fetch.wait.max.ms": 1, "fetch.error.backoff.ms": 1, "fetch.queue.backoff.ms": 0}
-        site.run("near", "assign", seconds=1.2, settings=settings)
+        site.run("near", "assign", seconds=0.7, settings=settings)
 
 
 @incident(
@@ -168,7 +169,7 @@ def sasl_mechanism_refused(site: Site) -> None:
 def sasl_expected(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        settings = {"message.timeout.ms": 4000, "reconnect.backoff.max.ms": 500}
+        settings = {"message.timeout.ms": 4000, **SLOW}
         site.run("near", "produce", count=1, settings=settings)
 
 
@@ -186,7 +187,7 @@ def sasl_expected(site: Site) -> None:
 def plaintext_on_tls(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        settings = {"message.timeout.ms": 4000, "reconnect.backoff.max.ms": 500}
+        settings = {"message.timeout.ms": 4000, **SLOW}
         site.run("near", "produce", count=1, settings=settings)
 
 
@@ -229,7 +230,7 @@ def rebalance_storm(site: Site) -> None:
     settings = {"heartbeat.interval.ms": 300, "fetch.wait.max.ms": 1500}
     with site.recording():
         first = site.start("near", "consume", seconds=14, settings=settings)
-        for number in range(2, 8):
+        for number in range(2, 7):
             site.run("near", "consume", client_id=f"billing-{number}", seconds=1, settings=settings)
         site.counted(first)
 

@@ -59,7 +59,7 @@ def produce(
     settings: Settings | None = None,
 ) -> Counter[str]:
     """`count` records, one every so often; one at a time with `flush`."""
-    from confluent_kafka import Producer
+    from confluent_kafka import KafkaException, Producer
 
     did: Counter[str] = Counter()
 
@@ -71,7 +71,10 @@ def produce(
     producer = Producer(quiet(bootstrap, client_id, settings))
     for number in range(count):
         where = number % partitions if partitions else -1
-        producer.produce(topic, b"x" * size, key=key or None, callback=delivered, partition=where)
+        try:
+            producer.produce(topic, b"x" * size, key=key or None, callback=delivered, partition=where)
+        except KafkaException as error:
+            did[f"failed {error.args[0].name()}"] += 1
         producer.poll(0)
         if flush:
             producer.flush(PATIENCE_S)
