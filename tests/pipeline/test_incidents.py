@@ -126,7 +126,7 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
     ),
     "busy_fetch": (
         lambda: sum(row["max_wait_ms"] == 1 for row in one_of("busy_fetch")["api_calls"]),
-        100,
+        40,
     ),
     "connection_limit": (lambda: len(closed("connection_limit")), 5),
     "connection_refused": (lambda: len(empty("connection_refused", "broker")), 5),
@@ -160,7 +160,6 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         2,
     ),
     "throttled": (lambda: sum(row.throttle_time_ms > 0 for row in logged("throttled")), 5),
-    "timeout_too_short": (lambda: len(tables("timeout_too_short", "client")["connections"]), 4),
 }
 
 
@@ -183,15 +182,15 @@ def test_a_reader_of_committed_records_is_held_back() -> None:
 
 
 def test_an_answer_comes_when_its_client_has_given_up() -> None:
-    """The broker answered all of them; at the client every connection was closed before."""
+    """The broker answered at once; the client had closed every connection before that."""
     assert {row["status"] for row in tables("timeout_too_short", "broker")["api_calls"]} == {"answered"}
-    here = tables("timeout_too_short", "client")["api_calls"]
-    assert here
-    assert {row["status"] for row in here} != {"answered"}
+    ends = [row["end"] for row in tables("timeout_too_short", "client")["connections"]]
+    assert len(ends) >= 4
+    assert set(ends) == {"reset"}
 
 
 def test_every_finding_has_something_that_shows_it() -> None:
-    others = {"hot_partition", "read_committed_held_back"}
+    others = {"hot_partition", "read_committed_held_back", "timeout_too_short"}
     assert {about(name)["finding"] for name in NAMES} - {""} == {*ERRORS, *SHOWN, *others}
 
 

@@ -60,12 +60,14 @@ _near("near", "4.3.1")
 _near("near_3_9", OLD)
 
 
-def _lossy(name: str, round_trip_ms: float, loss: float) -> None:
+def _lossy(name: str, version: str, round_trip_ms: float, loss: float) -> None:
     @scene(
         name,
         f"One client loses {100 * loss:.0f} % of its packets, another none.",
         "the relay drops packets of billing-1 and shop (10.88.0.11), by chance, in both directions",
+        version=version,
         clients={"lossy": Way(round_trip_ms, loss), "near": Way()},
+        anomalies=["data_after_end"],  # an answer to a consumer that has left
     )
     def play(site: Site) -> None:
         site.create(orders=1, parcels=1)
@@ -78,8 +80,9 @@ def _lossy(name: str, round_trip_ms: float, loss: float) -> None:
                 site.counted(role)
 
 
-_lossy("loss_2", 10, 0.02)
-_lossy("loss_3_far", 40, 0.03)
+_lossy("loss_2", "4.3.1", 10, 0.02)
+_lossy("loss_2_3_9", OLD, 10, 0.02)
+_lossy("loss_3_far", "4.3.1", 40, 0.03)
 
 
 def _follower(name: str, version: str, round_trip_ms: float) -> None:
@@ -165,17 +168,17 @@ def _quota(name: str, version: str) -> None:
     @scene(
         name,
         "A producer over its quota.",
-        "quota of 20 kB/s for shop, which sends records of 4 kB every 100 ms, some of them in flight at once",
+        "quota of 12.5 kB/s for shop, which sends records of 2.5 kB every 100 ms, some in flight at once",
         version=version,
         properties={"quota.window.num": 4},
     )
     def play(site: Site) -> None:
         site.create(orders=1)
-        site.office("quota", "shop", "producer_byte_rate", "20000")
+        site.office("quota", "shop", "producer_byte_rate", "12500")
         time.sleep(1)
         with site.recording():
             settings = {"linger.ms": 0, "batch.num.messages": 1}
-            site.run("near", "produce", count=20, every_s=0.1, size=4000, settings=settings)
+            site.run("near", "produce", count=32, every_s=0.1, size=2500, settings=settings)
 
 
 _quota("quota", "4.3.1")
@@ -244,4 +247,5 @@ def _line(name: str, version: str, round_trip_ms: float) -> None:
 
 
 _line("line_behind_fetch", "4.3.1", 0)
+_line("line_behind_fetch_3_9", OLD, 0)
 _line("line_behind_fetch_far", "4.3.1", 40)
