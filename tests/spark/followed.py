@@ -13,7 +13,7 @@ import pytest
 from tests.spark.compare import rotated
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.spark import stream as streaming
 from kwsniff.spark.stream import Stream

@@ -15,7 +15,7 @@ from tests.spark.compare import parts, records, written
 from tests.spark.followed import ROOT, Growing
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytest.importorskip("kwsniff.core.splits", reason="the core is not built")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming
