@@ -22,6 +22,7 @@ from kwsniff.sources.paths import local_path
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch
+from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 from kwsniff.timelines.late_names import late_names
@@ -44,6 +45,7 @@ def analyze(
     limits: Mapping[str, int] | None = None,
     progress: Progress | None = None,
     tls_keylog: KeyLog = None,
+    run_id: str | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
@@ -52,13 +54,12 @@ def analyze(
     `tables`: names of those to make, all of them by default; the summary then knows less, too.
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
-    those inside pcapng files; False decrypts nothing; see docs/tls.md.
+    those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
     Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
     """
     names = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
-    chosen = _chosen(tables)
-    catalog = load_catalog()
-    delivered = _delivered(chosen)
+    chosen, run = _chosen(tables), check_run_id(run_id)
+    catalog, delivered = load_catalog(), _delivered(chosen)
     analyzer = Analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
@@ -68,7 +69,9 @@ def analyze(
     )
     summary = Summary()
     with ExitStack() as stack:
-        writer = stack.enter_context(TableWriter(local_path(output), chosen)) if output is not None else None
+        writer = (
+            stack.enter_context(TableWriter(local_path(output), chosen, run)) if output is not None else None
+        )
         error_names = {code: error.name for code, error in catalog.errors.items()}
         rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names, chosen))
         _read(names, analyzer, rows, progress, tls_keylog)
@@ -81,10 +84,10 @@ def analyze(
         summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, chosen)
         if writer is None:
-            return Analysis(summary, {}, rows.batches, changes, chosen)
+            return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
         for table, change in changes.items():
             writer.rewrite(table, change)
-        return Analysis(summary, writer.commit(), {}, {}, chosen)
+        return Analysis(summary, writer.commit(), {}, {}, chosen, run_id=run)
 
 
 def _chosen(tables: Sequence[str] | None) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
-from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+from kwsniff.tables.run import stamped
+from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.timelines.late_names import Change
 
 
@@ -28,7 +29,11 @@ class Analysis:
         batches: Mapping[str, list[pa.RecordBatch]],
         changes: Mapping[str, Change],
         chosen: Sequence[str],
+        *,
+        run_id: str,
     ):
+        self.run_id = run_id
+        """What the column `run_id` of all tables says."""
         self.paths = dict(paths)
         """Table name -> parquet file; empty when no output was asked for."""
         self._summary = summary
@@ -105,6 +110,7 @@ class Analysis:
         if name in self.paths:
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
-        coded = pa.Table.from_batches(self._batches.pop(name, []), coded_schema(TABLES[name]))
+        batches = [stamped(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
+        coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))
         return self._changes[name](plain) if name in self._changes else plain

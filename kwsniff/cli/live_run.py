@@ -92,18 +92,19 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
     with ExitStack() as stack:
         stack.callback(source.close)
         stack.callback(source.stop)
+        if args.output is not None:  # first: when another writes there, its packets are let be as well
+            rotation = Rotation(wishes.rotate_seconds, wishes.rotate_bytes)
+            files = stack.enter_context(RollingTables(args.output, tables, rotation))
         ring = None
         if wishes.ring_files:
             ring = PacketRing(Path(args.output) / "packets", wishes.ring_files, wishes.ring_bytes)
         session = stack.enter_context(
             Session(source, ports=wishes.ports, limits=wishes.limits, tables=tables, ring=ring)
         )
+        if args.output is not None:
+            files.late_topics = session.late_topics
         stack.enter_context(_stopped_by_signals(session))
         window = Window()
-        if args.output is not None:
-            rotation = Rotation(wishes.rotate_seconds, wishes.rotate_bytes)
-            files = RollingTables(args.output, tables, rotation, session.late_topics)
-            stack.enter_context(files)
         metrics = None
         if wishes.metrics:
             metrics = Metrics()

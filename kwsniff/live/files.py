@@ -3,18 +3,15 @@ there.
 
     DIR/api_calls/20261120T191500.123456Z-000001.parquet    named when complete, never touched again
     DIR/latencies/20261120T191500.123456Z-000001.parquet    all tables are closed together, same number
-    DIR/.live-<process>/                                    the files being written; removed by the next run
+    DIR/.kwsniff-<random>/                                  files being written; kwsniff/tables/folder.py
 
 Names say when the run began, in UTC. `spark.read.parquet("DIR/api_calls")` and pyarrow read a directory as it
 is; both pass over names that begin with a dot.
 """
 
 import os
-import re
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +19,11 @@ from typing import Self
 
 import pyarrow as pa
 
-from kwsniff.errors import OutputError
 from kwsniff.live.session import Batches, one_batch
-from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.tables.folder import Folder, guarded
+from kwsniff.tables.run import new_run_id
+from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
 from kwsniff.timelines.late_names import late_names
-
-_STAGING = re.compile(r"\.live-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,8 @@ class RollingTables:
     removes them.
 
     Rows are held until they fill a row group or the file is closed, so that a file read at leisure is not
-    made of hundreds of small groups. Whatever the operating system refuses is an OutputError.
+    made of hundreds of small groups. Whatever the operating system refuses is an OutputError, as is another
+    run that writes there.
     """
 
     def __init__(
@@ -53,6 +50,7 @@ class RollingTables:
         tables: Sequence[str],
         rotation: Rotation | None = None,
         late_topics: Callable[[], Mapping[str, str]] = dict,
+        run_id: str | None = None,
     ) -> None:
         self.directory = Path(directory)
         self.closed: list[Path] = []
@@ -60,25 +58,26 @@ class RollingTables:
         self.rows = 0
         self._tables = tuple(tables)
         self._rotation = rotation or Rotation()
-        self._late_topics = late_topics
+        self.late_topics = late_topics
+        """Asked for names of topics that rows show the ids of."""
         self._stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z"
         self._number = 0
         self._named: set[str] = set()
-        self._staging = self.directory / f".live-{os.getpid()}"
+        self._run_id = run_id or new_run_id()
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._written: dict[str, int] = {}
-        self._writer: TableWriter | None = None
+        self._files: TableFiles | None = None
         self._opened = time.monotonic()
-        self._make_room()
+        self._folder = Folder(self.directory)
+        self._folder.__enter__()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._writer:
-            self._writer.abort()
-        with suppress(OSError):
-            shutil.rmtree(self._staging)
+        if self._files:
+            self._files.abort()
+        self._folder.close()
 
     def write(self, batches: Batches) -> None:
         """Takes rows; closes the open files when it is time."""
@@ -103,62 +102,46 @@ class RollingTables:
         wanted = self._written.keys() | (set(self._tables) - self._named if every else set())
         if not wanted:
             return
-        writer = self._open_writer()
-        changes = late_names(self._late_topics(), self._written.keys())
-        for table, change in changes.items():
-            writer.rewrite(table, change)
-        paths = writer.commit()
-        self._writer = None
+        files = self._open_files()
+        changes = late_names(self.late_topics(), self._written.keys())
+        with guarded(self.directory):
+            for table, change in changes.items():
+                files.rewrite(table, change)
+            files.close()
+        self._files = None
+        named = {table: self._name(table) for table in self._tables if table in wanted}
+        self._folder.commit(named.values())
+        for table in set(self._tables) - named.keys():
+            (self._folder.new / self._name(table)).unlink()
         self._number += 1
-        for table, path in paths.items():
-            if table in wanted:
-                self._name(table, path)
-            else:
-                path.unlink()
+        self._named |= named.keys()
+        self.closed += [self.directory / name for name in named.values()]
         self._written.clear()
 
-    def _name(self, table: str, path: Path) -> None:
-        target = self.directory / table / f"{self._stamp}-{self._number:06}.parquet"
-        try:
-            target.parent.mkdir(exist_ok=True)
-            path.rename(target)
-        except OSError as error:
-            raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from error
-        self._named.add(table)
-        self.closed.append(target)
+    def _name(self, table: str) -> str:
+        return f"{table}/{self._stamp}-{self._number + 1:06}.parquet"
 
     def _flush(self, table: str) -> None:
         batch = one_batch(self._held.pop(table))
-        self._open_writer().write(table, batch)
+        files = self._open_files()
+        with guarded(self.directory):
+            files.write(table, batch)
         self._written[table] = self._written.get(table, 0) + batch.num_rows
         self.rows += batch.num_rows
 
-    def _open_writer(self) -> TableWriter:
-        if self._writer is None:
-            self._writer = TableWriter(self._staging, self._tables)
-        return self._writer
+    def _open_files(self) -> TableFiles:
+        if self._files is None:
+            with guarded(self.directory):
+                paths = {table: self._folder.new / self._name(table) for table in self._tables}
+                for path in paths.values():
+                    path.parent.mkdir(exist_ok=True)
+                self._files = TableFiles(paths, self._run_id)
+        return self._files
 
     def _is_due(self) -> bool:
         if time.monotonic() - self._opened >= self._rotation.seconds:
             return True
-        if self._writer is None:
+        if self._files is None:
             return False
-        sizes = [path.stat().st_size for path in self._staging.iterdir()]
+        sizes = [(self._folder.new / self._name(table)).stat().st_size for table in self._tables]
         return max(sizes, default=0) >= self._rotation.file_bytes
-
-    def _make_room(self) -> None:
-        """Makes the directory, and removes what runs that were killed left open."""
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            for path in self.directory.iterdir():
-                found = _STAGING.fullmatch(path.name)
-                if found and not _is_running(int(found[1])):
-                    shutil.rmtree(path)
-        except OSError as error:
-            raise OutputError(
-                f"{self.directory}: cannot be written ({error.strerror or error}); choose another with -o"
-            ) from error
-
-
-def _is_running(process: int) -> bool:
-    return process != os.getpid() and Path(f"/proc/{process}").exists()

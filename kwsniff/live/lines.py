@@ -6,15 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, arrow_schema
 
 _TIMES = tuple(column.name for column in TABLES["api_calls"].columns if column.type == "time")
 
 
 def call_lines(batch: pa.RecordBatch) -> Iterator[str]:
-    """One JSON object per row of api_calls: its columns without nulls, times in ISO 8601 UTC,
+    """One JSON object per row of api_calls: its own columns without nulls, times in ISO 8601 UTC,
     microseconds."""
-    rows = pa.Table.from_batches([batch]).cast(arrow_schema(TABLES["api_calls"]))
+    plain = pa.schema([field for field in arrow_schema(TABLES["api_calls"]) if field.name != RUN])
+    rows = pa.Table.from_batches([batch]).cast(plain)
     present = [name for name in rows.column_names if rows[name].null_count < len(rows)]
     columns = [_values(name, rows[name]) for name in present]
     for values in zip(*columns, strict=True):

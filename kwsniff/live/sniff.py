@@ -10,6 +10,7 @@ from kwsniff.analysis.result import Analysis
 from kwsniff.errors import UsageError
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
+from kwsniff.tables.run import new_run_id, stamped
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.late_names import late_names
 
@@ -31,6 +32,8 @@ class Sniffer:
         self._until = None if duration is None else time.monotonic() + duration
         self._left = stop_after
         self._used = False
+        self.run_id = new_run_id()
+        """What the column `run_id` of all tables says."""
 
     def __enter__(self) -> Self:
         return self
@@ -41,7 +44,7 @@ class Sniffer:
     def __iter__(self) -> Iterator[Tables]:
         """New rows of every interval in which there are some, and at last those of what was still open."""
         for batches in self._batches():
-            yield {table: _plain(table, [batch]) for table, batch in batches.items()}
+            yield {table: _plain(table, [batch], self.run_id) for table, batch in batches.items()}
 
     def stop(self) -> None:
         """Ends the capture; an iteration under way gives the last rows and ends. May be called from another
@@ -66,7 +69,7 @@ class Sniffer:
                 found[table].append(batch)
         summary = self._session.summary
         changes = late_names(summary.late_topics, self._session.tables)
-        return Analysis(summary, {}, found, changes, self._session.tables)
+        return Analysis(summary, {}, found, changes, self._session.tables, run_id=self.run_id)
 
     def _batches(self) -> Iterator[Batches]:
         if self._used:
@@ -156,5 +159,6 @@ def _checked(ports: Sequence[int], interval: float, tables: Sequence[str] | None
     return chosen
 
 
-def _plain(table: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches).cast(arrow_schema(TABLES[table]))
+def _plain(table: str, batches: Sequence[pa.RecordBatch], run_id: str) -> pa.Table:
+    marked = [stamped(table, batch, run_id) for batch in batches]
+    return pa.Table.from_batches(marked).cast(arrow_schema(TABLES[table]))

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from kwsniff.spark.parts import write_empty
 from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, spark_ddl, spark_type
 
 if TYPE_CHECKING:
@@ -101,25 +102,26 @@ QUERIES: Final = {
 }
 
 
-def aggregate(spark: "SparkSession", name: str, tables: Path) -> "DataFrame":
-    """One aggregate of the tables in a folder, with the declared types, and the day as `date`."""
+def aggregate(spark: "SparkSession", name: str, tables: Path, run_id: str) -> "DataFrame":
+    """One aggregate of the tables of a run in a folder, with the declared types, and the day as `date`."""
+    from pyspark.sql.functions import lit
+
     query = QUERIES[name]
     schema = f"{spark_ddl(TABLES[query.source])}, `date` DATE"
     source = spark.read.schema(schema).parquet(str(tables / query.source))
     computed = spark.sql(query.sql, source=source)
-    columns = [
-        f"cast(`{each.name}` as {spark_type(each)}) as `{each.name}`" for each in AGGREGATES[name].columns
-    ]
-    return computed.selectExpr(*columns, f"to_date(`{query.time}`) as `date`")
+    columns = [f"cast(`{each.name}` as {spark_type(each)}) as `{each.name}`" for each in AGGREGATES[name].own]
+    typed = computed.selectExpr(*columns, f"to_date(`{query.time}`) as `date`")
+    return typed.withColumn(RUN, lit(run_id))
 
 
 def write_aggregates(
-    spark: "SparkSession", names: Sequence[str], tables: Path, target: Path
+    spark: "SparkSession", names: Sequence[str], tables: Path, target: Path, *, run_id: str
 ) -> dict[str, int]:
     """Writes aggregates of the tables in one folder into another, or the same; returns their rows."""
     rows = {}
     for name in names:
-        frame = aggregate(spark, name, tables)
+        frame = aggregate(spark, name, tables, run_id)
         dated = frame.repartition("date").sortWithinPartitions(QUERIES[name].time)
         dated.write.partitionBy("date").parquet(str(target / name))
         files = (target / name).rglob("*.parquet")

@@ -44,6 +44,7 @@ class Work:
     """Tables that are wanted; for `groups` and `transactions` the calls they are made of are noted."""
     ports: tuple[int, ...]
     limits: Mapping[str, int]
+    run_id: str
 
 
 @known
@@ -80,7 +81,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     tables = work.tables | ({"api_calls", "connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     analyzer = start_analyzer(work.ports, work.limits, tables=tables, bucket=bucket)
-    rows = Rows(analyzer, work.tables, work.staging, work.scratch, f"{number:05}")
+    rows = Rows(analyzer, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id)
     facts, sources = [], []
     for capture, scans in zip(work.captures, work.scans, strict=True):
         source = Source(capture.name)
@@ -158,10 +159,17 @@ class Rows:
     """Where rows of an analyzer go: those of `tables` into parts, what timelines are made of into notes."""
 
     def __init__(
-        self, analyzer: Analyzer, tables: frozenset[str], staging: str, scratch: str, task: str
+        self,
+        analyzer: Analyzer,
+        tables: frozenset[str],
+        staging: str,
+        scratch: str,
+        task: str,
+        *,
+        run_id: str,
     ) -> None:
         self.analyzer = analyzer
-        self.parts = PartWriter(staging, task)
+        self.parts = PartWriter(staging, task, run_id)
         self.notes = Notes(scratch, task)
         self._tables = tables
         self._noted = not tables.isdisjoint(TIMELINES)

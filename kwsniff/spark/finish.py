@@ -64,9 +64,11 @@ def write_few(
     unreadable: Sequence[Capture],
     decoded: Sequence[Decoded],
     tables: frozenset[str],
+    *,
+    run_id: str,
 ) -> list[Part]:
     """Writes the tables that are made on the driver: captures, groups, transactions."""
-    writer = PartWriter(staging, "all")
+    writer = PartWriter(staging, "all", run_id)
     if "captures" in tables:
         writer.write("captures", captures_batch(captures))
     if "anomalies" in tables and unreadable:

@@ -21,7 +21,8 @@ from kwsniff.errors import OutputError
 from kwsniff.spark.values import known
 from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.column import TableSchema
-from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+from kwsniff.tables.run import stamped
+from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS, encoding
 from kwsniff.timelines.late_names import shown_ids
 
@@ -92,15 +93,16 @@ class _Open:
 class PartWriter:
     """Writes the rows of one attempt of one task; `close` returns the parts that are complete."""
 
-    def __init__(self, staging: str, task: str) -> None:
+    def __init__(self, staging: str, task: str, run_id: str) -> None:
         self._staging = Path(staging)
+        self._run_id = run_id
         self._task = f"{task}-{uuid.uuid4().hex[:12]}"
         self._open: dict[tuple[str, str], _Open] = {}
         self._parts: list[Part] = []
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Appends rows, given in the table's coded schema."""
-        for date, rows in by_date(table, batch):
+        for date, rows in by_date(table, stamped(table, batch, self._run_id)):
             self._part(table, date).add(rows)
 
     def close(self) -> list[Part]:
@@ -117,7 +119,9 @@ class PartWriter:
             path = f"{table}/date={date}/{self._task}-{len(self._parts) + len(self._open)}.parquet"
             place = make_place(self._staging, path)
             part = _Open(
-                table, path, pq.ParquetWriter(str(place), coded_schema(TABLES[table]), **part_encoding(table))
+                table,
+                path,
+                pq.ParquetWriter(str(place), stored_schema(TABLES[table]), **part_encoding(table)),
             )
         self._open[table, date] = part  # the last one is the one that was used last
         return part

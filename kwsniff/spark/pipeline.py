@@ -129,6 +129,7 @@ class _Run:
             tables=needed & TABLES.keys(),
             ports=self.ports,
             limits=self.limits,
+            run_id=self.staging.run,
         )
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
         rows = capture_rows(readable, scans, decoded)
@@ -138,7 +139,7 @@ class _Run:
         rows += map(unreadable_row, unreadable)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
-        parts += write_few(folder, rows, unreadable, decoded, work.tables)
+        parts += write_few(folder, rows, unreadable, decoded, work.tables, run_id=work.run_id)
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]
@@ -161,7 +162,9 @@ class _Run:
                 write_empty(self.staging.folder, TABLES[table])
         self.staging.keep_only([part.path for part in parts], [table for table in counts if counts[table]])
         computed = tuple(name for name in AGGREGATES if name in self.chosen)
-        counts |= write_aggregates(self.spark, computed, self.staging.folder, self.staging.folder)
+        counts |= write_aggregates(
+            self.spark, computed, self.staging.folder, self.staging.folder, run_id=self.staging.run
+        )
         if self.delta:
             write_logs(self.staging.folder / name for name in ALL_TABLES if name in self.chosen)
         shown = {name: counts[name] for name in ALL_TABLES if name in self.chosen}

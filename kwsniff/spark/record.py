@@ -11,6 +11,7 @@ from typing import Any, Final
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.spark.values import dump, known, load
+from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.timelines import STATE_CLASSES, Timelines
 
@@ -26,6 +27,8 @@ class Record:
     """All that there is to know after a batch, as JSON; paths are relative to the output."""
 
     batch: int = 0
+    run_id: str = field(default_factory=new_run_id)
+    """Of the folder, whatever process goes on with it: ids of calls go on, too."""
     version: int = _VERSION
     settings: dict[str, Any] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)

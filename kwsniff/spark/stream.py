@@ -99,7 +99,7 @@ class Stream:
             progress = self._progress()
             self._batch(tuple(progress.end()), progress, finish=True)
         computed = self._folder / "aggregates"
-        write_aggregates(self._spark, tuple(AGGREGATES), self.output, computed)
+        write_aggregates(self._spark, tuple(AGGREGATES), self.output, computed, run_id=self.record.run_id)
         for name in AGGREGATES:
             shutil.rmtree(self.output / name, ignore_errors=True)
             (computed / name).rename(self.output / name)
@@ -118,10 +118,11 @@ class Stream:
             folder=str(self._folder),
             prefix=f"{number:08}",
             settings=old.settings,
+            run_id=old.run_id,
         )
         done = run_tasks(self._spark, work, range(old.settings["num_buckets"]))
         self._check(done)
-        new = Record(number, settings=old.settings, rows=dict(old.rows), finished=finish)
+        new = Record(number, old.run_id, settings=old.settings, rows=dict(old.rows), finished=finish)
         new.files = [asdict(file) for file in progress.files]
         new.secretive = old.secretive + [
             piece.name for piece in pieces if piece.closes and holds_secrets(piece.path)
@@ -139,7 +140,7 @@ class Stream:
 
     def _on_driver(self, new: Record, done: Sequence[Advanced], *, finish: bool) -> list[Part]:
         """Rows of groups and transactions, and those of captures, whose bytes settle later."""
-        writer = PartWriter(str(self._folder), f"{new.batch:08}-all")
+        writer = PartWriter(str(self._folder), f"{new.batch:08}-all", new.run_id)
         saved = self.record.timelines
         timelines = load_timelines(self.output / saved if saved else None)
         for batch in merged([each.notes for each in done if each.notes is not None]):

@@ -44,13 +44,20 @@ class Advanced:
 
 
 def advance_bucket(
-    number: int, *, step: Step, states: Sequence[str], folder: str, prefix: str, settings: Mapping[str, Any]
+    number: int,
+    *,
+    step: Step,
+    states: Sequence[str],
+    folder: str,
+    prefix: str,
+    settings: Mapping[str, Any],
+    run_id: str,
 ) -> Advanced:
     """The task; states and parts are files in `folder`."""
     check_root(folder)
     state = Path(states[number]).read_bytes() if states else None
     analyzer = _taken_up(state, number, settings)
-    rows = Rows(analyzer, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}")
+    rows = Rows(analyzer, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}", run_id=run_id)
     rows.notes.packets_before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
     captures = []
     for piece in step.pieces:

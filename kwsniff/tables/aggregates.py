@@ -16,6 +16,7 @@ from kwsniff.tables.columns import (
     CLIENT_ID,
     ERROR_NAME,
     GROUP_ID,
+    RUN_ID,
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
@@ -217,7 +218,7 @@ CLIENT_VERSIONS = TableSchema(
 )
 
 AGGREGATES: Final = {
-    table.name: table
+    table.name: replace(table, columns=(*table.columns, RUN_ID))
     for table in (LATENCY_MINUTES, ERROR_RATES, ERROR_COUNTS, TALKERS, REBALANCES, CLIENT_VERSIONS)
 }
 """Table name -> declaration, in the order they are shown."""

@@ -40,7 +40,7 @@ class Builder:
         """The rows of one `take()`, with the derived columns in their places."""
         given = iter(columns)
         arrays: dict[str, pa.Array] = {}
-        for column in TABLES[table].columns:
+        for column in TABLES[table].own:
             if column.derived_from:
                 arrays[column.name] = self._derive(column, arrays[column.derived_from])
             else:

@@ -22,7 +22,7 @@ class Source(Protocol):
 
 def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
     """One row, by column name, times in nanoseconds. `facts` is what the core's `close_capture()` returns."""
-    row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].columns}
+    row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].own}
     for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type"):
         row[f"skipped_{reason}"] = facts[f"packets_{reason}"]
     row["capture"] = printable(source.name)

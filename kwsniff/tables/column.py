@@ -1,7 +1,7 @@
 """What a table and a column are. The tables themselves are declared in calls.py and transport.py."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 TypeWord = Literal["bool", "int16", "int32", "int64", "string", "strings", "time", "binary"]
 """Types of columns: plain words for what Arrow, Spark and pandas call differently.
@@ -9,6 +9,10 @@ TypeWord = Literal["bool", "int16", "int32", "int64", "string", "strings", "time
 ``time`` is microseconds since the epoch in UTC, ``strings`` a list of strings. Unsigned integers and
 nanosecond timestamps do not occur: Spark reads neither well.
 """
+
+
+RUN: Final = "run_id"
+"""The column that every table ends with. The rows of a run do not carry it before they leave it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +43,8 @@ class TableSchema:
     row: str
     doc: str
     columns: tuple[Column, ...]
+
+    @property
+    def own(self) -> tuple[Column, ...]:
+        """Columns that differ from row to row: all but the run's."""
+        return tuple(column for column in self.columns if column.name != RUN)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kwsniff.tables.column import Column
+from kwsniff.tables.column import RUN, Column
 
 NO_RESPONSE = "no response was seen whole"
 NOT_NAMED = "the message has no such field, or it could not be decoded"
@@ -13,6 +13,13 @@ CALL_ID = Column(
     doc="Number of the call, the same in every table: 1000 times the number of the packet, counted over all "
     "captures of the run, with which the call became known, and which of that packet's calls it is, from 0.",
     source="a packet's 1001st call and those behind it count from 2^62 on, 2^24 for each packet",
+    statistics=True,
+)
+RUN_ID = Column(
+    name=RUN,
+    type="string",
+    doc="The run that made the row: the same in all its tables, another in every run.",
+    source="a random number",
     statistics=True,
 )
 CAPTURE = Column(

@@ -16,11 +16,13 @@ _HEAD = """\
 `kwsniff analyze CAPTURE... -o DIR` writes one parquet file per table, `DIR/<table>.parquet`; in Python
 `kwsniff.analyze(...)` has them as attributes. Both have the same columns and types.
 
-- Column names are Kafka's own words. `call_id` and `connection_id` join the tables.
+- Column names are Kafka's own words. `call_id` and `connection_id` join the tables of a run. They are made of
+  packet numbers, so those of two runs are alike: where a folder, or a query, has several runs, join on
+  `run_id` with them, `using (run_id, call_id)`. It is the same in all rows of a run, another in every run.
 - `time` is `timestamp[us, UTC]`. Durations end in `_ns` and keep the precision of the capture.
 - `strings` is a list of strings. There are no unsigned integers and no nanosecond timestamps.
 - A null always means what the column says about it. Columns that say nothing are never null.
-- Files appear under their names when all of them are complete; a new run replaces them.
+- Files appear under their names when all of them are complete; a new run replaces them, all or none.
 
 ## Reading little of them
 
@@ -37,6 +39,29 @@ status, error codes, latencies. So, with any reader that pushes filters down (py
 - Files of `kwsniff analyze` are one per table and run, not partitioned into directories. A run over one day's
   captures gives a day's files; readers take many runs as one table:
   `read_parquet('runs/*/api_calls.parquet')`.
+
+## Who writes, and what a reader may see
+
+One kwsniff at a time writes into a folder, be it `analyze`, `live` or `pipeline`: a hidden file there,
+`.kwsniff.lock`, is locked meanwhile. A second one says so and ends with status 2. The lock holds between
+processes, containers and hosts that share the folder, and ends with its process. Where the file system has no
+locks, a file `.kwsniff.writing` stands in for it: after a crash kwsniff asks you to remove it, since nobody
+can tell whether its writer still lives.
+
+What is being written lies in a hidden folder, `.kwsniff-<random>/`. When all of it is complete, it takes the
+place of the old: all names, or none, also when the run is refused one of them or is killed in between.
+
+- `analyze` gives each file its name in one step, so that a reader finds every file whole, always. The names
+  follow one another within a moment: who opens several files just then may get some of the old run and some
+  of the new, which their `run_id` tells. If kwsniff is killed in that moment, its journal stays there, and
+  the next kwsniff that writes into the folder completes the change first.
+- `live` adds files, those of one number together, in the same way; none is replaced.
+- `pipeline` exchanges the whole folder in one step, on Linux and a local file system: a reader finds the old
+  folder or the new one. Where that cannot be (NFS, a mount point, the working directory, a link, or a folder
+  that holds other things, which stay there), tables are moved one by one as above, and a table may be missing
+  for the moment between two moves.
+
+A file that is open stays readable, whatever happens to its name.
 """
 
 _AGGREGATES = """\

@@ -27,7 +27,7 @@ def batch_of(table: str, rows: Sequence[Row]) -> pa.RecordBatch:
     schema = coded_schema(TABLES[table])
     arrays = [
         _array(column, [row[column.name] for row in rows], schema.field(column.name).type)
-        for column in TABLES[table].columns
+        for column in TABLES[table].own
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

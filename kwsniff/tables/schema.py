@@ -1,9 +1,11 @@
 """All tables, and their schemas as Arrow and Spark have them. Declared elsewhere in this room, once."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
 from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.latencies import LATENCIES
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES: Final = {
-    table.name: table
+    table.name: replace(table, columns=(*table.columns, RUN_ID))
     for table in (
         API_CALLS,
         LATENCIES,
@@ -50,10 +52,18 @@ def arrow_schema(table: TableSchema) -> "pa.Schema":
 
 
 def coded_schema(table: TableSchema) -> "pa.Schema":
-    """The same table while it is written: strings as dictionaries, as the core hands them over.
+    """The same table inside a run: without the run's own column, strings as dictionaries, as the core hands
+    them over.
 
     Parquet stores the dictionary as it is; readers see plain strings.
     """
+    import pyarrow as pa
+
+    return pa.schema([(column.name, _coded(column)) for column in table.own])
+
+
+def stored_schema(table: TableSchema) -> "pa.Schema":
+    """The same with the run's column: what leaves the run, see run.py."""
     import pyarrow as pa
 
     return pa.schema([(column.name, _coded(column)) for column in table.columns])

@@ -1,8 +1,8 @@
 """Record batches -> `DIR/<table>.parquet`, all tables or none.
 
-Every table is one file, written under a hidden name in the same directory and renamed when all of them are
-complete: a run that fails or is killed leaves the previous run's files as they were, and a run that succeeds
-replaces every one of them, also with empty tables.
+Every table is one file, written in a hidden folder (folder.py) and named when all of them are complete: a
+run that fails or is killed leaves the previous run's files as they were, and a run that succeeds replaces
+every one of them, also with empty tables.
 
 How the files are encoded was measured (api_calls and latencies; microseconds of processor time and bytes per
 call): Arrow's defaults 0.87 and 89; dictionaries for strings only 0.52 and 82; integers and times as
@@ -11,9 +11,8 @@ of snappy: 0.34 and 30. Numbers of 16 bits are left plain: 4 % faster, one byte 
 """
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,39 +21,114 @@ import pyarrow.parquet as pq
 
 from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
-from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+from kwsniff.tables.folder import Folder, guarded
+from kwsniff.tables.run import new_run_id, stamped
+from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 
 ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group, more or less: a few MB, so that a reader may skip or share out parts of a file."""
 
 _COMPRESSION = "snappy"
 _BATCH_ROWS = 1 << 16  # of a column encoded at a time; Arrow's default of 1024 takes 7 % longer
-_PARTIAL = re.compile(r"\.(\w+)\.parquet\.partial-(\d+)(?:-draft)?")
+
+
+class TableFiles:
+    """Parquet files being written, one per table, wherever they are asked to be.
+
+    `write` may be called any number of times per table; each call becomes one row group or more. `close`
+    completes them, `abort` gives up; removing them is left to whoever made their folder. What the operating
+    system refuses is an OSError.
+    """
+
+    def __init__(self, paths: Mapping[str, Path], run_id: str) -> None:
+        self._paths = dict(paths)
+        self._run_id = run_id
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._sinks: dict[str, pa.OSFile] = {}
+        try:
+            for name in self._paths:
+                self._open(name, TABLES[name])
+        except BaseException:
+            self.abort()
+            raise
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Appends rows, given in the table's coded schema."""
+        # Even parts: a small rest would be a row group of its own, which costs as much as a large one.
+        groups = max(batch.num_rows // ROW_GROUP_ROWS, 1)
+        rows = max(-(-batch.num_rows // groups), 1)
+        marked = pa.Table.from_batches([stamped(table, batch, self._run_id)])
+        self._writers[table].write_table(marked, row_group_size=rows)
+
+    def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Puts every row group written so far through `change`, in plain types.
+
+        Nothing can be written to this table afterwards.
+        """
+        self._close(table)
+        written = self._paths[table]
+        draft = written.with_name(f".{written.name}-draft")
+        create(draft)
+        schema = arrow_schema(TABLES[table])
+        with (
+            pq.ParquetFile(written) as file,
+            pq.ParquetWriter(str(draft), schema, **encoding(TABLES[table])) as writer,
+        ):
+            for group in range(file.num_row_groups):
+                writer.write_table(change(file.read_row_group(group)).cast(schema))
+        draft.replace(written)
+
+    def close(self) -> None:
+        """Completes every file."""
+        for name in list(self._sinks):
+            self._close(name)
+
+    def abort(self) -> None:
+        """Leaves the files as they are; harmless after `close`."""
+        for name, writer in self._writers.items():
+            writer.is_open = False  # its finaliser would write again, to a disk that may be full
+            with suppress(OSError):
+                self._sinks[name].close()
+        self._writers.clear()
+        self._sinks.clear()
+
+    def _open(self, name: str, table: TableSchema) -> None:
+        create(self._paths[name])
+        sink = self._sinks[name] = pa.OSFile(str(self._paths[name]), mode="wb")
+        self._writers[name] = pq.ParquetWriter(sink, stored_schema(table), **encoding(table))
+
+    def _close(self, name: str) -> None:
+        if name in self._sinks:
+            self._writers[name].close()
+            self._sinks[name].close()
+            del self._writers[name], self._sinks[name]
 
 
 class TableWriter:
     """Writes tables of a run into one directory, which is made when it is not there.
 
-    `write` may be called any number of times per table; each call becomes one row group or more. `commit`
-    gives the files their names, and removes those that an earlier run wrote of tables that this one does not
-    make: all that is there is of one run. Leaving the `with` block without `commit` removes what was written.
-    Whatever the operating system refuses is an OutputError.
+    `commit` gives the files their names, and removes those that an earlier run wrote of tables that this one
+    does not make: all that is there is of one run. Leaving the `with` block without `commit` removes what was
+    written. Whatever the operating system refuses is an OutputError, as is another run that writes there.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], tables: Sequence[str] = tuple(TABLES)) -> None:
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        tables: Sequence[str] = tuple(TABLES),
+        run_id: str | None = None,
+    ) -> None:
         self.directory = Path(directory)
         self.paths = {name: self.directory / f"{name}.parquet" for name in tables}
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._sinks: dict[str, pa.OSFile] = {}
-        with self._guard():
-            self.directory.mkdir(parents=True, exist_ok=True)
         self._refuse_directories()
-        self._remove_abandoned()
+        self._folder = Folder(self.directory)
+        self._folder.__enter__()
         try:
-            for name in self.paths:
-                self._open(name, TABLES[name])
+            with guarded(self.directory):
+                staged = {name: self._folder.new / path.name for name, path in self.paths.items()}
+                self._files = TableFiles(staged, run_id or new_run_id())
         except BaseException:
-            self.abort()
+            self._folder.close()
             raise
 
     def __enter__(self) -> Self:
@@ -64,73 +138,30 @@ class TableWriter:
         self.abort()
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Appends rows, given in the table's coded schema."""
-        # Even parts: a small rest would be a row group of its own, which costs as much as a large one.
-        groups = max(batch.num_rows // ROW_GROUP_ROWS, 1)
-        rows = max(-(-batch.num_rows // groups), 1)
-        with self._guard():
-            self._writers[table].write_table(pa.Table.from_batches([batch]), row_group_size=rows)
+        """Appends rows, given in the table's coded schema; see TableFiles."""
+        with guarded(self.directory):
+            self._files.write(table, batch)
 
     def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Puts every row group written so far through `change`, in plain types.
-
-        Nothing can be written to this table afterwards.
-        """
-        with self._guard():
-            self._writers[table].close()
-            self._sinks[table].close()
-            written = self._partial(table)
-            draft = written.with_name(f"{written.name}-draft")
-            schema = arrow_schema(TABLES[table])
-            try:
-                with (
-                    pq.ParquetFile(written) as file,
-                    pq.ParquetWriter(str(draft), schema, **encoding(TABLES[table])) as writer,
-                ):
-                    for group in range(file.num_row_groups):
-                        writer.write_table(change(file.read_row_group(group)).cast(schema))
-                draft.replace(written)
-            finally:
-                draft.unlink(missing_ok=True)
+        """Puts every row group written so far through `change`; see TableFiles."""
+        with guarded(self.directory):
+            self._files.rewrite(table, change)
 
     def commit(self) -> dict[str, Path]:
         """Completes every file and gives it its name; returns table name -> path."""
         try:
-            with self._guard():
-                for name in self.paths:
-                    if self._writers[name].is_open:
-                        self._writers[name].close()
-                        self._sinks[name].close()
-                for name, path in self.paths.items():
-                    self._partial(name).replace(path)
-                for name in TABLES.keys() - self.paths.keys():
-                    (self.directory / f"{name}.parquet").unlink(missing_ok=True)
-        except BaseException:
+            with guarded(self.directory):
+                self._files.close()
+            gone = [f"{name}.parquet" for name in TABLES if name not in self.paths]
+            self._folder.commit([path.name for path in self.paths.values()], gone)
+        finally:
             self.abort()
-            raise
-        self._writers.clear()
-        self._sinks.clear()
         return self.paths
 
     def abort(self) -> None:
-        """Removes what has not been committed; harmless after `commit`."""
-        for name, writer in self._writers.items():
-            writer.is_open = False  # its finaliser would write again, to a disk that may be full
-            with suppress(OSError):
-                self._sinks[name].close()
-        for name in self._sinks:
-            with suppress(OSError):
-                self._partial(name).unlink(missing_ok=True)
-        self._writers.clear()
-        self._sinks.clear()
-
-    def _partial(self, name: str) -> Path:
-        return self.directory / f".{name}.parquet.partial-{os.getpid()}"
-
-    def _open(self, name: str, table: TableSchema) -> None:
-        with self._guard():
-            sink = self._sinks[name] = pa.OSFile(str(self._partial(name)), mode="wb")
-            self._writers[name] = pq.ParquetWriter(sink, coded_schema(table), **encoding(table))
+        """Removes what has not been committed, and lets others write there; harmless after `commit`."""
+        self._files.abort()
+        self._folder.close()
 
     def _refuse_directories(self) -> None:
         for path in self.paths.values():
@@ -139,24 +170,10 @@ class TableWriter:
                     f"{path}: is a directory of another program; remove it or choose another with -o"
                 )
 
-    def _remove_abandoned(self) -> None:
-        """Removes what runs that were killed left behind."""
-        with self._guard():
-            for path in self.directory.iterdir():
-                match = _PARTIAL.fullmatch(path.name)
-                if match and match[1] in TABLES and not _is_running(int(match[2])):
-                    path.unlink(missing_ok=True)
 
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
-            raise OutputError(
-                f"{self.directory}: cannot be written ({why}); nothing was changed there; "
-                "free some space or choose another directory with -o"
-            ) from error
+def create(path: Path) -> None:
+    """Makes a file that may not be there yet, and is no link to another."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
 
 
 def encoding(table: TableSchema) -> dict[str, Any]:
@@ -174,13 +191,3 @@ def encoding(table: TableSchema) -> dict[str, Any]:
         "write_statistics": [column.name for column in table.columns if column.statistics],
         "store_schema": False,  # it would tell Arrow's readers to make dictionaries of the strings
     }
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True

@@ -17,6 +17,7 @@ from kwsniff.analysis.trouble import Trouble
 from kwsniff.cli.main import run
 from kwsniff.cli.summary import show_summary
 from kwsniff.cli.texts import clean, in_bytes, in_time, plural
+from kwsniff.tables.folder import Folder
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.words import WORDS
 from tests.traffic.files import frames, pcap
@@ -262,3 +263,18 @@ def test_numbers_are_written_for_people() -> None:
     assert [in_bytes(size) for size in (12, 12_200, 5_000_000_000)] == ["12 bytes", "12.2 kB", "5.0 GB"]
     assert [plural(number, "call") for number in (1, 1200)] == ["1 call", "1,200 calls"]
     assert clean("Bücher\u202e") == "Bücher\\u202e"
+
+
+def test_a_folder_that_another_writes_into_is_one_line(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    with Folder(out):
+        assert run(["analyze", str(capture), "-o", str(out)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert (
+        f"{out}: another kwsniff is writing there; wait for it or choose another folder with -o" in said.err
+    )
+    assert run(["analyze", str(capture), "-o", str(out)]) == 0

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 import kwsniff
+from kwsniff.tables.column import RUN
 
 from .running import table
 
@@ -30,7 +31,7 @@ TABLES = (
     "transactions",
 )
 APART = timedelta(milliseconds=100)
-_NUMBERING = {"capture", "call_id", "connection_id"}
+_NUMBERING = {"capture", "call_id", "connection_id", RUN}
 # Computed of times: which side a capture point is nearer to, whether a wait was as long as was allowed.
 _TIMED = {"time", "vantage", "wait"}
 _KEY = ("client_port", "broker_port", "correlation_id", "api_key", "api_version", "status")

@@ -19,8 +19,8 @@ import kwsniff
 from kwsniff.errors import UsageError
 from kwsniff.live.lines import call_lines
 from kwsniff.live.sniff import Sniffer
-from kwsniff.tables.schema import TABLES, coded_schema
 from tests.record.mock import MockCluster
+from tests.tables.runs import inside, of_any_run
 from tests.traffic.wire import API_NAMES
 
 from .running import ROOT, Live, needs_capture, ports_of, talk
@@ -40,8 +40,8 @@ def by_api(cluster: MockCluster) -> Counter[str]:
 @pytest.mark.parametrize("name", ["first_steps", "group_classic", "begun_late"])
 def test_a_line_is_a_row_without_its_nulls(name: str) -> None:
     (path,) = (ROOT / "captures" / name).glob("capture.pcap*")
-    rows = kwsniff.analyze(path).api_calls
-    (batch,) = rows.cast(coded_schema(TABLES["api_calls"])).combine_chunks().to_batches()
+    rows = of_any_run(kwsniff.analyze(path).api_calls)
+    (batch,) = inside("api_calls", rows).combine_chunks().to_batches()
     lines = [json.loads(line) for line in call_lines(batch)]
     assert len(lines) == rows.num_rows > 0
     for line, row in zip(lines, rows.to_pylist(), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,13 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from kwsniff.errors import CaptureError
+from kwsniff.errors import CaptureError, OutputError
 from kwsniff.live import files as files_module
 from kwsniff.live import session as session_module
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.ring import PacketRing
 from kwsniff.live.session import Session
-from kwsniff.tables.schema import TABLES, arrow_schema, coded_schema
+from kwsniff.tables.column import RUN
+from kwsniff.tables.schema import TABLES, arrow_schema
+from tests.tables.runs import inside, of_any_run
 
 from .running import PATIENCE_S, ROOT, FileSource, table
 
@@ -37,7 +38,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plain(name: str, rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
     found = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-    return found.cast(arrow_schema(TABLES[name])).drop_columns(["capture"]).to_pylist()
+    names = [field for field in arrow_schema(TABLES[name]) if field.name != RUN]
+    return of_any_run(found).cast(pa.schema(names)).drop_columns(["capture"]).to_pylist()
 
 
 def without_numbering(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,13 +147,14 @@ def test_files_are_closed_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(files_module, "ROW_GROUP_ROWS", 1)
     path = CAPTURES / MANY[0]
     rows = kwsniff.analyze(path).api_calls
-    batches = rows.cast(coded_schema(TABLES["api_calls"])).to_batches(max_chunksize=10)
+    batches = inside("api_calls", rows).to_batches(max_chunksize=10)
     with RollingTables(tmp_path, ("api_calls",), Rotation(seconds=1e6, file_bytes=1)) as files:
         for batch in batches:
             files.write({"api_calls": batch})
         files.finish()
     assert len(list((tmp_path / "api_calls").iterdir())) == len(batches) > 1
-    assert table(tmp_path, "api_calls").sort_by("request_frame") == rows.sort_by("request_frame")
+    found = of_any_run(table(tmp_path, "api_calls"))
+    assert found.sort_by("request_frame") == of_any_run(rows).sort_by("request_frame")
 
 
 def test_leaving_without_finish_leaves_no_open_file(tmp_path: Path) -> None:
@@ -164,9 +167,9 @@ def test_leaving_without_finish_leaves_no_open_file(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_run_left_open_is_removed_by_the_next(tmp_path: Path) -> None:
-    left = tmp_path / ".live-999999999"
-    left.mkdir()
-    (left / ".api_calls.parquet.partial-999999999").write_bytes(b"PAR1")
+    left = tmp_path / f".kwsniff-{0:032x}"
+    (left / "new" / "api_calls").mkdir(parents=True)
+    (left / "new" / "api_calls" / "x.parquet").write_bytes(b"PAR1")
     other = tmp_path / "mine"
     other.mkdir()
     with RollingTables(tmp_path, ("api_calls",)):
@@ -186,8 +189,8 @@ def test_ring_files_put_behind_each_other_are_the_capture(capture: Path, tmp_pat
     assert sum(parts.captures["packets"].to_pylist()) == whole.captures["packets"][0].as_py()
     assert not any(parts.captures["truncated"].to_pylist())
     frames = {"capture", *(name for name in parts.api_calls.column_names if name.endswith("frame"))}
-    assert in_order(parts.api_calls.drop_columns(list(frames)).to_pylist()) == in_order(
-        whole.api_calls.drop_columns(list(frames)).to_pylist()
+    assert in_order(of_any_run(parts.api_calls).drop_columns(list(frames)).to_pylist()) == in_order(
+        of_any_run(whole.api_calls).drop_columns(list(frames)).to_pylist()
     )
 
 
@@ -224,7 +227,7 @@ def test_spark_reads_the_directories_while_files_are_open(tmp_path: Path) -> Non
         files.close_files()
         files.write(rows)
         files._flush("api_calls")
-        assert any((tmp_path / f".live-{os.getpid()}").iterdir()), "a file is open"
+        assert any(tmp_path.glob(".kwsniff-*/new/api_calls/*.parquet")), "a file is open"
         done = subprocess.run(
             [sys.executable, "-c", script, str(tmp_path / "api_calls")],
             capture_output=True,
@@ -236,3 +239,13 @@ def test_spark_reads_the_directories_while_files_are_open(tmp_path: Path) -> Non
             pytest.skip(done.stderr.strip().splitlines()[-1])
         assert done.returncode == 0, done.stderr
         assert done.stdout.split()[-1] == str(calls)
+
+
+def test_a_second_run_into_the_folder_of_another_is_told(tmp_path: Path) -> None:
+    with RollingTables(tmp_path, ("api_calls",)) as first:
+        with pytest.raises(OutputError, match="another kwsniff is writing there"):
+            RollingTables(tmp_path, ("api_calls",))
+        first.finish()
+    with RollingTables(tmp_path, ("api_calls",)) as second:
+        second.finish()
+    assert len(list((tmp_path / "api_calls").iterdir())) == 2

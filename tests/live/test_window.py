@@ -13,7 +13,7 @@ from kwsniff.analysis.result import Analysis
 from kwsniff.live.metrics import EDGES_S, MOST_SERIES, Metrics
 from kwsniff.live.session import Progress
 from kwsniff.live.window import MOST_KEYS, OTHERS, Window, ranked
-from kwsniff.tables.schema import TABLES, coded_schema
+from tests.tables.runs import inside
 
 from .running import ROOT
 
@@ -40,7 +40,7 @@ def batches(analysis: Analysis, rows: int = 1 << 20) -> list[dict[str, pa.Record
     """The tables in steps of so many calls, as a session hands them out."""
     steps: list[dict[str, pa.RecordBatch]] = []
     for name in TABLES_USED:
-        coded = analysis.table(name).cast(coded_schema(TABLES[name]))
+        coded = inside(name, analysis.table(name))
         for number, batch in enumerate(coded.to_batches(max_chunksize=rows)):
             while len(steps) <= number:
                 steps.append({})
@@ -151,7 +151,7 @@ def many_clients(number: int) -> pa.RecordBatch:
     one = kwsniff.analyze(path).api_calls.slice(0, 1).to_pylist()[0]
     rows = [{**one, "client_id": f"client-{n}", "topics": [f"topic-{n}"]} for n in range(number)]
     schema = kwsniff.analyze(path).api_calls.schema
-    coded = pa.Table.from_pylist(rows, schema=schema).cast(coded_schema(TABLES["api_calls"]))
+    coded = inside("api_calls", pa.Table.from_pylist(rows, schema=schema))
     batch: pa.RecordBatch = coded.combine_chunks().to_batches()[0]
     return batch
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables.runs import of_any_run
 from tests.traffic.files import Frame, frames, pcap
 from tests.traffic.links import LINKS
 from tests.traffic.tcp import Call, Packet, Scene
@@ -31,7 +32,7 @@ def analyzed(*paths: Path, **options: Any) -> Tables:
     import kwsniff
 
     result = kwsniff.analyze([str(path) for path in paths], **options)
-    return {name: getattr(result, name).to_pylist() for name in TABLES}
+    return {name: of_any_run(getattr(result, name)).to_pylist() for name in TABLES}
 
 
 def capture_of(path: Path, packets: Sequence[Packet]) -> Path:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 import kwsniff
 from kwsniff.tables.schema import TABLES, arrow_schema
+from tests.tables.runs import of_any_run
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -42,7 +43,8 @@ def analyzed(*paths: Path, without: Sequence[str] = (), **options: Any) -> Rows:
 
 
 def in_order(table: pa.Table, without: Sequence[str]) -> list[dict[str, Any]]:
-    kept = table.drop_columns([name for name in without if name in table.column_names])
+    rows = of_any_run(table)
+    kept = rows.drop_columns([name for name in without if name in rows.column_names])
     return sorted(kept.to_pylist(), key=repr)
 
 

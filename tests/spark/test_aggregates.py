@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pyarrow as pa
 
 import kwsniff
 from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.staging import MANIFEST
 from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import arrow_schema
 
 # ruff: noqa: S608 - put together of constants only
@@ -91,9 +94,10 @@ def test_an_aggregate_is_what_its_rows_add_up_to(spark: Any, made: Path, capture
         for table in ("api_calls", "error_codes", "groups", "connections"):
             database.register(table, result.table(table))
         wanted = database.sql(AGAIN[name]).to_arrow_table()
-    names = [each for each in schema.names if each != "sketch"]
+    names = [each for each in schema.names if each not in ("sketch", RUN)]
     again = pa.table({each: wanted[each].cast(schema.field(each).type) for each in names})
     assert found.num_rows > 0
+    assert found[RUN].unique().to_pylist() == [json.loads((made / MANIFEST).read_text())[RUN]]
     assert rows(found.cast(schema), names) == rows(again, names)
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("kwsniff.core.analyzer", reason="the core is not built")
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.staging import MANIFEST, Staging
+from kwsniff.tables.lock import take_lock
 from tests.spark import dying
 
 
@@ -80,13 +81,15 @@ def test_a_run_that_fails_leaves_the_one_before_as_it_was(tmp_path: Path) -> Non
 
 
 def test_what_a_killed_run_left_is_removed_and_a_running_one_is_let_be(tmp_path: Path) -> None:
-    dead, alive = (tmp_path / f".out.partial-{name}" for name in ("dead", "alive"))
-    for folder, process in ((dead, 2**22 + 1), (alive, 1)):
+    dead, alive = (tmp_path / f".out.kwsniff-{number:032x}" for number in range(2))
+    for folder in (dead, alive):
         folder.mkdir()
-        (folder / f"_by-{process}").touch()
+    lock = take_lock(alive)
     with Staging(tmp_path / "out"):
         assert not dead.exists()
         assert alive.exists()
+    assert lock is not None
+    lock.release()
 
 
 @pytest.mark.parametrize("name", ["letter.txt", "api_calls.parquet"])

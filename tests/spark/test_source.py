@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import kwsniff
+from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, spark_ddl
 
-NUMBERING = ("call_id", "connection_id")
+NUMBERING = ("call_id", "connection_id", RUN)
 
 
 def read(spark: Any, *paths: object, **options: str) -> Any:
@@ -134,3 +135,17 @@ def test_the_source_is_found_by_name_in_a_session_that_was_not_told(
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) == kwsniff.analyze(capture).api_calls.num_rows
+
+
+def test_tables_read_one_by_one_are_of_one_run_when_told_so(spark: Any, capture: Path) -> None:
+    calls = read(spark, capture, run_id="monday").select(RUN, "call_id", "latency_ns")
+    latencies = read(spark, capture, table="latencies", run_id="monday").select(RUN, "call_id", "total_ns")
+    joined = calls.join(latencies, [RUN, "call_id"])
+    assert joined.count() == latencies.count() > 0
+    assert joined.where("latency_ns != total_ns").count() == 0
+
+
+def test_every_read_is_a_run_of_its_own_otherwise(spark: Any, capture: Path) -> None:
+    ids = [read(spark, capture).select(RUN).distinct().toArrow()[RUN].to_pylist() for _ in range(2)]
+    assert [len(each) for each in ids] == [1, 1]
+    assert ids[0] != ids[1]

@@ -13,9 +13,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.compare import analyzed, records, written
+from tests.spark.compare import analyzed, parts, records, written
 from tests.spark.followed import ROOT, Growing, of_this_folder, pieces
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -24,6 +25,8 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming
 from kwsniff.spark.stream import Stream
+from kwsniff.tables.column import RUN
+from kwsniff.tables.schema import TABLES
 
 
 @pytest.mark.parametrize(
@@ -206,3 +209,14 @@ def _wait_for_batch(output: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("no batch in two minutes")
+
+
+def test_a_folder_is_one_run_however_often_its_stream_is_started(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing = Growing(tmp_path, seed=3)
+    growing.write([(path.name, path.read_bytes()) for path in pieces("first_steps", 2, tmp_path)])
+    growing.finish(monkeypatch)
+    files = [path for name in TABLES for path in parts(growing.output, name)]
+    found = {each for path in files for each in pq.read_table(path)[RUN].unique().to_pylist()}
+    assert found == {json.loads((growing.output / "_stream" / "record.json").read_text())[RUN]}

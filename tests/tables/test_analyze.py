@@ -16,6 +16,7 @@ import kwsniff
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.tables.schema import TABLES, arrow_schema
+from tests.tables.runs import of_any_run
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 from tests.traffic.truth import truth
@@ -32,7 +33,7 @@ def capture(tmp_path: Path) -> Path:
 
 def rows_of(path: Path | list[Path], **options: Any) -> dict[str, list[dict[str, Any]]]:
     analysis = kwsniff.analyze(path, **options)
-    return {name: analysis.table(name).to_pylist() for name in TABLES}
+    return {name: of_any_run(analysis.table(name)).to_pylist() for name in TABLES}
 
 
 def without(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
@@ -71,7 +72,7 @@ def test_tables_in_memory_and_on_disk_are_the_same(capture: Path, tmp_path: Path
     disk = kwsniff.analyze(str(capture), output=output)
     for name, table in TABLES.items():
         assert memory.table(name).schema.equals(arrow_schema(table))
-        assert memory.table(name).equals(disk.table(name)), name
+        assert of_any_run(memory.table(name)).equals(of_any_run(disk.table(name))), name
         assert pq.ParquetFile(output / f"{name}.parquet").read().equals(disk.table(name))
     assert memory.paths == {}
     assert disk.paths == {name: output / f"{name}.parquet" for name in TABLES}
@@ -225,12 +226,12 @@ def test_tables_that_are_not_asked_for_are_not_made(capture: Path, tmp_path: Pat
         "groups.parquet",
         capture.name,
     }
-    assert analysis.groups.to_pylist() == whole["groups"] != []
-    assert analysis.error_codes.to_pylist() == whole["error_codes"] != []
+    assert of_any_run(analysis.groups).to_pylist() == whole["groups"] != []
+    assert of_any_run(analysis.error_codes).to_pylist() == whole["error_codes"] != []
     with pytest.raises(UsageError, match="'api_calls' was not asked for; there are error_codes, groups"):
         analysis.table("api_calls")
     with pytest.raises(UsageError, match="no table 'calls'; there are api_calls, latencies"):
         kwsniff.analyze(capture, tables=["calls"])
     memory = kwsniff.analyze(capture, tables=["latencies"])
-    assert memory.latencies.to_pylist() == whole["latencies"]
+    assert of_any_run(memory.latencies).to_pylist() == whole["latencies"]
     json.dumps(memory.summary)

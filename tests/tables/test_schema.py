@@ -15,7 +15,7 @@ from kwsniff.tables.words import DERIVED_ENUMS, WORDS
 @pytest.mark.parametrize("name", COLUMNS)
 def test_declared_columns_are_the_ones_the_core_delivers(name: str) -> None:
     declared = []
-    for column in TABLES[name].columns:
+    for column in TABLES[name].own:
         kind = f"enum:{column.enum}" if column.enum else column.type
         if not column.derived_from:
             declared.append((column.name, kind, column.null is not None))
@@ -40,7 +40,8 @@ def test_the_docs_page_is_current() -> None:
 def test_the_spark_schema_of_a_table_is_its_columns_in_order() -> None:
     assert spark_ddl(TABLES["anomalies"]) == (
         "`capture` STRING, `connection_id` BIGINT, `call_id` BIGINT, `time` TIMESTAMP, `frame` BIGINT, "
-        "`direction` STRING, `stream_offset` BIGINT, `name` STRING, `value` BIGINT"
+        "`direction` STRING, `stream_offset` BIGINT, `name` STRING, `value` BIGINT, "
+        "`run_id` STRING"
     )
 
 

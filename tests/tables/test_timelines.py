@@ -108,7 +108,7 @@ def test_long_names_are_cut() -> None:
 
 @pytest.mark.parametrize("name", ["groups", "transactions"])
 def test_a_row_without_values_is_a_row_of_nulls(name: str) -> None:
-    empty = {column.name: [] if column.type == "strings" else None for column in TABLES[name].columns}
+    empty = {column.name: [] if column.type == "strings" else None for column in TABLES[name].own}
     batch = rows.batch_of(name, [empty, empty])
     batch.validate(full=True)
     assert batch.schema.equals(coded_schema(TABLES[name]))
@@ -120,17 +120,17 @@ def test_a_row_without_values_is_a_row_of_nulls(name: str) -> None:
 def test_numbers_that_a_type_cannot_hold_are_the_nearest_it_can(name: str) -> None:
     row = {
         column.name: {"strings": [], "string": None, "bool": None}.get(column.type, 1 << 80)
-        for column in TABLES[name].columns
+        for column in TABLES[name].own
     }
     (got,) = rows.batch_of(name, [row]).drop_columns(_times(name)).to_pylist()
     widths = {"int16": 15, "int32": 31, "int64": 63}
-    for column in TABLES[name].columns:
+    for column in TABLES[name].own:
         if column.type in widths:
             assert got[column.name] == (1 << widths[column.type]) - 1
 
 
 def _times(name: str) -> list[str]:
-    return [column.name for column in TABLES[name].columns if column.type == "time"]
+    return [column.name for column in TABLES[name].own if column.type == "time"]
 
 
 def test_clocks_that_jump_from_one_end_of_time_to_the_other_do_no_harm() -> None:
