@@ -30,6 +30,12 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a process that dies here, not the machine: nothing needs to reach the disk."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 def visible(folder: Path) -> dict[str, str]:
     """Whatever readers find: every file that is not hidden, with what it says."""
     return {
@@ -64,6 +70,7 @@ def prepared(tmp_path: Path, doing: Doing) -> tuple[Path, dict[str, str], dict[s
     return out, old, new
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("doing", WRITERS, ids=lambda doing: doing.__name__)
 def test_a_run_killed_after_any_change_leaves_the_old_or_the_new(tmp_path: Path, doing: Doing) -> None:
     """And so does one that is killed again, at whatever change, while that is put right."""
@@ -87,6 +94,7 @@ def test_a_run_killed_after_any_change_leaves_the_old_or_the_new(tmp_path: Path,
     assert set(seen) == {False, True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("doing", WRITERS, ids=lambda doing: doing.__name__)
 def test_a_run_that_is_refused_any_change_leaves_the_old_or_the_new(tmp_path: Path, doing: Doing) -> None:
     said = []
