@@ -47,7 +47,7 @@ def visible(folder: Path) -> dict[str, str]:
 
 def hidden(folder: Path) -> list[str]:
     """Whatever is left over, in the folder or beside it."""
-    return [path.name for root in (folder, folder.parent) for path in root.glob(".*")]
+    return [path.name for root in (folder, folder.parent) for path in root.glob(".*kwsniff*")]
 
 
 def prepared(tmp_path: Path, doing: Doing) -> tuple[Path, dict[str, str], dict[str, str]]:
