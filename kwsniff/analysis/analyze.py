@@ -16,12 +16,13 @@ from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.layout.catalog import Catalog, load_catalog
-from kwsniff.sources.files import CaptureFile
+from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.build import Builder, ColumnData
-from kwsniff.tables.captures import account, capture_row, captures_batch
+from kwsniff.tables.captures import account, capture_row, captures_batch, unread_anomalies, unread_row
+from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
@@ -55,9 +56,11 @@ def analyze(
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
     those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
-    Raises CaptureError (unreadable, no capture), OutputError (cannot be written), UsageError.
+    What stands among the captures and cannot be read has a row in captures, with the reason in its notes, and
+    stands in `summary["unread"]`; the rest is read.
+    Raises CaptureError (missing, or nothing that can be read), OutputError (cannot be written), UsageError.
     """
-    names = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
+    found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run = _chosen(tables), check_run_id(run_id)
     catalog, delivered = load_catalog(), _delivered(chosen)
     analyzer = Analyzer(
@@ -74,12 +77,14 @@ def analyze(
         )
         error_names = {code: error.name for code, error in catalog.errors.items()}
         rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names, chosen))
-        _read(names, analyzer, rows, progress, tls_keylog)
+        _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
         rows.take(analyzer, delivered)
         rows.finish()
         for number, row in enumerate(summary.captures):
             account(row, analyzer.accounting(number))
+        summary.captures += map(unread_row, found.unread)
+        summary.unread += found.unread
         rows.keep("captures", captures_batch(summary.captures))
         summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, chosen)
@@ -134,22 +139,31 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
 
 
 def _read(
-    names: Sequence[str],
+    found: Found,
     analyzer: Analyzer,
     rows: "_Rows",
     progress: Progress | None,
     tls_keylog: KeyLog,
 ) -> None:
+    names = found.captures
     total = _total_size(names)
     before = 0
     with Decryption(names, tls_keylog) as decryption:
         for name in names:
             if pieces := decryption.begin(name):
                 analyzer.decrypt(pieces)
-            with CaptureFile(name) as capture:
+            try:
+                opened = CaptureFile(name)
+            except CaptureError as error:  # gone since it was found, as a rotating tool removes it
+                found.unread.append(unread_file(name, error))
+                continue
+            with opened as capture:
                 facts = _feed(capture, analyzer, rows, _shifted(progress, before, total))
             rows.summary.captures.append(capture_row(capture, facts))
             before += capture.consumed
+    if not rows.summary.captures:
+        raise CaptureError(str(found.unread[0]))
+    rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))
     for note in decryption.notes:
         rows.summary.captures[-1]["notes"].append(note)
 
@@ -167,7 +181,7 @@ def _feed(
 ) -> dict[str, Any]:
     analyzer.open_capture(capture.name)
     try:
-        for buffer in capture.buffers():
+        for buffer in capture.readable():
             analyzer.feed(buffer)
             rows.drain(analyzer)
             if analyzer.stopped:
@@ -175,8 +189,6 @@ def _feed(
             show(capture)
         return analyzer.close_capture()
     except CaptureError as error:
-        if str(error).startswith(f"{capture.name}: "):
-            raise
         raise CaptureError(f"{capture.name}: {error}") from error
 
 
@@ -249,6 +261,13 @@ class _Rows:
             self._writer.write(table, batch)
         else:
             self.batches[table].append(batch)
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Rows that are not the core's."""
+        self.settle()
+        if batch.num_rows:
+            self.summary.add(table, batch)
+            self.keep(table, batch)
 
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
         batches = {table: self._builder.build(table, columns) for table, columns in taken}

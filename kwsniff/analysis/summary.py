@@ -11,7 +11,9 @@ import pyarrow as pa
 from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
+from kwsniff.sources.files import Unread
 from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.tables.captures import printable
 from kwsniff.tables.grouping import Groups
 
 MOST_DISTINCT = 10_000
@@ -63,6 +65,8 @@ class Summary:
         self.tls: Tally = Counter()
         self.anomalies: Tally = Counter()
         self.captures: list[dict[str, Any]] = []
+        self.unread: list[Unread] = []
+        """What stood among the captures and could not be read; their rows are the last of `captures`."""
         self.late_topics: dict[str, str] = {}
         """Topic id -> name, for ids that were counted before any message named them."""
 
@@ -144,6 +148,7 @@ class Summary:
         ]
         return {
             "captures": [_with_iso_times(row) for row in self.captures],
+            "unread": [{"capture": printable(each.name), "reason": each.why} for each in self.unread],
             "rows": {**self.rows, "captures": len(self.captures)},
             "calls": calls,
             "latency": self.shares.as_dict(self.late_topics),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.streams import say_unread
 from kwsniff.errors import UsageError
 
 _EXAMPLES = """examples:
@@ -86,12 +87,15 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
             tls_keylog=args.tls_keylog,
         )
+    summary = analysis.summary
+    unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
+    say_unread(unread, len(summary["captures"]) - len(unread))
     if args.json:
-        print(json.dumps(analysis.summary, indent=2, ensure_ascii=False))
+        print(json.dumps(summary, indent=2, ensure_ascii=False))
     else:
         from kwsniff.cli.summary import show_summary
 
-        show_summary(analysis.summary, sys.stdout, top=args.top)
+        show_summary(summary, sys.stdout, top=args.top)
     return 0
 
 

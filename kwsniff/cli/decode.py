@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.streams import standard_input
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 
@@ -102,7 +103,7 @@ def _line_decoder(args: argparse.Namespace) -> LineDecoder:
 
 
 def _input_lines(argument: str) -> Iterable[bytes]:
-    return sys.stdin.buffer if argument == "-" else argument.encode("utf-8", "surrogateescape").splitlines()
+    return standard_input() if argument == "-" else argument.encode("utf-8", "surrogateescape").splitlines()
 
 
 def write_lines(lines: Iterable[str], out: TextIO) -> None:
@@ -174,7 +175,7 @@ def whole_number(line: dict[str, Any], name: str) -> int:
 
 
 def _argument_bytes(argument: str) -> bytes:
-    text = sys.stdin.read() if argument == "-" else argument
+    text = standard_input().read().decode("utf-8", "replace") if argument == "-" else argument
     try:
         return bytes.fromhex(text.strip().removeprefix("0x"))
     except ValueError as error:

@@ -96,8 +96,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, also when the interface vanished; what cannot be captured or written raises a
-    KwsniffError."""
+    """Exit status 0 when it was ended, 2 when it ended by itself (the interface vanished, the tool was
+    killed), with its tables complete; what cannot be captured or written raises a KwsniffError."""
     wishes = check(args)
 
     from kwsniff.cli.live_run import follow

@@ -14,9 +14,10 @@ from typing import Any
 
 from kwsniff.cli.live_lines import IntervalLines, JsonLines
 from kwsniff.cli.live_screen import Screen
-from kwsniff.cli.live_wishes import Wishes, says
+from kwsniff.cli.live_wishes import Wishes
+from kwsniff.cli.streams import says
 from kwsniff.cli.texts import plural
-from kwsniff.errors import UsageError
+from kwsniff.errors import OutputError, UsageError
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics, MetricsServer
 from kwsniff.live.ring import PacketRing
@@ -25,6 +26,7 @@ from kwsniff.live.window import Window
 from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.tables.schema import TABLES
 
+DONE, ENDED_BY_ITSELF = 0, 2
 _TICK_S = 0.25
 _SHOWN = ("api_calls", "error_codes", "groups")  # what views, lines and metrics are made of
 Output = Screen | JsonLines | IntervalLines
@@ -41,7 +43,7 @@ class _Run:
         self.metrics: Metrics | None = None
         self.until: float | None = None
         self.calls_left: int | None = None
-        self._broken: BrokenPipeError | None = None
+        self._broken: Exception | None = None
 
     def follow(self) -> None:
         """Until something ends it."""
@@ -61,7 +63,11 @@ class _Run:
             left = min(left, self.until - time.monotonic())
             if left <= 0:
                 return True
-        return self.output.pause(self.session, left)
+        try:
+            return self.output.pause(self.session, left)
+        except (BrokenPipeError, OutputError) as error:
+            self._broken = error
+            return True
 
     def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
         if self.files:
@@ -75,12 +81,13 @@ class _Run:
         try:
             if not self._broken:
                 self.output.show(batches, progress, last=last)
-        except BrokenPipeError as error:  # whoever read the output has enough; the files are completed first
+        except (BrokenPipeError, OutputError) as error:  # the files are completed first
             self._broken = error
 
 
 def follow(args: argparse.Namespace, wishes: Wishes) -> int:
-    """Runs to the end and says how it was. Raises KwsniffError."""
+    """Runs to the end and says how it was; exit status 2 when the capture ended by itself. Raises
+    KwsniffError."""
     tables = _chosen(args)
     source = open_live(
         args.interface,
@@ -121,7 +128,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
                 says(f"capturing on {args.interface} with {source.tool}; Ctrl-C ends it")
             run.follow()
         _say_how_it_was(session, window, run.files, args.output)
-    return 0
+    return DONE if session.ending is None else ENDED_BY_ITSELF
 
 
 def _chosen(args: argparse.Namespace) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """What the options of ``kwsniff live`` ask for, checked."""
 
 import argparse
-import sys
 from dataclasses import dataclass
 
 from kwsniff.cli.analyze import parse_port
@@ -113,8 +112,3 @@ def _parse_address(text: str | None) -> tuple[str, int] | None:
     if not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"--metrics {text}: give a port, or host:port, for example --metrics 9464")
     return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def says(text: str) -> None:
-    """A line for the person, beside the output."""
-    print(f"kwsniff: {text}", file=sys.stderr, flush=True)

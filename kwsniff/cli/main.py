@@ -6,13 +6,15 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from kwsniff.cli.streams import says, standard_output
 from kwsniff.errors import KwsniffError
 
 VERBS = ("analyze", "pipeline", "show", "live", "decode", "explain")
 """Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
-DONE, FOUND, FAILED = 0, 1, 2
-"""Exit status: done; found what it was asked to look for; could not run."""
+DONE, BAD_NEWS, FAILED = 0, 1, 2
+"""Exit status: done; done, and the answer is bad news or nothing; could not run, or an output could not be
+written."""
 
 _INTERRUPTED = 130
 
@@ -20,7 +22,9 @@ _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
   kwsniff VERB --help                         options and examples of a verb
 
-exit status: 0 done, 1 found what it was asked to look for, 2 could not run
+exit status: 0 done; 1 done, and the answer is bad news or nothing (show: nothing fits; decode: undecodable);
+2 could not run, or an output could not be written. Of several captures those that can be read are read, and
+the others named; 2 only if none could be.
 """
 
 
@@ -57,19 +61,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # numpy would start threads for matrices, which spin for a while; there are no matrices here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        args = make_parser().parse_args(arguments)
-        status = int(args.run(args))
-        sys.stdout.flush()
+        with standard_output():
+            args = make_parser().parse_args(arguments)
+            return int(args.run(args))
     except KwsniffError as error:
-        print(f"kwsniff: error: {error}", file=sys.stderr)
+        says(f"error: {error}")
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read the output has enough
         return DONE
-    return status
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.streams import say_unread
 from kwsniff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ _EXAMPLES = """examples:
 
 Also as a job for spark-submit; see docs/spark.md.
 
-Tables are folders of parquet files by date, described in docs/tables.md. Needs: pip install 'kwsniff[spark]'.
+Tables are folders of parquet files by date, described in docs/tables.md. Needs: pip install '.[spark]'
+in a clone of kwsniff's repository.
 """
 
 
@@ -90,7 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--delta", action="store_true", help="make every table a Delta table, too; needs kwsniff[delta]"
+        "--delta",
+        action="store_true",
+        help="make every table a Delta table, too; needs pip install '.[delta]'",
     )
     parser.add_argument("--json", action="store_true", help="what was made, as JSON")
 
@@ -147,11 +151,13 @@ def run(args: argparse.Namespace) -> int:
         split_bytes=args.split_mb << 20,
         delta=args.delta,
     )
+    say_unread([str(each) for each in result.unread], len(result.captures) - len(result.unread))
     if args.json:
         shown = {
             "output": str(result.output),
             "rows": result.rows,
             "captures": result.captures,
+            "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
             **result.facts,
         }
         print(json.dumps(shown, indent=2, ensure_ascii=False))

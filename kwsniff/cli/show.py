@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.streams import say_unread, says
 from kwsniff.cli.texts import clean
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
@@ -105,15 +106,16 @@ def run(args: argparse.Namespace) -> int:
         sides=sides or ("request", "response"),
         captures=tuple(reader.captures),
     )
+    say_unread([str(each) for each in reader.unread], len(reader.captures))
     calls = _decoded(reader.calls(), filters, drawing, limits)
     shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
     del calls  # closes the captures, which may have something to note
     for note in reader.notes:
-        print(f"kwsniff: note: {clean(note)}", file=sys.stderr)
+        says(f"note: {note}")
     if not shown:
         what = "nothing in the captures fits" if not filters.is_empty else "no Kafka messages in the captures"
         hint = "kwsniff analyze tells what is in them"
-        print(f"kwsniff: {what}; {hint}", file=sys.stderr)
+        says(f"{what}; {hint}")
     return DONE if shown or filters.is_empty else NOTHING_FOUND
 
 

@@ -59,7 +59,11 @@ def show_summary(summary: Facts, out: TextIO, *, top: int) -> None:
 
 def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     """Lines and grids of the summary, in the order they are shown."""
-    yield from _captures(summary["captures"], top)
+    unread = summary["unread"]
+    yield from _captures(summary["captures"][: len(summary["captures"]) - len(unread)], top)
+    yield from (f"{clean(each['capture'])}: not read: {clean(each['reason'])}" for each in unread[:top])
+    if len(unread) > top:
+        yield f"and {plural(len(unread) - top, 'more file')} not read"
     yield _found(summary)
     yield from _closed(summary["tls"], top)
     yield from _network(summary["transport"])

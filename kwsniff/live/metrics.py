@@ -4,6 +4,7 @@ Label values come from the wire, so their number is bounded: of every label the 
 told apart, all later ones are counted as "other". A call without a client id has the empty label.
 """
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +25,7 @@ EDGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 """Upper edges of the latency histograms, in seconds."""
 
 _EDGES_NS = np.array([round(edge * 1e9) for edge in EDGES_S], np.int64)
+_PATIENCE_S = 10.0  # for a scraper that asks nothing, or does not read
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = tuple[str, ...]
@@ -187,17 +189,25 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a scraper that hangs up in the middle, as one does whose time is over."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 class MetricsServer:
     """Answers GET /metrics while the block runs. `port` 0 takes any free one; `address` says which."""
 
     def __init__(self, metrics: Metrics, host: str, port: int) -> None:
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler(metrics))
+            self._server = _Server((host, port), _handler(metrics))
         except OSError as error:
             raise UsageError(
                 f"--metrics: {host} port {port} cannot be listened on ({error.strerror}); try another port"
             ) from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="kwsniff-metrics", daemon=True
         )
@@ -220,6 +230,8 @@ class MetricsServer:
 
 def _handler(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        timeout = _PATIENCE_S
+
         def do_GET(self) -> None:
             found = self.path.split("?")[0] in ("/metrics", "/")
             body = metrics.text().encode() if found else b"see /metrics\n"

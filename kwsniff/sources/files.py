@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -98,6 +99,19 @@ class CaptureFile:
         else:
             yield from self._plain(start)
 
+    def readable(self) -> Generator[memoryview, None, None]:
+        """The buffers as far as they can be read: an error behind the first one is noted, and ends them."""
+        begun = False
+        try:
+            for buffer in self.buffers():
+                begun = True
+                yield buffer
+        except CaptureError as error:
+            if not begun:
+                raise CaptureError(why_of(self.name, error)) from error
+            self.truncated = True
+            self.note = why_of(self.name, error)
+
     def _plain(self, start: bytes) -> Iterator[memoryview]:
         buffer = memoryview(bytearray(BUFFER_BYTES))
         buffer[: len(start)] = start
@@ -131,49 +145,112 @@ class _Chained:
         return start + self._rest.read(size - len(start) if size >= len(start) else size)
 
 
-def find_captures(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What stands where captures are looked for and cannot be read. `size`: its bytes; None for what is no
+    file."""
+
+    name: str
+    why: str
+    size: int | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Captures to read, and what has to be told of because it cannot be."""
+
+    captures: list[str]
+    unread: list[Unread]
+
+
+def find_captures(paths: Sequence[str | os.PathLike[str]]) -> Found:
     """The capture files meant by `paths`, in that order; a directory stands for the captures in it.
 
     In a directory, files are told by their first bytes and sorted by name, numbers by value, so that a
-    rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order it was written. Directories
-    inside it and names that begin with a dot are left alone. Raises CaptureError for a path that is missing,
-    empty, unreadable or no capture, and for a directory without captures: before anything is read for long;
-    UsageError for a URI that is no path.
+    rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order it was written. Names that
+    begin with a dot are left alone. Whatever else cannot be read, named or in a directory (an empty file, one
+    that is damaged from its beginning or no capture, a directory inside it), is told in `unread`.
+    Raises CaptureError for a path that is missing, and when nothing can be read: before anything is read for
+    long. UsageError for a URI that is no path.
     """
     if not paths:
         raise CaptureError(
             "no capture was named; give one or more files, a directory, or - for standard input"
         )
-    found: list[str] = []
+    found = Found([], [])
     for path in paths:
         name = local_path(path)
         if name == STANDARD_INPUT:
             _check_standard_input()
-            found.append(name)
+            found.captures.append(name)
             continue
         with _reading(name):
             mode = Path(name).stat().st_mode
         if stat.S_ISDIR(mode):
-            found += _captures_in(name)
-            continue
-        if stat.S_ISREG(mode):  # of a pipe, what is read now would be lost
-            _check(name)
-        found.append(name)
+            _find_in(name, found)
+        elif stat.S_ISREG(mode):  # of a pipe, what is read now would be lost
+            _sort(name, found)
+        else:
+            found.captures.append(name)
+    require_captures(found)
     return found
 
 
-def _captures_in(directory: str) -> list[str]:
-    with _reading(directory):
-        entries = [entry for entry in Path(directory).iterdir() if not entry.name.startswith(".")]
-    captures = []
+def require_captures(found: Found) -> None:
+    """Raises CaptureError when there is nothing that could be read, with the first reason."""
+    if not found.captures:
+        more = len(found.unread) - 1
+        files = "file" if more == 1 else "files"
+        raise CaptureError(
+            f"{found.unread[0]}" + (f" (and {more:,} more {files} that cannot be read)" if more else "")
+        )
+
+
+def _find_in(directory: str, found: Found) -> None:
+    try:
+        with _reading(directory):
+            entries = [entry for entry in Path(directory).iterdir() if not entry.name.startswith(".")]
+    except CaptureError as error:
+        found.unread.append(Unread(directory, why_of(directory, error), None))
+        return
+    if not entries:
+        found.unread.append(Unread(directory, f"no captures in this directory; {_WHAT_IT_READS}", None))
     for entry in sorted(entries, key=lambda entry: _natural_order(entry.name)):
-        if entry.is_file():
-            with CaptureFile(entry) as capture:
-                if capture.size and _is_capture(_first_bytes(capture)):
-                    captures.append(str(entry))
-    if not captures:
-        raise CaptureError(f"{directory}: no captures in this directory; {_WHAT_IT_READS}")
-    return captures
+        name = str(entry)
+        if entry.is_dir():
+            why = "is a directory inside a directory, which is not read; name it to have it read"
+            found.unread.append(Unread(name, why, None))
+        elif entry.is_file() or not entry.exists():
+            _sort(name, found)
+        else:
+            found.unread.append(Unread(name, "is neither a file nor a directory", None))
+
+
+def _sort(name: str, found: Found) -> None:
+    """Puts a file where it belongs."""
+    try:
+        _check(name)
+    except CaptureError as error:
+        found.unread.append(unread_file(name, error))
+    else:
+        found.captures.append(name)
+
+
+def unread_file(name: str, error: CaptureError) -> Unread:
+    """A file that cannot be read."""
+    try:
+        size = Path(name).stat().st_size
+    except OSError:
+        size = 0
+    return Unread(name, why_of(name, error), size)
+
+
+def why_of(name: str, error: CaptureError) -> str:
+    """What an error says, without the name of the file."""
+    return str(error).removeprefix(f"{name}: ")
 
 
 def _check(name: str) -> None:

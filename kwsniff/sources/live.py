@@ -5,6 +5,7 @@ tell it from a file. What the tool says on its standard error becomes one line (
 kwsniff/sources/recorders.py).
 """
 
+import re
 import shutil
 import socket
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ BUFFER_MB: Final = 64
 TOOLS: Final = ("dumpcap", "tcpdump", "scapy")
 """What can capture, in the order they are tried."""
 
-_NOT_DEVICES = ("any", "nflog", "nfqueue")
+_NOT_DEVICES = re.compile(r"any|nflog(:[\d,-]+)?|nfqueue(:[\d,-]+)?")
 
 
 class LiveSource(Protocol):
@@ -105,7 +106,7 @@ def open_live(
 
 def _check_interface(interface: str) -> None:
     there = interfaces()
-    if interface not in there and not interface.startswith(_NOT_DEVICES):
+    if interface not in there and not _NOT_DEVICES.fullmatch(interface):
         raise CaptureError(f"there is no interface {interface!r}; there are {', '.join(there)}")
 
 
@@ -116,6 +117,7 @@ def _open_scapy(interface: str, expression: str, snaplen: int, buffer_mb: int, *
         missing = "scapy is" if asked else "neither dumpcap nor tcpdump nor scapy is"
         raise CaptureError(
             f"{missing} installed{unusable(TOOLS[:2])}; "
-            "install wireshark-common or tcpdump as the system does it, or pip install 'kwsniff[capture]'"
+            "install wireshark-common or tcpdump as the system does it, or pip install '.[capture]' in a "
+            "clone of the repository"
         ) from error
     return Sniffer(interface, expression, snaplen, buffer_mb)

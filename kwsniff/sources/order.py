@@ -10,29 +10,60 @@ from typing import Final
 
 from kwsniff.core.capture.file_splits import read_head, scan
 from kwsniff.errors import CaptureError
-from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
+from kwsniff.sources.files import (
+    STANDARD_INPUT,
+    CaptureFile,
+    Found,
+    Unread,
+    find_captures,
+    require_captures,
+    unread_file,
+)
 
 _MOST_BYTES: Final = 16 << 20
 
 
-def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
     """The captures meant by `paths`, by the time of their first packets; those without one come last.
 
     With a pipe or standard input among them they stay as they were given: nothing can be read twice there.
-    Raises CaptureError as find_captures does.
+    Files that end before they have told how to read their packets are not read, too. Raises CaptureError as
+    find_captures does.
     """
-    names = find_captures(paths)
+    found = find_captures(paths)
+    looked_into = {name: _problem(name) for name in found.captures}
+    unread = [*found.unread, *filter(None, looked_into.values())]
+    names = [name for name in found.captures if looked_into[name] is None]
+    require_captures(Found(names, unread))
     if len(names) < 2 or any(name == STANDARD_INPUT or not Path(name).is_file() for name in names):
-        return names
+        return Found(names, unread)
     times = {name: first_time(name) for name in names}
-    return sorted(names, key=lambda name: (times[name] is None, times[name] or 0))
+    return Found(sorted(names, key=lambda name: (times[name] is None, times[name] or 0)), unread)
+
+
+def _problem(name: str) -> Unread | None:
+    """Why no packet of a file could be read, as its beginning shows."""
+    if name == STANDARD_INPUT or not Path(name).is_file():
+        return None
+    start = bytearray()
+    try:
+        with CaptureFile(name) as capture:
+            buffers = capture.buffers()
+            for buffer in buffers:
+                start += buffer
+                if read_head(start) or len(start) >= _MOST_BYTES:
+                    buffers.close()
+                    return None
+        raise CaptureError(f"{name}: ends before its first packet")
+    except CaptureError as error:
+        return unread_file(name, error)
 
 
 def first_time(name: str) -> int | None:
     """Nanoseconds since the epoch of a capture's first packet; None when it has none near its beginning."""
     start = bytearray()
-    with CaptureFile(name) as capture:
-        try:
+    try:
+        with CaptureFile(name) as capture:
             for buffer in capture.buffers():
                 start += buffer
                 head = read_head(start)
@@ -41,6 +72,6 @@ def first_time(name: str) -> int | None:
                     return first.first_time
                 if len(start) >= _MOST_BYTES:
                     return None
-        except CaptureError:  # whoever reads it says what is wrong with it
-            return None
+    except CaptureError:  # whoever reads it says what is wrong with it
+        return None
     return None

@@ -31,6 +31,7 @@ _PIPE_BYTES = 1 << 20  # as much as any user may have
 _PATIENCE_S: Final = 10.0
 _ASK_S: Final = 1.0
 _PR_SET_PDEATHSIG = 1
+_SIGNALS: Final = {each.value: each.name for each in signal.Signals}
 
 _READY = {"dumpcap": "File: ", "tcpdump": "listening on "}
 _CAPTURED = re.compile(r"^(?:\w+: )?(\d+) packets? captured|^Packets captured: (\d+)")
@@ -91,6 +92,9 @@ class Recorder:
         said = " ".join(self._said)
         if _VANISHED.search(said) or _NO_DEVICE.search(said):
             return f"the interface {self.interface} is gone, or was shut down"
+        if self._process.returncode < 0:
+            name = _SIGNALS.get(-self._process.returncode, "a signal")
+            return f"{self.tool} was killed ({name}); what it had captured until then was read"
         return f"{self.tool} ended: {self._last_words()}"
 
     def fileno(self) -> int:
@@ -185,7 +189,8 @@ def _command(start: Sequence[str], expression: str, buffer_mb: int) -> list[str]
     if Path(start[0]).name == "dumpcap":
         return [*start, "-w", "-", "-q", "-B", str(buffer_mb), "-f", expression]
     exact = ["-n", "-U", "-B", str(buffer_mb << 10), "--time-stamp-precision=nano"]
-    return [*start, "-w", "-", *exact, expression]
+    # What begins with - after the last option would be one more: -w FILE, or -z COMMAND.
+    return [*start, "-w", "-", *exact, "--", expression]
 
 
 def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":

@@ -16,7 +16,9 @@ def check_delta() -> None:
     try:
         import deltalake  # noqa: F401
     except ImportError as error:
-        raise UsageError("--delta needs the library deltalake: pip install 'kwsniff[delta]'") from error
+        raise UsageError(
+            "--delta needs the library deltalake: pip install '.[delta]' in a clone of the repository"
+        ) from error
 
 
 def write_logs(folders: Iterable[Path]) -> None:

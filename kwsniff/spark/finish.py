@@ -12,22 +12,20 @@ import pyarrow.parquet as pq
 
 from kwsniff.core.capture.file_splits import capture_facts
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.spark.decode import Decoded, Source
+from kwsniff.sources.files import Unread
+from kwsniff.spark.decode import Decoded
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import follow
 from kwsniff.spark.parts import Part, PartWriter, check_parts, check_root, make_place, part_encoding
 from kwsniff.spark.scan import Scanned
-from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch
+from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch, unread_anomalies
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.tables.words import WORDS
 from kwsniff.timelines.late_names import late_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_UNREADABLE = "capture_damaged"
 
 
 def capture_rows(
@@ -46,22 +44,10 @@ def capture_rows(
     return rows
 
 
-def unreadable_row(capture: Capture) -> CaptureRow:
-    """The row of a file of which nothing could be read."""
-    counts = ("packets", *(f"packets_{why}" for why in ("tcp", "not_ip", "not_tcp", "fragment", "malformed")))
-    facts: dict[str, Any] = dict.fromkeys(
-        [*counts, "packets_unknown_link_type", "tcp_payload_bytes", "snaplen"], 0
-    )
-    facts |= {"bytes": capture.size, "truncated": False, "damaged": True, "link_types": None}
-    row = capture_row(Source(capture.name, note=capture.problem), facts)
-    account(row, dict.fromkeys(WORDS["bin"], 0))
-    return row
-
-
 def write_few(
     staging: str,
     captures: Sequence[CaptureRow],
-    unreadable: Sequence[Capture],
+    unread: Sequence[Unread],
     decoded: Sequence[Decoded],
     tables: frozenset[str],
     *,
@@ -71,21 +57,14 @@ def write_few(
     writer = PartWriter(staging, "all", run_id)
     if "captures" in tables:
         writer.write("captures", captures_batch(captures))
-    if "anomalies" in tables and unreadable:
-        rows = [unreadable_anomaly(capture) for capture in unreadable]
-        writer.write("anomalies", batch_of("anomalies", rows))
+    if "anomalies" in tables and (damages := unread_anomalies(unread)):
+        writer.write("anomalies", batch_of("anomalies", damages))
     error_names = {code: error.name for code, error in load_catalog().errors.items()}
     notes = [each.notes for each in decoded if each.notes is not None]
     for table, batch in follow(notes, error_names):
         if table in tables:
             writer.write(table, batch)
     return writer.close()
-
-
-def unreadable_anomaly(capture: Capture) -> dict[str, Any]:
-    """The row of anomalies for a file of which nothing could be read."""
-    row = dict.fromkeys(column.name for column in TABLES["anomalies"].columns)
-    return {**row, "capture": capture.name, "name": _UNREADABLE, "value": 0}
 
 
 def name_topics(

@@ -152,7 +152,7 @@ def read(piece: Piece) -> Iterator[memoryview]:
 
 def _captures(directory: str) -> Sequence[str]:
     try:
-        return find_captures([directory])
+        return find_captures([directory]).captures
     except CaptureError:
         if not Path(directory).is_dir():
             raise

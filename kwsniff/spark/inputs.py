@@ -14,9 +14,8 @@ from pathlib import Path
 
 from kwsniff.core.capture.file_splits import find_cuts, read_head
 from kwsniff.errors import CaptureError, UsageError
-from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
-from kwsniff.sources.order import first_time
-from kwsniff.sources.paths import local_path
+from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, Unread, unread_file
+from kwsniff.sources.order import find_in_order, first_time
 
 SPLIT_BYTES = 128 << 20
 """Size of a split; smaller ones cost more in tasks than they bring."""
@@ -30,7 +29,7 @@ class Capture:
     size: int
     head: bytes | None
     first_time: int | None
-    problem: str | None = None
+    problem: Unread | None = None
     """Why nothing of it can be read."""
 
 
@@ -50,29 +49,19 @@ def mapped(name: str) -> Iterator[mmap.mmap]:
 def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
     """The captures meant by `paths`, ordered by the time of their first packet.
 
-    Files that are there and no captures, or empty, are named with their problem and come last. Raises
-    CaptureError when a path is missing or nothing can be read, UsageError for standard input.
+    What is there and cannot be read is named with its problem and comes last. Raises CaptureError when a path
+    is missing or nothing can be read, UsageError for standard input.
     """
-    found: list[Capture] = []
-    for path in map(local_path, paths):
-        if path == STANDARD_INPUT:
+    for path in paths:
+        if os.fspath(path) == STANDARD_INPUT:
             raise UsageError(
                 "standard input cannot be shared out; use kwsniff analyze, or write it to a file"
             )
-        try:
-            names = find_captures([path])
-        except CaptureError as error:
-            if not Path(path).is_file():
-                raise
-            found.append(Capture(path, Path(path).stat().st_size, None, None, _why(path, error)))
-            continue
-        found += [_looked_into(name) for name in names]
-    readable = [capture for capture in found if capture.problem is None]
-    if not readable:
-        raise CaptureError(found[0].problem if found and found[0].problem else "no capture was named")
-    return sorted(
-        found, key=lambda each: (each.problem is not None, each.first_time is None, each.first_time or 0)
-    )
+    found = find_in_order(paths)
+    return [
+        *map(_looked_into, found.captures),
+        *(Capture(unread.name, unread.size or 0, None, None, unread) for unread in found.unread),
+    ]
 
 
 def split(capture: Capture, split_bytes: int = SPLIT_BYTES) -> list[tuple[int, int]]:
@@ -87,20 +76,14 @@ def _looked_into(name: str) -> Capture:
     try:
         with CaptureFile(name) as file:
             buffers = file.buffers()
-            start = bytes(next(buffers, b""))
+            next(buffers, None)
             buffers.close()
             plain = file.compression is None
         size = Path(name).stat().st_size
-        head = read_head(start)
-        if not head:
-            return Capture(name, size, None, None, "ends before its first packet")
+        head = None
         if plain:
             with mapped(name) as data:
-                head = read_head(data)  # the beginning alone may hold less than all of it
+                head = read_head(data)
     except CaptureError as error:
-        return Capture(name, Path(name).stat().st_size, None, None, _why(name, error))
-    return Capture(name, size, head if plain else None, first_time(name))
-
-
-def _why(name: str | os.PathLike[str], error: CaptureError) -> str:
-    return str(error).removeprefix(f"{os.fspath(name)}: ")
+        return Capture(name, Path(name).stat().st_size, None, None, unread_file(name, error))
+    return Capture(name, size, head, first_time(name))

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
+from kwsniff.sources.files import Unread
 from kwsniff.sources.keylog import holds_secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
-from kwsniff.spark.finish import capture_rows, name_topics, unreadable_row, write_few
+from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.parts import Part, check_parts, write_empty
@@ -28,6 +29,7 @@ from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.secrets import may_hold_secrets, note_secrets
 from kwsniff.spark.staging import Staging
 from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ class Result:
     """Table -> rows."""
     captures: list[dict[str, Any]]
     """Rows of captures, times in nanoseconds."""
+    unread: list[Unread]
+    """What was found and could not be read."""
     facts: dict[str, int]
     """splits, buckets, capture_bytes, scan_bytes: what the stages handed to each other."""
 
@@ -110,7 +114,7 @@ class _Run:
     def all(self, captures: "Sequence[Any]") -> Result:
         folder, scratch = str(self.staging.folder), str(self.staging.scratch)
         readable = [capture for capture in captures if capture.problem is None]
-        unreadable = [capture for capture in captures if capture.problem is not None]
+        unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
         scans = scan_captures(
             self.spark,
@@ -136,10 +140,10 @@ class _Run:
         names = may_hold_secrets(readable)
         found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
         note_secrets(rows, [name for name, holds in zip(names, found, strict=True) if holds])
-        rows += map(unreadable_row, unreadable)
+        rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
-        parts += write_few(folder, rows, unreadable, decoded, work.tables, run_id=work.run_id)
+        parts += write_few(folder, rows, unread, decoded, work.tables, run_id=work.run_id)
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]
@@ -149,10 +153,15 @@ class _Run:
             "capture_bytes": sum(capture.size for capture in readable),
             "scan_bytes": sum(each.ends[-1] for of_one in scans for each in of_one),
         }
-        return self._complete(parts, rows, facts, work.tables)
+        return self._complete(parts, rows, unread, facts, work.tables)
 
     def _complete(
-        self, parts: list[Part], captures: list[dict[str, Any]], facts: dict[str, int], made: frozenset[str]
+        self,
+        parts: list[Part],
+        captures: list[dict[str, Any]],
+        unread: list[Unread],
+        facts: dict[str, int],
+        made: frozenset[str],
     ) -> Result:
         counts = dict.fromkeys((name for name in TABLES if name in made), 0)
         for part in parts:
@@ -169,4 +178,4 @@ class _Run:
             write_logs(self.staging.folder / name for name in ALL_TABLES if name in self.chosen)
         shown = {name: counts[name] for name in ALL_TABLES if name in self.chosen}
         self.staging.commit({"rows": shown, **facts}, without=made - self.chosen)
-        return Result(self.staging.output, shown, captures, facts)
+        return Result(self.staging.output, shown, captures, unread, facts)

@@ -43,7 +43,9 @@ def start_session(
     Raises UsageError, in one line, when there is no pyspark or no Java.
     """
     if find_spec("pyspark") is None:
-        raise UsageError("pyspark is not installed; install it with: pip install 'kwsniff[spark]'")
+        raise UsageError(
+            "pyspark is not installed; install it with: pip install '.[spark]' in a clone of the repository"
+        )
     from pyspark.sql import SparkSession
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")

@@ -77,7 +77,8 @@ class CaptureReader(DataSourceReader):
         """One, in which the rows come in the order of `kwsniff analyze`."""
         from kwsniff.sources.files import find_captures
 
-        return [Whole(tuple(find_captures(self.paths)))]
+        find_captures(self.paths)  # says now what is wrong with them
+        return [Whole(tuple(self.paths))]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The rows, as exactly the Arrow types that Spark wants of this schema."""

@@ -1,14 +1,27 @@
 """Rows of the captures table: what the core says about a file, and what its source knows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from kwsniff.sources.files import Unread
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
+from kwsniff.tables.words import WORDS
 
 CaptureRow = dict[str, Any]
+
+_COUNTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
+
+
+@dataclass(slots=True)
+class _Name:
+    name: str
+    note: str | None
+    compression: str | None = None
+    truncated: bool = False
 
 
 class Source(Protocol):
@@ -32,6 +45,27 @@ def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
     row["truncated"] = facts["truncated"] or source.truncated
     row["notes"] = [source.note] if source.note else []
     return row
+
+
+def unread_row(unread: Unread) -> CaptureRow:
+    """The row of what was found and could not be read."""
+    facts: dict[str, Any] = dict.fromkeys(
+        ["packets", *(f"packets_{why}" for why in _COUNTS), "tcp_payload_bytes", "snaplen"], 0
+    )
+    facts |= {"bytes": unread.size or 0, "truncated": False, "damaged": unread.size is not None}
+    row = capture_row(_Name(unread.name, note=unread.why), facts)
+    account(row, dict.fromkeys(WORDS["bin"], 0))
+    return row
+
+
+def unread_anomalies(unread: Iterable[Unread]) -> list[dict[str, Any]]:
+    """Rows of anomalies for files of which nothing could be read."""
+    columns = [column.name for column in TABLES["anomalies"].columns]
+    return [
+        {**dict.fromkeys(columns), "capture": printable(each.name), "name": "capture_damaged", "value": 0}
+        for each in unread
+        if each.size is not None
+    ]
 
 
 def account(row: CaptureRow, payload: Mapping[str, int]) -> None:

@@ -67,7 +67,10 @@ class CallReader:
         tls_keylog: str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self.captures = find_in_order(paths)
+        found = find_in_order(paths)
+        self.captures = found.captures
+        self.unread = found.unread
+        """What stands among the captures and cannot be read."""
         self.notes: list[str] = []
         self._tls_keylog = tls_keylog
         self._closed: Counter[tuple[str, int, str | None]] = Counter()
@@ -98,7 +101,15 @@ class CallReader:
                 for name in self.captures:
                     if pieces := decryption.begin(name):
                         self._analyzer.decrypt(pieces)
-                    yield from self._read(name)
+                    try:
+                        capture = CaptureFile(name)
+                    except CaptureError as error:  # gone since it was found
+                        if len(self.captures) == 1:
+                            raise
+                        self.notes.append(str(error))
+                        continue
+                    with capture:
+                        yield from self._read(capture)
         finally:
             self.notes += decryption.notes
         self._analyzer.finish()
@@ -111,20 +122,17 @@ class CallReader:
                 f"{f', TLS {version}' if version else ''}, without keys: see --tls-keylog"
             )
 
-    def _read(self, name: str) -> Iterator[Call]:
-        with CaptureFile(name) as capture:
-            self._analyzer.open_capture(name)
-            try:
-                for buffer in capture.buffers():
-                    self._analyzer.feed(buffer)
-                    yield from self._over()
-                    if self._analyzer.stopped:
-                        break
-                self._note(capture, self._analyzer.close_capture())
-            except CaptureError as error:
-                if str(error).startswith(f"{name}: "):
-                    raise
-                raise CaptureError(f"{name}: {error}") from error
+    def _read(self, capture: CaptureFile) -> Iterator[Call]:
+        self._analyzer.open_capture(capture.name)
+        try:
+            for buffer in capture.readable():
+                self._analyzer.feed(buffer)
+                yield from self._over()
+                if self._analyzer.stopped:
+                    break
+            self._note(capture, self._analyzer.close_capture())
+        except CaptureError as error:
+            raise CaptureError(f"{capture.name}: {error}") from error
 
     def _compile(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
         program = self._catalog.program(api_key, version, direction)

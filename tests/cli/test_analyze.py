@@ -167,6 +167,7 @@ def test_an_output_that_cannot_be_written_is_one_line(
 
 EMPTY: dict[str, Any] = {
     "captures": [],
+    "unread": [],
     "rows": {},
     "calls": [],
     "tls": [],

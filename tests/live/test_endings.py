@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from tests.record.mock import MockCluster
 
-from .running import PATIENCE_S, Live, children_of, needs_capture, ports_of, table, talk
+from .running import BEGUN, PATIENCE_S, Live, children_of, needs_capture, ports_of, table, talk
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -107,10 +108,45 @@ def test_a_vanished_interface_ends_it_cleanly(tool: str, pair: tuple[str, str], 
         pytest.skip(f"{tool} is not installed")
     with Live("--tool", tool, "-o", str(tmp_path), interface=pair[0]) as live:
         subprocess.run(["ip", "link", "del", pair[0]], check=True)
-        assert live.ended() == 0
+        assert live.ended() == 2
     assert any(f"the interface {pair[0]} is gone" in line for line in live.err), live.err
     assert whole_files(tmp_path)
     assert table(tmp_path, "api_calls").num_rows == 0
+
+
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump"])
+def test_a_tool_that_is_killed_is_said_and_what_came_before_is_kept(
+    tool: str, cluster: MockCluster, tmp_path: Path
+) -> None:
+    with Live("--tool", tool, "--port", ports_of(cluster), "--json", "-o", str(tmp_path)) as live:
+        talk("rebalance", cluster)
+        calls = live.await_all_calls(cluster)
+        (child,) = children_of(live.pid)
+        os.kill(child, signal.SIGKILL)
+        assert live.ended() == 2
+    assert any(f"{tool} was killed (SIGKILL)" in line for line in live.err), live.err
+    assert whole_files(tmp_path)
+    assert table(tmp_path, "api_calls").num_rows == calls
+
+
+def test_an_output_that_is_full_ends_it_and_the_files_are_whole(cluster: MockCluster, tmp_path: Path) -> None:
+    command = ["live", "-i", "lo", "--port", ports_of(cluster), "--json", "-o", str(tmp_path)]
+    with Path("/dev/full").open("wb") as full:
+        live = subprocess.Popen(
+            [sys.executable, "-m", "kwsniff.cli.main", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert live.stderr
+        assert BEGUN in live.stderr.readline()
+        talk("rebalance", cluster)
+        said = live.communicate(timeout=PATIENCE_S)[1].splitlines()
+    assert live.returncode == 2
+    assert said == [
+        "kwsniff: error: standard output cannot be written (No space left on device); what it has is not all"
+    ]
+    assert table(tmp_path, "api_calls").num_rows > 0
 
 
 def test_it_ends_after_a_time(tmp_path: Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
+import struct
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -18,6 +21,7 @@ import pytest
 import kwsniff
 from kwsniff.errors import UsageError
 from kwsniff.live.lines import call_lines
+from kwsniff.live.metrics import Metrics, MetricsServer
 from kwsniff.live.sniff import Sniffer
 from tests.record.mock import MockCluster
 from tests.tables.runs import inside, of_any_run
@@ -91,6 +95,28 @@ def test_metrics_are_served_on_loopback_alone(cluster: MockCluster) -> None:
     counted = [line.rpartition(" ") for line in text.splitlines() if line.startswith("kwsniff_calls_total")]
     assert sum(int(number) for _, _, number in counted) == calls
     assert 'error_codes_total{error="REBALANCE_IN_PROGRESS",api="OffsetCommit"} 1' in text
+
+
+def test_a_scraper_that_hangs_up_is_not_talked_about(capfd: pytest.CaptureFixture[str]) -> None:
+    class Large(Metrics):
+        def text(self) -> str:
+            asked.set()
+            return "x" * (64 << 20)
+
+    asked = threading.Event()
+    with MetricsServer(Large(), "127.0.0.1", 0) as server:
+        host, port = server.address.split(":")
+        for request in (b"GET /metrics HTTP/1.0\r\n\r\n", b"GET /met", b""):
+            with socket.create_connection((host, int(port))) as scraper:
+                scraper.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                scraper.sendall(request)
+                if request.endswith(b"\n"):
+                    assert asked.wait(30)
+        until = time.monotonic() + 30
+        while any("process_request_thread" in thread.name for thread in threading.enumerate()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.live

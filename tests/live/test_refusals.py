@@ -52,6 +52,31 @@ def test_a_filter_that_libpcap_does_not_understand_is_named(
 
 @pytest.mark.live
 @pytest.mark.parametrize("tool", ["dumpcap", "tcpdump", "scapy"])
+@pytest.mark.parametrize("start", ["-w", "--write=", "-F", "-z"])
+def test_a_filter_is_never_an_option_of_the_tool(
+    tool: str, start: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_capture()
+    if tool == "scapy":
+        pytest.importorskip("scapy")
+    elif shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    path = tmp_path / "packets"
+    line = said(capsys, "-i", "lo", "--tool", tool, f"--filter={start}{path}", "--duration", "1s")
+    assert "filter" in line
+    assert not path.exists()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("interface", ["-w", "--help", "-Z", "any/../../x", "anything"])
+def test_an_interface_is_never_an_option_of_the_tool(
+    interface: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, f"--interface={interface}").startswith(f"there is no interface {interface!r}")
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump", "scapy"])
 def test_who_may_not_capture_is_told_how_to(tool: str, tmp_path: Path) -> None:
     setpriv = shutil.which("setpriv")
     if setpriv is None or os.geteuid() != 0:

@@ -1,7 +1,9 @@
 """Opening captures: what is recognised, what is handed out, what is said when it cannot be read."""
 
+import errno
 import gzip
 import hashlib
+import io
 import os
 import random
 import struct
@@ -15,6 +17,7 @@ import pytest
 
 from kwsniff.errors import CaptureError
 from kwsniff.sources.files import BUFFER_BYTES, CaptureFile, find_captures
+from kwsniff.sources.order import find_in_order
 
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 
@@ -155,7 +158,7 @@ def test_a_named_pipe_is_read_once_and_whole(tmp_path: Path) -> None:
     data = pcap_bytes(1_500_000)
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    assert find_captures([path]) == [str(path)]
+    assert find_captures([path]).captures == [str(path)]
     writer = threading.Thread(target=path.write_bytes, args=(data,))
     writer.start()
     got, capture = contents(path)
@@ -173,22 +176,80 @@ def test_a_directory_gives_its_captures_in_the_order_they_were_rotated(tmp_path:
     (tmp_path / "empty.pcap").write_bytes(b"")
     (tmp_path / ".hidden").write_bytes(PCAP_HEADER)
     (tmp_path / "deeper").mkdir()
-    names = [Path(name).name for name in find_captures([tmp_path])]
+    found = find_captures([tmp_path])
+    names = [Path(name).name for name in found.captures]
     assert names == ["x.pcap", "x.pcap1", "x.pcap2", "x.pcap3", "x.pcap4", "x.pcap10"]
+    assert [(Path(each.name).name, each.size) for each in found.unread] == [
+        ("deeper", None),
+        ("empty.pcap", 0),
+        ("notes.pcap", 7),
+    ]
+
+
+def test_a_directory_hides_nothing_that_cannot_be_read(tmp_path: Path) -> None:
+    """Each in a line of its own, the same by name as by folder; the rest is read."""
+    (tmp_path / "good.pcap").write_bytes(PCAP_HEADER)
+    odd: dict[str, tuple[bytes, str]] = {
+        "a.pcap.gz": (gzip.compress(b"x" * 99)[:4] + b"\xff" * 20, "nothing can be decompressed"),
+        "b.pcap.zst": (zstd(PCAP_HEADER)[:4] + b"\xff" * 20, "nothing can be decompressed"),
+        "c.pcap": (b"", "is empty"),
+        "d.pcap": (b"GIF89a", "is not a capture"),
+        "e.pcap": (PCAP_HEADER[:12], "ends before its first packet"),
+        "f.pcap.gz": (gzip.compress(PCAP_HEADER[:12]), "ends before its first packet"),
+        "g.pcap": (b"\x0a\x0d\x0d\x0a" + bytes(4), "ends before its first packet"),
+    }
+    for name, (data, _) in odd.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "gone.pcap").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    wanted = {name: says for name, (_, says) in odd.items()} | {
+        "deeper": "is a directory inside a directory",
+        "gone.pcap": "no such file",
+        "pipe": "neither a file nor a directory",
+    }
+    found = find_in_order([tmp_path])
+    assert found.captures == [str(tmp_path / "good.pcap")]
+    reasons = {Path(each.name).name: each.why for each in found.unread}
+    assert reasons.keys() == wanted.keys()
+    assert all(says in reasons[name] for name, says in wanted.items())
+    named = find_in_order([tmp_path / name for name in (*odd, "good.pcap")])
+    assert named.captures == found.captures
+    assert {Path(each.name).name: each.why for each in named.unread} == {name: reasons[name] for name in odd}
+    with pytest.raises(CaptureError, match=r"a\.pcap\.gz: nothing can .* \(and 6 more files"):
+        find_in_order([tmp_path / name for name in odd])
+
+
+class _Failing(io.RawIOBase):
+    def readinto(self, buffer: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_file_that_fails_later_is_read_up_to_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap_bytes(3 * BUFFER_BYTES))
+    capture = CaptureFile(path)
+    pieces = capture.readable()
+    assert len(next(pieces)) == BUFFER_BYTES
+    capture._raw.close()
+    capture._raw = _Failing()  # type: ignore[assignment]
+    assert list(pieces) == []
+    assert capture.truncated
+    assert capture.note == "cannot be read (Input/output error); copy it to a local disk and try again"
 
 
 def test_named_files_keep_the_order_they_were_given_in(tmp_path: Path) -> None:
     first, second = tmp_path / "b", tmp_path / "a"
     for path in (first, second):
         path.write_bytes(PCAP_HEADER)
-    assert find_captures([first, "-", second]) == [str(first), "-", str(second)]
+    assert find_captures([first, "-", second]).captures == [str(first), "-", str(second)]
 
 
 @pytest.mark.parametrize("magic", ["a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "0a0d0d0a"])
 def test_both_byte_orders_and_both_resolutions_are_captures(tmp_path: Path, magic: str) -> None:
     path = tmp_path / "capture"
     path.write_bytes(bytes.fromhex(magic) + bytes(40))
-    assert find_captures([path]) == [str(path)]
+    assert find_captures([path]).captures == [str(path)]
 
 
 @pytest.mark.parametrize(

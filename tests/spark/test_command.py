@@ -42,7 +42,7 @@ def test_without_pyspark_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(session, "find_spec", lambda _: None)
     assert run(["pipeline", "x.pcap", "-o", str(tmp_path / "out")]) == 2
-    assert "pip install 'kwsniff[spark]'" in capsys.readouterr().err
+    assert "pip install '.[spark]'" in capsys.readouterr().err
 
 
 def test_what_was_made_is_shown(

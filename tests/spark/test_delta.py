@@ -59,4 +59,4 @@ def test_without_the_library_it_says_what_to_install(
 
     monkeypatch.setattr(builtins, "__import__", absent)
     assert run(["pipeline", str(CAPTURE), "-o", str(tmp_path / "out"), "--delta"]) == 2
-    assert "pip install 'kwsniff[delta]'" in capsys.readouterr().err
+    assert "pip install '.[delta]'" in capsys.readouterr().err

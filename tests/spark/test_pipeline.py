@@ -138,14 +138,34 @@ def test_files_that_are_no_captures_are_reported_and_cost_nothing_else(
     for path, data in zip(odd, (b"", good[0].read_bytes()[:20], b"GIF89a, not packets" * 100), strict=True):
         path.write_bytes(data)
     run([*odd, *good], tmp_path / "out")
-    found, wanted = written(tmp_path / "out"), analyzed(*good)
+    found = written(tmp_path / "out")
+    assert found == analyzed(*odd, *good)
     strange = {str(path) for path in odd}
     assert {row["capture"] for row in found["captures"] if row["format"] is None} == strange
     assert all(row["notes"] for row in found["captures"] if row["capture"] in strange)
     assert {row["capture"] for row in found["anomalies"] if row["name"] == "capture_damaged"} == strange
     for rows in found.values():
         rows[:] = [row for row in rows if row.get("capture") not in strange]
-    assert found == wanted
+    assert found == analyzed(*good)
+
+
+def test_a_directory_gives_the_rows_that_its_files_give(in_process: None, tmp_path: Path) -> None:
+    folder = tmp_path / "rotated"
+    folder.mkdir()
+    rotated(recorded("transactions").read_bytes(), 2, folder)
+    (folder / "empty.pcap").touch()
+    (folder / "short.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + bytes(8))
+    (folder / "broken.pcap.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 40)
+    (folder / "deeper").mkdir()
+    result = run(folder, tmp_path / "out")
+    found = written(tmp_path / "out")
+    assert found == analyzed(folder)
+    assert len(found["captures"]) == 6
+    unread = {Path(each.name).name for each in result.unread}
+    assert unread == {"empty.pcap", "short.pcap", "broken.pcap.gz", "deeper"}
+    rows = {Path(row["capture"]).name: row for row in found["captures"]}
+    assert all(rows[name]["notes"] and rows[name]["format"] is None for name in unread)
+    assert not rows["deeper"]["damaged"]
 
 
 def test_a_missing_file_is_an_error_before_anything_is_written(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 import kwsniff
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.sources.files import Found
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.tables.runs import of_any_run
 from tests.traffic.files import frames, pcap
@@ -182,13 +185,34 @@ def test_rows_that_fill_many_row_groups_all_arrive(
 
 
 def test_a_file_that_turns_out_to_be_no_capture_leaves_nothing_behind(capture: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.pcap"
-    broken.write_bytes(capture.read_bytes()[:10])
+    """What comes through a pipe cannot be looked into first."""
+    broken = tmp_path / "broken"
+    os.mkfifo(broken)
+    writer = threading.Thread(target=broken.write_bytes, args=(capture.read_bytes()[:10],))
+    writer.start()
     output = tmp_path / "out"
     with pytest.raises(CaptureError) as caught:
         kwsniff.analyze([capture, broken], output=output)
+    writer.join()
     assert str(caught.value).startswith(f"{broken}: ")
     assert list(output.iterdir()) == []
+
+
+def test_a_file_that_is_gone_before_it_is_read_costs_itself_only(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As rotating tools remove the oldest."""
+    gone = tmp_path / "gone.pcap"
+    whole = kwsniff.analyze(capture)
+    monkeypatch.setattr(
+        "kwsniff.tables.analyze.find_in_order", lambda _: Found([str(gone), str(capture)], [])
+    )
+    found = kwsniff.analyze([gone, capture])
+    assert found.api_calls.num_rows == whole.api_calls.num_rows
+    assert found.summary["unread"] == [{"capture": str(gone), "reason": "no such file; check the path"}]
+    monkeypatch.setattr("kwsniff.tables.analyze.find_in_order", lambda _: Found([str(gone)], []))
+    with pytest.raises(CaptureError, match="no such file"):
+        kwsniff.analyze(gone)
 
 
 def test_wrong_ports_and_limits_are_usage_errors(capture: Path) -> None:

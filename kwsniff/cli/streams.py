@@ -1,0 +1,101 @@
+"""The standard streams: what cannot be written to them is one line and an exit status, never a traceback.
+
+A descriptor that was closed by the caller (`>&-`) would be given to the next file that is opened, and what is
+printed would end up in it: such descriptors are opened on the null device first.
+"""
+
+import io
+import os
+import select
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from kwsniff.cli.texts import clean, plural
+from kwsniff.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_BUFFER_BYTES = 1 << 16
+
+
+class _Output(io.FileIO):
+    """Standard output. Raises OutputError for what the system refuses, but BrokenPipeError as it is: whoever
+    read has enough."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            while (written := super().write(data)) is None:  # it was made not to wait, as node.js does
+                select.select([], [self], [])
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(
+                f"standard output cannot be written ({error.strerror or error}); what it has is not all"
+            ) from error
+        return written
+
+
+@contextmanager
+def standard_output() -> Iterator[None]:
+    """Everything printed inside the block is written when it ends, or an OutputError or BrokenPipeError."""
+    _open_closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - to the end of the process
+    before = sys.stdout
+    if before is None:
+        raise OutputError("standard output is closed; give it a file, or /dev/null")
+    ours = before is sys.__stdout__
+    if not ours:  # somebody else's, who looks after it
+        yield
+        before.flush()
+        return
+    before.flush()
+    buffer = io.BufferedWriter(_Output(before.fileno(), "wb", closefd=False), _BUFFER_BYTES)
+    # A character that the locale does not have is spelled out.
+    out = io.TextIOWrapper(buffer, before.encoding, "backslashreplace", line_buffering=before.isatty())
+    sys.stdout = out
+    try:
+        yield
+        out.flush()
+    except SystemExit:  # after --help or --version
+        out.flush()
+        raise
+    finally:
+        try:
+            out.flush()
+        except (OSError, OutputError):  # said already; closing it would complain once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), before.fileno())
+            out.flush()
+        sys.stdout = before
+
+
+def standard_input() -> BinaryIO:
+    """Raises UsageError when it is closed."""
+    if sys.stdin is None:
+        raise UsageError("standard input is closed, or a directory; give it a file or a pipe")
+    return sys.stdin.buffer
+
+
+def says(text: str) -> None:
+    """A line for the person, beside the output; lost when nobody can see it."""
+    with suppress(OSError):
+        print(f"kwsniff: {clean(text)}", file=sys.stderr, flush=True)
+
+
+def say_unread(unread: Sequence[str], read: int) -> None:
+    """A line for each file that could not be read, and how many could."""
+    for line in unread:
+        says(f"note: {line}")
+    if unread:
+        says(f"note: {read:,} of {plural(read + len(unread), 'file')} read")
+
+
+def _open_closed() -> None:
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free: this one
