@@ -70,8 +70,9 @@ class Screen:
         uptime = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._started))
         source = self._session.source
         about = f"{source.interface} through {source.tool}  {uptime}  {in_bytes(progress.capture_bytes)}"
-        height = self._console.size.height
-        body = page(window, self.state, height - 5)
-        top = header(window, progress, about, self.state)
-        self._live.update(Group(top, body, footer(self.state)), refresh=True)
+        width, height = self._console.size
+        bottom = footer(self.state, width)
+        body = page(window, self.state, height - 4 - bottom.plain.count("\n"), width)
+        top = header(window, progress, about, self.state, width)
+        self._live.update(Group(top, body, bottom), refresh=True)
         self._due = time.monotonic() + self.interval

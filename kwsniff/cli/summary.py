@@ -1,10 +1,12 @@
-"""The summary of an analysis on the screen: rich tables on a terminal, aligned text in a pipe."""
+"""The summary of an analysis on the screen: as wide as the terminal, in a pipe as wide as it has to be."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TextIO
 
+from kwsniff.cli.grids import Grid, fitted, plain, wrap
 from kwsniff.cli.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.tables.words import WORDS
 
@@ -16,10 +18,6 @@ _SKIPPED = {
     "skipped_malformed": "malformed headers",
     "skipped_unknown_link_type": "unknown link type",
 }
-_NUMBERS = frozenset(
-    {"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "mean", "max", "connections", "longest"}
-    | {"rebalances", "transactions", "throttled", "sum"}
-)
 _SLOWEST = 3  # rows per kind of thing
 _SLOW = {
     "apis": ("API", "api_name"),
@@ -34,15 +32,6 @@ _PARTS = {
     "deliberate_wait_ns": "deliberate wait",
     "response_transmission_ns": "response transmission",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table on the screen: cells are texts; columns named in _NUMBERS are set to the right."""
-
-    title: str
-    names: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 Part = str | Grid
@@ -70,16 +59,22 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     slowest = list(_slowest(summary["latency"]))
     if slowest:
         yield Grid(
-            "Slowest, without deliberate waits", ("what", "name", "calls", "mean", "max", "mostly"), slowest
+            "Slowest, without deliberate waits",
+            ("what", "name", "calls", "mean", "max", "mostly"),
+            slowest,
+            ("name", "what", "max", "mostly", "mean"),
         )
     for grid in _grids(summary):
         if grid.rows:
             more = len(grid.rows) - top
             title = f"{grid.title} (first {top} of {len(grid.rows)})" if more > 0 else grid.title
-            yield Grid(title, grid.names, grid.rows[:top])
+            yield replace(grid, title=title, rows=grid.rows[:top])
     if summary["tables"]:
         rows = [(name, f"{summary['rows'].get(name, 0):,}", path) for name, path in summary["tables"].items()]
-        yield Grid("Tables written", ("table", "count", "file"), rows)
+        (folder, *_) = {str(Path(path).parent) for path in summary["tables"].values()}
+        yield Grid(
+            "Tables written", ("table", "count", "file"), rows, title_without=f"Tables written to {folder}"
+        )
 
 
 def _captures(captures: Sequence[Facts], top: int) -> Iterator[str]:
@@ -178,7 +173,10 @@ def _slowest(latency: Facts) -> Iterator[tuple[str, ...]]:
 
 def _calls(calls: Sequence[Facts]) -> Grid:
     names = ("api", "version", "calls", "errors", "unanswered", "p50", "p95", "p99", "max")
-    return Grid("Calls", names, [_call_row(item) for item in sorted(calls, key=lambda item: -item["calls"])])
+    rows = [_call_row(item) for item in sorted(calls, key=lambda item: -item["calls"])]
+    return Grid(
+        "Calls", names, rows, ("api", "version", "calls", "p95", "errors", "max", "unanswered", "p50")
+    )
 
 
 def _grids(summary: Facts) -> Iterator[Grid]:
@@ -186,7 +184,9 @@ def _grids(summary: Facts) -> Iterator[Grid]:
         (f"{item['count']:,}", _error(item), clean(item["api_name"]), clean(item["topic"]), _partitions(item))
         for item in summary["errors"]
     ]
-    yield Grid("Error codes", ("count", "error", "api", "topic", "partitions"), errors)
+    yield Grid(
+        "Error codes", ("count", "error", "api", "topic", "partitions"), errors, ("error", "count", "topic")
+    )
     incomplete = [
         (
             f"{item['count']:,}",
@@ -197,23 +197,23 @@ def _grids(summary: Facts) -> Iterator[Grid]:
         for item in summary["statuses"]
         if item["reason"] or item["status"] not in ("answered", "no_response_expected")
     ]
-    yield Grid("Incomplete calls", ("count", "status", "reason", "apis"), incomplete)
+    yield Grid("Incomplete calls", ("count", "status", "reason", "apis"), incomplete, ("status",))
     yield from _timelines(summary)
     yield _calls(summary["calls"])
     clients = [
         (f"{item['connections']:,}", clean(item["client_id"]), _software(item)) for item in summary["clients"]
     ]
-    yield Grid("Clients", ("connections", "client id", "software"), clients)
+    yield Grid("Clients", ("connections", "client id", "software"), clients, ("client id",))
     other = [
         (f"{item['count']:,}", item["protocol"], WORDS["protocol"][item["protocol"]])
         for item in summary["connections"]
         if item["protocol"] != "kafka"
     ]
-    yield Grid("Connections without Kafka", ("count", "protocol", "meaning"), other)
+    yield Grid("Connections without Kafka", ("count", "protocol", "meaning"), other, ("protocol",))
     anomalies = [
         (f"{item['count']:,}", item["name"], WORDS["anomaly"][item["name"]]) for item in summary["anomalies"]
     ]
-    yield Grid("Anomalies", ("count", "name", "meaning"), anomalies)
+    yield Grid("Anomalies", ("count", "name", "meaning"), anomalies, ("name",))
 
 
 def _timelines(summary: Facts) -> Iterator[Grid]:
@@ -227,7 +227,12 @@ def _timelines(summary: Facts) -> Iterator[Grid]:
         )
         for item in summary["groups"]
     ]
-    yield Grid("Rebalances", ("rebalances", "longest", "group", "kind", "reasons"), rebalances)
+    yield Grid(
+        "Rebalances",
+        ("rebalances", "longest", "group", "kind", "reasons"),
+        rebalances,
+        ("group", "rebalances", "longest", "reasons"),
+    )
     transactions = [
         (
             f"{item['transactions']:,}",
@@ -237,7 +242,12 @@ def _timelines(summary: Facts) -> Iterator[Grid]:
         )
         for item in summary["transactions"]
     ]
-    yield Grid("Transactions", ("transactions", "longest", "transactional id", "outcomes"), transactions)
+    yield Grid(
+        "Transactions",
+        ("transactions", "longest", "transactional id", "outcomes"),
+        transactions,
+        ("transactional id",),
+    )
     throttled = [
         (
             f"{item['calls']:,}",
@@ -248,7 +258,12 @@ def _timelines(summary: Facts) -> Iterator[Grid]:
         )
         for item in summary["throttling"]
     ]
-    yield Grid("Throttled by quotas", ("throttled", "sum", "longest", "client id", "api"), throttled)
+    yield Grid(
+        "Throttled by quotas",
+        ("throttled", "sum", "longest", "client id", "api"),
+        throttled,
+        ("client id", "sum", "api", "throttled"),
+    )
 
 
 def _words(counts: Mapping[str, int]) -> str:
@@ -289,30 +304,37 @@ def _plain(part: Part) -> Iterator[str]:
         return
     yield ""
     yield part.title
-    table = [part.names, *part.rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (
-            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
-            for name, cell, width in zip(part.names, row, widths, strict=True)
-        )
-        yield f"  {'  '.join(cells)}".rstrip()
+    yield from plain(part)
 
 
 def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
-    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(file=out)
+
+    def show(text: str, style: str = "") -> None:
+        console.print(Text(text, style), soft_wrap=True)
+
+    left_out: dict[str, None] = {}
     for part in parts:
         if isinstance(part, str):
-            console.print(Text(part))
+            for line in wrap(part, console.width, cell_len, indent="    "):
+                show(line)
             continue
-        table = Table(title=Text(part.title, "bold"), title_justify="left", box=SIMPLE_HEAD)
-        for name in part.names:
-            table.add_column(name, justify="right" if name in _NUMBERS else "left", overflow="fold")
-        for row in part.rows:
-            table.add_row(*map(Text, row))
-        console.print(table)
+        grid = fitted(part, console.width, cell_len)
+        left_out |= dict.fromkeys(grid.left_out)
+        show("")
+        for line in wrap(grid.title, console.width, cell_len, indent="  "):
+            show(line, "bold")
+        head, *rows = grid.lines
+        show(head, "bold")
+        show("  " + "─" * (max(map(cell_len, grid.lines)) - 2))
+        for line in rows:
+            show(line)
+    if left_out:
+        show("")
+        note = f"no room in {console.width} columns for: {', '.join(left_out)}; in a pipe everything is shown"
+        for line in wrap(note, console.width, cell_len, indent="    "):
+            show(line, "dim")

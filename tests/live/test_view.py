@@ -113,9 +113,9 @@ PROGRESS = Progress(10, 1000, 3, 2_000_000_000, 4, None)
 def shown(window: Window, state: ViewState, height: int = 40, width: int = 160) -> str:
     out = StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False)
-    console.print(header(window, PROGRESS, "eth0", state))
-    console.print(page(window, state, height))
-    console.print(footer(state))
+    console.print(header(window, PROGRESS, "eth0", state, width))
+    console.print(page(window, state, height, width))
+    console.print(footer(state, width))
     return out.getvalue()
 
 
@@ -129,11 +129,33 @@ def window(request: pytest.FixtureRequest) -> Window:
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("height", "width"), [(36, 120), (19, 80), (15, 60)])
+def test_names_are_whole_in_every_size(window: Window, name: str, height: int, width: int) -> None:
+    """Of what is there, the first column is whole, whatever else has no room."""
+    state = ViewState(page=name)
+    text = shown(window, state, height, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert len(text.splitlines()) <= height + 3 + 2
+    dimensions = {"overview": ("apis", "topics", "clients")}.get(name, (name,))
+    for dimension in dimensions:
+        if dimension in ("apis", "topics", "clients", "brokers"):
+            busiest = max(window.figures(dimension).items(), key=lambda item: item[1].calls)[0]
+            assert f"{busiest} " in text
+            assert "calls/s" in text
+            assert "p95" in text
+    if name == "errors":
+        assert all(error in text for error, _, _ in window.error_counts())
+    if name == "calls":
+        assert all(call["client_id"] in text for call in window.last_calls(3) if call["client_id"])
+    assert "q quit" in text
+
+
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("height", "width"), [(40, 160), (24, 80), (8, 40), (2, 20)])
 def test_every_page_fits_its_lines(window: Window, name: str, height: int, width: int) -> None:
     out = StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False)
-    console.print(page(window, ViewState(page=name), height))
+    console.print(page(window, ViewState(page=name), height, width))
     least = {"overview": 20}.get(name, 4)
     assert len(out.getvalue().splitlines()) <= max(height, least)
 
@@ -227,13 +249,14 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[tuple[Terminal, MockCluster]]:
+def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Terminal, MockCluster]]:
     needs_capture()
     if shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
     with MockCluster(relay="refusing") as cluster:
         command = [sys.executable, "-m", "kwsniff.cli.main", "live", "-i", "lo", "--port", ports_of(cluster)]
-        screen = Terminal(tmp_path, [*command, "--interval", "300ms"])
+        size = getattr(request, "param", (150, 45))
+        screen = Terminal(tmp_path, [*command, "--interval", "300ms"], size)
         yield screen, cluster
         screen.close()
 
@@ -265,6 +288,35 @@ def test_the_view_in_a_real_terminal(terminal: tuple[Terminal, MockCluster]) -> 
     screen.press("q")
     total = cluster.requests().total()
     screen.shows("ended with 0", f"kwsniff: {total} calls in ", "dropped by the kernel: 0, lost here: 0")
+
+
+@pytest.mark.live
+@pytest.mark.slow
+@pytest.mark.parametrize("terminal", [(80, 24), (120, 40), (60, 20)], indirect=True, ids=str)
+def test_names_and_keys_are_seen_in_terminals_of_any_size(terminal: tuple[Terminal, MockCluster]) -> None:
+    screen, cluster = terminal
+    screen.shows("kwsniff live  lo", "[overview]")
+    client = threading.Thread(target=talk, args=("rebalance", cluster))
+    client.start()
+    seen = screen.shows("kwsniff live  lo", "calls/s", "Metadata", "shop-producer", "billing-1", "orders")
+    assert "…" not in seen, seen
+    screen.press("p")
+    screen.shows("kwsniff live  PAUSED  lo")
+    for key, wanted in (
+        ("1", ("[apis]", "FindCoordinator", "p95")),
+        ("2", ("[topics]", "orders", "p95")),
+        ("3", ("[clients]", "shop-producer", "billing-1", "p95")),
+        ("4", ("[brokers]", "127.0.0.1:", "p95")),
+        ("5", ("[errors]", "error", "count")),
+        ("6", ("[rebalances]", "group", "took")),
+        ("7", ("[calls]", "billing-1", "latency")),
+    ):
+        screen.press(key)
+        seen = screen.shows(*wanted, "kwsniff live  PAUSED  lo", "? help  q quit")
+        assert "…" not in seen, seen
+    screen.press("?")
+    assert "…" not in screen.shows("q or Ctrl-C", "end")
+    client.join()
 
 
 @pytest.mark.live

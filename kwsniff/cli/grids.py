@@ -1,0 +1,146 @@
+"""Tables of text in a given width: no line is longer, no word broken, and names stay.
+
+Columns of sentences are wrapped at spaces. Where that is not enough, columns go, the least important first;
+a name is cut, in its middle, only where it and one figure do not fit.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_INDENT: Final = "  "
+_GAP: Final = "  "
+_CUT: Final = "…"
+_LEAST_NAME: Final = 16
+
+# Set to the right.
+_NUMBERS: Final = frozenset(
+    {"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "mean", "max", "connections", "longest"}
+    | {"rebalances", "transactions", "throttled", "sum"}
+)
+# Of several words, between which a line may end.
+_SENTENCES: Final = frozenset(
+    {"meaning", "reason", "reasons", "outcomes", "mostly", "apis", "partitions", "software", "what it does"}
+)
+
+Measure = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table on the screen. `importance`: names of columns, those to keep longest first, the rest in order.
+    `title_without`: the title where a column is left out, when it is another one."""
+
+    title: str
+    names: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    importance: tuple[str, ...] = ()
+    title_without: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A table as lines: the first is the header. `left_out`: names of columns there was no room for."""
+
+    title: str
+    lines: list[str]
+    left_out: list[str]
+
+
+def plain(grid: Grid) -> Iterator[str]:
+    """The lines of a table in whatever width it has, every row one line."""
+    widths = {name: _natural(grid, name, len) for name in grid.names}
+    yield from _lines(grid, widths, len)
+
+
+def fitted(grid: Grid, width: int, measure: Measure = len) -> Fitted:
+    """The table in a width. `measure`: cells of the terminal that a text takes."""
+    widths = widths_in(grid, width - len(_INDENT), measure)
+    left_out = [name for name in grid.names if name not in widths]
+    title = grid.title_without if left_out and grid.title_without else grid.title
+    return Fitted(title, list(_lines(grid, widths, measure)), left_out)
+
+
+def widths_in(grid: Grid, room: int, measure: Measure = len) -> dict[str, int]:
+    """Width by name of the columns there is room for, with two spaces between them."""
+    order = sorted(grid.names, key=(*grid.importance, *grid.names).index)
+    natural = {name: _natural(grid, name, measure) for name in order}
+    least = {name: _least(grid, name, measure) if name in _SENTENCES else natural[name] for name in order}
+    while _total(least) > room and len(least) > 2:
+        least.popitem()
+    if _total(least) > room:
+        first = order[0]
+        others = _total(least) - least[first]
+        if room - others < _LEAST_NAME:
+            least, others = {first: least[first]}, 0
+        least[first] = min(least[first], max(room - others, 1))
+    spare = room - _total(least)
+    for name in least:
+        more = min(natural[name] - least[name], spare) if name in _SENTENCES else 0
+        least[name] += more
+        spare -= more
+    return least
+
+
+def _total(widths: dict[str, int]) -> int:
+    return sum(widths.values()) + len(_GAP) * (len(widths) - 1)
+
+
+def _natural(grid: Grid, name: str, measure: Measure) -> int:
+    return max(map(measure, _cells(grid, name)))
+
+
+def _least(grid: Grid, name: str, measure: Measure) -> int:
+    return max(measure(word) for cell in _cells(grid, name) for word in cell.split() or [""])
+
+
+def _cells(grid: Grid, name: str) -> list[str]:
+    at = grid.names.index(name)
+    return [name, *(row[at] for row in grid.rows)]
+
+
+def _lines(grid: Grid, widths: dict[str, int], measure: Measure) -> Iterator[str]:
+    places = [(at, name) for at, name in enumerate(grid.names) if name in widths]
+    for row in (grid.names, *grid.rows):
+        wrapped = [wrap(row[at], widths[name], measure) for at, name in places]
+        for number in range(max(map(len, wrapped))):
+            cells = []
+            for (_, name), pieces in zip(places, wrapped, strict=True):
+                text = pieces[number] if number < len(pieces) else ""
+                padding = " " * (widths[name] - measure(text))
+                cells.append(padding + text if name in _NUMBERS else text + padding)
+            yield f"{_INDENT}{_GAP.join(cells)}".rstrip()
+
+
+def wrap(text: str, width: int, measure: Measure = len, indent: str = "") -> list[str]:
+    """Lines of a text, broken at spaces; a word that is longer than a line is cut in its middle. What is not
+    the first line begins with `indent`."""
+    if measure(text) <= width:
+        return [text]
+    lines = []
+    line = text[: len(text) - len(text.lstrip())]
+    begun = False
+    for word in text.split():
+        short = shortened(word, width - len(indent), measure)
+        if not begun:
+            line += short
+        elif measure(line) + 1 + measure(short) <= width:
+            line += f" {short}"
+        else:
+            lines.append(line)
+            line = indent + short
+        begun = True
+    return [*lines, line]
+
+
+def shortened(text: str, width: int, measure: Measure = len) -> str:
+    """A text with as much of its middle left out as it takes."""
+    if measure(text) <= width:
+        return text
+    kept = max(width - 1, 0)
+    while kept > 0:
+        cut = text[: kept - kept // 2] + _CUT + (text[-(kept // 2) :] if kept // 2 else "")
+        if measure(cut) <= width:
+            return cut
+        kept -= 1
+    return _CUT[:width]

@@ -1,0 +1,105 @@
+"""The summary in terminals of any width: no line too long, no word broken, names whole."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+from kwsniff.cli.grids import Grid, fitted, plain, shortened, wrap
+from kwsniff.cli.summary import show_summary
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ("first_steps", "throttled", "transactions", "snaplen_96", "refusals", "three_brokers")
+WIDTHS = (60, 80, 100, 200)
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def recorded(name: str) -> Path:
+    (path,) = (ROOT / "captures" / name).glob("capture.pcap*")
+    return path
+
+
+def on_a_terminal(width: int, capture: Path, output: Path) -> list[str]:
+    """Lines of the summary on a terminal of this width, without its styles."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    command = [sys.executable, "-m", "kwsniff.cli.main", "analyze", "--no-progress", "--top", "30"]
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [*command, capture, "-o", output], stdin=side, stdout=side, env={**environment, "TERM": "xterm"}
+    )
+    os.close(side)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(main, 65536)
+        except OSError:
+            break
+    os.close(main)
+    assert process.wait() == 0
+    return ESCAPES.sub("", shown.decode()).splitlines()
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_summary_fits_its_terminal(name: str, width: int, tmp_path: Path) -> None:
+    lines = on_a_terminal(width, recorded(name), tmp_path / "out")
+    assert max(map(len, lines)) <= width
+    shown = "\n".join(lines)
+    analysis = kwsniff.analyze(recorded(name))
+    out = io.StringIO()
+    show_summary(analysis.summary, out, top=30)
+    # What is shown is made of the words that a pipe gets, which has room for all of them: none is broken.
+    out = io.StringIO()
+    show_summary({**analysis.summary, "tables": {}}, out, top=30)
+    summary = shown.partition("Tables written")[0]
+    assert set(summary.split()) - set(out.getvalue().split()) <= {
+        word for word in summary.split() if "─" in word
+    }
+    facts = analysis.summary
+    names = {item["client_id"] for item in facts["clients"]} | {item["topic"] for item in facts["errors"]}
+    names |= {item["error_name"] for item in facts["errors"]} | {item["api_name"] for item in facts["calls"]}
+    names |= {item["transactional_id"] for item in facts["transactions"]} | {"api_calls", "transactions"}
+    for each in filter(None, names):
+        assert re.search(rf"\b{re.escape(each)}\b", shown), each
+    assert width < 200 or "no room in" not in shown
+
+
+def test_columns_go_by_importance_and_names_stay() -> None:
+    rows = [("7", "a-client-of-some-length", "12 ms", "one thing and another"), ("8", "b", "3 ms", "none")]
+    grid = Grid("T", ("count", "name", "max", "meaning"), rows, ("name", "max", "meaning"), "T without")
+    assert list(plain(grid)) == [
+        "  count  name                       max  meaning",
+        "      7  a-client-of-some-length  12 ms  one thing and another",
+        "      8  b                         3 ms  none",
+    ]
+    assert fitted(grid, 62).lines == list(plain(grid))
+    narrow = fitted(grid, 50)
+    assert narrow.lines == [
+        "  count  name                       max  meaning",
+        "      7  a-client-of-some-length  12 ms  one thing",
+        "                                         and",
+        "                                         another",
+        "      8  b                         3 ms  none",
+    ]
+    least = fitted(grid, 32)
+    assert (least.title, least.left_out) == ("T without", ["count", "meaning"])
+    assert least.lines[1] == "  a-client-of-some-length  12 ms"
+    assert fitted(grid, 27).lines[1] == "  a-client-…e-length  12 ms"
+    assert fitted(grid, 12).lines[1] == "  a-cli…ngth"
+
+
+def test_long_words_keep_both_ends_and_sentences_their_words() -> None:
+    assert shortened("/var/a/long/path.parquet", 11) == "/var/…rquet"
+    assert shortened("short", 5) == "short"
+    assert wrap("  one two three", 9, indent="    ") == ["  one two", "    three"]
+    assert wrap("x" * 30, 10) == ["xxxxx…xxxx"]
