@@ -56,8 +56,7 @@ def analyze(
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
     those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
-    What stands among the captures and cannot be read has a row in captures, with the reason in its notes, and
-    stands in `summary["unread"]`; the rest is read.
+    What cannot be read has a row in captures, with the reason in its notes; the rest is read.
     Raises CaptureError (missing, or nothing that can be read), OutputError (cannot be written), UsageError.
     """
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
@@ -81,10 +80,7 @@ def analyze(
         analyzer.finish()
         rows.take(analyzer, delivered)
         rows.finish()
-        for number, row in enumerate(summary.captures):
-            account(row, analyzer.accounting(number))
-        summary.captures += map(unread_row, found.unread)
-        summary.unread += found.unread
+        _account(summary, analyzer, found)
         rows.keep("captures", captures_batch(summary.captures))
         summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, chosen)
@@ -93,6 +89,14 @@ def analyze(
         for table, change in changes.items():
             writer.rewrite(table, change)
         return Analysis(summary, writer.commit(), {}, {}, chosen, run_id=run)
+
+
+def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:
+    """Completes the rows of captures."""
+    for number, row in enumerate(summary.captures):
+        account(row, analyzer.accounting(number))
+    summary.captures += map(unread_row, found.unread)
+    summary.unread += found.unread
 
 
 def _chosen(tables: Sequence[str] | None) -> tuple[str, ...]:

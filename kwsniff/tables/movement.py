@@ -95,7 +95,9 @@ PARTITIONS = TableSchema(
         Column(
             name="lag",
             type="int64",
-            doc="How many offsets the reader is behind the high watermark after this call.",
+            doc="How many offsets what was fetched is behind the high watermark after this call. A client "
+            "fetches ahead of what its application has processed and its group has committed: the lag of "
+            "what is committed is another number.",
             source="high watermark less the offset behind the last record, or the one that was asked for",
             null="not a fetch, or the broker named no high watermark",
             statistics=True,

@@ -86,6 +86,46 @@ def test_json_is_one_document(capture: Path, capsys: pytest.CaptureFixture[str])
     assert summary["captures"][0]["packets"] == len(two_clients().packets())
 
 
+@pytest.mark.parametrize("verb", ["analyze", "show"])
+def test_files_that_cannot_be_read_are_named_and_the_rest_is_read(
+    verb: str, capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = capture.parent
+    (folder / "broken.pcap.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 40)
+    (folder / "short.pcap").write_bytes(capture.read_bytes()[:12])
+    (folder / "deeper").mkdir()
+    said = []
+    for given in ([folder], [capture, folder / "short.pcap", folder / "broken.pcap.gz"]):
+        assert run([verb, *map(str, given)]) == 0
+        captured = capsys.readouterr()
+        assert "shop-1" in captured.out
+        said.append(captured.err.splitlines())
+    for lines in said:
+        for name, why in (
+            ("broken.pcap.gz", "nothing can be"),
+            ("short.pcap", "ends before its first packet"),
+        ):
+            assert sum(line.startswith(f"kwsniff: note: {folder / name}: {why}") for line in lines) == 1
+    assert any(line.startswith(f"kwsniff: note: {folder / 'deeper'}: is a directory") for line in said[0])
+    assert [lines[-1] for lines in said] == [
+        "kwsniff: note: 1 of 4 files read",
+        "kwsniff: note: 1 of 3 files read",
+    ]
+    capture.unlink()
+    assert run([verb, str(folder)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_json_names_what_could_not_be_read(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = capture.with_name("empty.pcap")
+    empty.touch()
+    assert run(["analyze", str(capture), str(empty), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert [each["capture"] for each in summary["unread"]] == [str(empty)]
+    assert [row["capture"] for row in summary["captures"]] == [str(capture), str(empty)]
+    assert summary["captures"][1]["notes"] == [summary["unread"][0]["reason"]]
+
+
 def test_a_capture_comes_from_standard_input(capture: Path) -> None:
     command = [sys.executable, "-m", "kwsniff.cli.main", "analyze", "-"]
     data = gzip.compress(capture.read_bytes())
