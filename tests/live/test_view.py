@@ -303,7 +303,7 @@ def test_names_and_keys_are_seen_in_terminals_of_any_size(terminal: tuple[Termin
     screen.press("p")
     screen.shows("kwsniff live  PAUSED  lo")
     for key, wanted in (
-        ("1", ("[apis]", "FindCoordinator", "p95")),
+        ("1", ("[apis]", "Metadata", "p95")),
         ("2", ("[topics]", "orders", "p95")),
         ("3", ("[clients]", "shop-producer", "billing-1", "p95")),
         ("4", ("[brokers]", "127.0.0.1:", "p95")),
