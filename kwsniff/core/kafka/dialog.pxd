@@ -21,9 +21,16 @@ from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DEC
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
 from kwsniff.core.columns.verdicts cimport (
+from kwsniff.core.kafka.recognition cimport Apis
+from kwsniff.core.tls.hello cimport Hello
+from kwsniff.core.tls.sessions cimport Plaintext
+from kwsniff.core.tcp.streams cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, GAP_PASSED_OVER, Arrival, Connection
+from kwsniff.core.wire.tape cimport Op, Tape
+from kwsniff.core.wire.topic_ids cimport TopicIds
+from kwsniff.core.columns.verdicts cimport (
     BIN_LOST_FRAMING, BIN_NOT_KAFKA, BIN_UNDECIDED, NUM_BINS, PROTOCOL_KAFKA, PROTOCOL_UNDECIDED,
     REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED, REASON_SEGMENT_LOST,
-    REASON_SEGMENT_NOT_CAPTURED,
+    REASON_SEGMENT_NOT_CAPTURED, REASON_UNDECODABLE,
 )
 
 cdef enum:
@@ -247,6 +254,8 @@ cdef inline int why_missing(int cause) noexcept nogil:
         return REASON_CUT_BY_SNAPLEN
     if cause == GAP_NOT_DECRYPTED:
         return REASON_NOT_DECRYPTED
+    if cause == GAP_PASSED_OVER:
+        return REASON_UNDECODABLE
     return REASON_SEGMENT_NOT_CAPTURED if cause == GAP_NOT_CAPTURED else REASON_SEGMENT_LOST
 
 

@@ -22,6 +22,12 @@ from kwsniff.core.kafka.kept_messages cimport MESSAGE_UNEXPECTED, keep_message
 from kwsniff.core.octets.octets cimport keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.kafka.frames cimport Frame, Framing
+from kwsniff.core.kafka.kept_messages cimport MESSAGE_UNEXPECTED, keep_message
+from kwsniff.core.octets.octets cimport keep, make_octets
+from kwsniff.core.rows.rows cimport write_anomaly, write_response_only
+from kwsniff.core.tcp.streams cimport GAP_LOST, GAP_NOT_CAPTURED
+from kwsniff.core.columns.verdicts cimport *
 
 cdef enum:
     MIN_UNEXPECTED = 3          # responses in a row that confirm each other
@@ -115,5 +121,6 @@ cdef int why_unexpected(Dialog* dialog) noexcept nogil:
     if dialog.connection.direction[dialog.client].packets == 0:
         return REASON_ONE_DIRECTION
     if asks.gaps:
-        return why_missing(asks.gap_cause)
+        # What was answered had arrived.
+        return why_missing(GAP_NOT_CAPTURED if asks.gap_cause == GAP_LOST else asks.gap_cause)
     return REASON_CAPTURE_BEGAN_LATER if dialog.connection.opener < 0 else REASON_NONE

@@ -149,6 +149,9 @@ cdef void take_oddity(void* opaque, Connection* connection, int direction, Arriv
     elif oddity == ODD_HELD_LIMIT: name = ANOMALY_HELD_LIMIT
     elif oddity == ODD_CONFLICT: name = ANOMALY_CONFLICTING_RETRANSMISSION
     elif oddity == ODD_EVICTED: name = ANOMALY_CONNECTION_EVICTED
+    elif oddity == ODD_RESET: name = ANOMALY_RESET_OUT_OF_WINDOW
+    elif oddity == ODD_RESET_TAKEN_BACK: name = ANOMALY_RESET_TAKEN_BACK
+    elif oddity == ODD_HANDSHAKE: name = ANOMALY_HANDSHAKE_OUT_OF_PLACE
     if oddity == ODD_EVICTED:
         write_anomaly(context, connection, -1, arrival, -1, -1, name, value)
         return

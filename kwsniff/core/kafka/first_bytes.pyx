@@ -30,6 +30,11 @@ from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.rows.rows cimport format_address, write_anomaly
+from kwsniff.core.tcp.streams cimport GAP_PASSED_OVER, Arrival, Connection
+from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
+from kwsniff.core.columns.verdicts cimport *
 
 cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries
@@ -50,6 +55,7 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
     dialog.answered_at = NO_TIME
     dialog.muted_until = NO_TIME
     for i in range(2):
+        dialog.framing[i].gap_cause = GAP_PASSED_OVER
         dialog.address_len[i] = format_address(connection.address[i], dialog.address[i])
         if is_forced(context, connection.port[i]) and not is_forced(context, connection.port[1 - i]):
             dialog.forced = True

@@ -23,6 +23,8 @@ from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, shrin
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
 from kwsniff.core.tcp.connections cimport GAP_CUT, Arrival
+from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
+from kwsniff.core.tcp.streams cimport GAP_CUT, GAP_PASSED_OVER, Arrival
 
 cdef enum:
     PREFIX = 4
@@ -63,6 +65,12 @@ cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arriv
         sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
     lose_step(framing, kept_total)
     sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset, True, value)
+
+
+cdef inline void doubt_frames(Framing* framing) noexcept nogil:
+    """What is here is no frame, although nothing is missing. After a search the cause is the one that began it."""
+    if framing.found == FOUND_IN_STEP:
+        framing.gap_cause = GAP_PASSED_OVER
 
 
 cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
@@ -129,6 +137,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
         if framing.need == 0:
             take = read_prefix(framing, limits, kept_total, data)
             if framing.need < 0:
+                doubt_frames(framing)
                 fall_out(framing, sink, kept_total, arrival, offset, framing.need)
                 continue
             if take:                        # the prefix came in pieces
@@ -153,6 +162,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
             if complete(framing, sink, arrival, data, True):
                 begin_frame(framing, kept_total)
             elif framing.state == FRAMING_IN_STEP:
+                doubt_frames(framing)
                 fall_out(framing, sink, kept_total, arrival, framing.offset, framing.need)
         data = rest
 

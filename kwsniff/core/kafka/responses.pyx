@@ -102,6 +102,8 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     dialog.head += 1
     dialog.num -= 1
     confirm(dialog)
+    if reason == REASON_SEGMENT_LOST:
+        reason = REASON_SEGMENT_NOT_CAPTURED    # what was answered had arrived
     if version != call.version:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)

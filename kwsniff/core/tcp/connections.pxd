@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets
@@ -18,6 +18,7 @@ cdef enum GapCause:
     GAP_LOST = 1            # nothing says that it ever arrived
     GAP_CUT = 2             # the capture kept only the start of the packet
     GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by exchanges.pyx)
+    GAP_PASSED_OVER = 4     # no byte is missing: they were passed over in search of a frame (set by frames.pyx)
 
 cdef enum EndCause:
     END_OPEN = 0
@@ -40,6 +41,9 @@ cdef enum StreamOddity:
     ODD_HELD_LIMIT = 3
     ODD_CONFLICT = 4
     ODD_EVICTED = 5
+    ODD_RESET = 6           # an RST that no receiver would take
+    ODD_RESET_TAKEN_BACK = 7
+    ODD_HANDSHAKE = 8       # a SYN in the middle of a connection that went on
 
 cdef struct Held:
     Held* next
@@ -67,6 +71,10 @@ cdef struct Direction:
     uint32_t fin_seq
     uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
     bint acked_known
+    uint32_t sent           # highest number that its sender said it had come to, without payload,
+    bint sent_known
+    uint32_t flight         # most bytes under way at once
+    uint32_t at_reset       # how far it had come when the connection was reset
     int64_t offset          # stream position of next_seq; 0 is the first byte after the handshake or in the capture
     Held* held
     Held* held_last
@@ -112,6 +120,17 @@ cdef struct Connection:
     int64_t last_capture    # number of the capture that has it
     int64_t syn_time
     int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
+    int closer              # endpoint that closed it first, with FIN or RST, or -1
+    int64_t close_frame
+    bint refused            # its SYN was answered by an RST
+    int64_t syn_retries
+    int reset_by            # endpoint whose RST waits to be believed, or -1
+    uint32_t reset_seq
+    int32_t reset_ahead     # how far it was from the number expected
+    int64_t reset_time
+    Connection* reset_older # of those that wait like this
+    Connection* reset_newer
+    int other_opener        # of the connection that `other_isn` may be about
     void* dialog            # what the rooms above keep for this connection
 
 cdef struct StreamSink:
@@ -135,6 +154,8 @@ cdef struct Streams:
     Connection* oldest
     Connection* newest
     Connection* last        # of the packet before
+    Connection* first_reset # connections whose RST waits to be believed
+    Connection* last_reset
     Limits limits
     StreamSink sink
     bint no_memory

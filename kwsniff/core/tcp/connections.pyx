@@ -65,6 +65,7 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
     memcpy(connection.address[1 - sender], segment.target, 16)
     connection.port[sender] = segment.source_port
     connection.port[1 - sender] = segment.target_port
+    connection.reset_by = -1
     adopt_connection(streams, connection)
     begin_connection(streams, connection)
     streams.last = connection
@@ -83,6 +84,10 @@ cdef void adopt_connection(Streams* streams, Connection* connection) noexcept no
     bucket[0] = connection
     streams.num += 1
     link_newest(streams, connection)
+    connection.reset_older = NULL
+    connection.reset_newer = NULL
+    if connection.reset_by >= 0 and not connection.ended:
+        link_reset(streams, connection)
 
 
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
@@ -103,6 +108,13 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.first_frame = 0
     connection.syn_time = NO_TIME
     connection.round_trip = -1
+    connection.closer = -1
+    connection.close_frame = 0
+    connection.refused = False
+    connection.syn_retries = 0
+    connection.reset_by = -1
+    connection.reset_time = NO_TIME
+    connection.other_opener = -1
     connection.dialog = NULL
 
 
@@ -136,6 +148,30 @@ cdef void remove_connection(Streams* streams, Connection* connection) noexcept n
         streams.last = NULL
     streams.num -= 1
     free(connection)
+
+
+cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil:
+    """As the latest one whose RST waits to be believed."""
+    connection.reset_newer = NULL
+    connection.reset_older = streams.last_reset
+    if streams.last_reset != NULL:
+        streams.last_reset.reset_newer = connection
+    else:
+        streams.first_reset = connection
+    streams.last_reset = connection
+
+
+cdef void unlink_reset(Streams* streams, Connection* connection) noexcept nogil:
+    if connection.reset_older != NULL:
+        connection.reset_older.reset_newer = connection.reset_newer
+    elif streams.first_reset == connection:
+        streams.first_reset = connection.reset_newer
+    if connection.reset_newer != NULL:
+        connection.reset_newer.reset_older = connection.reset_older
+    elif streams.last_reset == connection:
+        streams.last_reset = connection.reset_older
+    connection.reset_older = NULL
+    connection.reset_newer = NULL
 
 
 cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:

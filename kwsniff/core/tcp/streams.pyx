@@ -14,7 +14,13 @@ Rules
   6. A connection that was silent for `idle_seconds` of the capture's time is given up. Whether that is noticed at its own
      next packet, at another connection's or at the end makes no difference to any row.
   7. What a connection is called, and what it gives, depends on its own packets, not on which others are captured.
-  8. Nothing here knows what the bytes mean.
+  8. What a receiver acknowledged was on the wire. When a direction ends, with its connection or with the capture, what
+     was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
+  9. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that
+     the bytes under way ever reached (RFC 9293 3.10.7.4, RFC 5961 3). It ends the connection when RESET_PATIENCE went
+     by, or the connection's packets do; if both sides go on talking before, there was none. A SYN in the middle of a
+     connection means nothing (RFC 5961 4) until its SYN+ACK, or a segment with the number behind it.
+ 10. Nothing here knows what the bytes mean.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
@@ -31,17 +37,30 @@ from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.connections cimport (
+    add_connection, begin_connection, find_connection, link_reset, remove_connection, unlink_reset,
+)
+from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323
     REMEMBERED_BYTES = 2048     # payload of an ordinary segment, and some
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
+    LEAST_WINDOW = 65535        # what a receiver may have open when its scale is not known (RFC 9293 3.1)
 
 cdef extern from *:
     """
     #define SECOND 1000000000LL
     """
     const int64_t SECOND
+
+cdef extern from *:
+    """
+    #define RESET_PATIENCE 10000000000LL
+    """
+    const int64_t RESET_PATIENCE    # nanoseconds in which two peers that took no reset say something more
 
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil:
@@ -96,10 +115,15 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     if silent_too_long(streams, connection, segment.time):
         give_up(streams, connection)
         begin_connection(streams, connection)
-    elif segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
-        begin_again(streams, connection, sender)
+    else:
+        if is_reset(connection, segment.time):
+            end_connection(streams, connection, END_RESET)
+        if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
+            begin_again(streams, connection)
     if streams.oldest != connection:
         drop_silent(streams, segment.time)
+    while streams.first_reset != NULL and is_reset(streams.first_reset, segment.time):
+        end_connection(streams, streams.first_reset, END_RESET)
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
     note_packet(connection, own, segment)
@@ -108,46 +132,52 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         connection.ordinal = streams.ordinal
         connection.num_ids = 0
     streams.now = segment.time
-    note_window(own, segment)
     arrival.time = segment.time
     arrival.frame = segment.frame
     arrival.acked = -1
     arrival.capture = streams.capture
     arrival.retransmissions = own.retransmissions + other.retransmissions
-    arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
-    if own.other_syn and segment.length and segment.seq == own.other_isn + 1 and not connection.ended:
-        begin_again(streams, connection, 1 - sender)        # its SYN+ACK was not captured, but it goes on
+    if goes_on_elsewhere(own, other, segment) and not connection.ended:
+        begin_again(streams, connection)
     if connection.ended:
         if segment.length:
             drop_payload(streams, &arrival, DROP_AFTER_END, segment.payload.num)
             streams.sink.oddity(streams.sink.context, connection, sender, &arrival, ODD_AFTER_END, segment.length)
         return
-    if segment.flags & TCP_SYN:
-        take_syn(connection, own, segment, sender)
-    if segment.flags & TCP_ACK:
-        take_ack(connection, own, other, segment, &arrival)
     if segment.flags & TCP_RST:
         take_reset(streams, connection, sender, segment, &arrival)
         return
+    note_window(own, segment)
+    arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
+    if segment.flags & TCP_SYN:
+        if own.other_syn and segment.seq == own.other_isn:
+            drop_payload(streams, &arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
+            return
+        take_syn(connection, own, segment, sender)
+    if segment.flags & TCP_ACK and fits(own, segment.seq):
+        take_ack(connection, own, other, segment, &arrival)
     if segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
+        if own.other_syn and not connection.ended:
+            pass_over_syn(streams, connection, sender, &arrival)
+    elif not segment.flags & TCP_SYN:
+        note_sent(own, segment.seq)
     if connection.direction[1 - sender].acked_known and not connection.ended:
         check_patience(streams, connection, 1 - sender, &arrival)
     if own.held != NULL:
         check_patience(streams, connection, sender, &arrival)
     if segment.flags & TCP_FIN and not connection.ended:
-        own.fin = True
-        own.fin_seq = segment.seq + segment.length
-        if not own.known:       # a direction whose payload was never captured ends here all the same
-            own.fin_done = True
+        take_fin(connection, own, segment, sender)
+    if connection.reset_by >= 0:
+        doubt_reset(streams, connection, sender, segment, &arrival)
     close_if_done(streams, connection)
 
 
 cdef inline void note_window(Direction* own, Segment* segment) noexcept nogil:
-    """How long the sender has had no room for what comes. A reset says nothing of room."""
-    if segment.flags & TCP_RST or segment.time == NO_TIME:
+    """How long the sender has had no room for what comes. One that says it is done needs none."""
+    if segment.time == NO_TIME:
         return
-    if segment.window == 0:
+    if segment.window == 0 and not segment.flags & TCP_FIN:
         if own.closed_since == NO_TIME:
             own.closed_since = segment.time
     elif own.closed_since != NO_TIME:
@@ -185,6 +215,12 @@ cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
         evict(streams, streams.oldest)
 
 
+cdef inline bint is_reset(Connection* connection, int64_t time) noexcept nogil:
+    """Whether the reset has been there for so long that nobody will gainsay it."""
+    return (connection.reset_by >= 0 and not connection.ended and time != NO_TIME
+            and connection.reset_time != NO_TIME and time - connection.reset_time > RESET_PATIENCE)
+
+
 cdef void evict(Streams* streams, Connection* connection) noexcept nogil:
     give_up(streams, connection)
     remove_connection(streams, connection)
@@ -194,27 +230,40 @@ cdef void give_up(Streams* streams, Connection* connection) noexcept nogil:
     cdef Arrival arrival
     if connection.ended:
         return
+    if connection.reset_by < 0:
+        arrival = latest_arrival(connection)
+        streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, connection.packets)
+    end_connection(streams, connection, END_EVICTED)
+
+
+cdef Arrival latest_arrival(Connection* connection) noexcept nogil:
+    """For what is noticed when no packet comes any more."""
+    cdef Arrival arrival
     memset(&arrival, 0, sizeof(Arrival))
     arrival.time = connection.last_time
     arrival.frame = connection.last_frame
     arrival.acked = -1
     arrival.capture = connection.last_capture
-    streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, connection.packets)
-    end_connection(streams, connection, END_EVICTED)
+    return arrival
 
 
-cdef void begin_again(Streams* streams, Connection* connection, int sender) noexcept nogil:
+cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
     """The same addresses and ports carry another connection now, whose SYN may have come already."""
-    cdef bint with_syn = connection.direction[1 - sender].other_syn
-    cdef uint32_t isn = connection.direction[1 - sender].other_isn
+    cdef int opener = connection.other_opener
+    cdef bint[2] with_syn = [connection.direction[0].other_syn, connection.direction[1].other_syn]
+    cdef uint32_t[2] isn = [connection.direction[0].other_isn, connection.direction[1].other_isn]
+    cdef int i
+    connection.direction[0].other_syn = False
+    connection.direction[1].other_syn = False
     end_connection(streams, connection, END_REUSED)
     begin_connection(streams, connection)
-    if with_syn:
-        connection.opener = 1 - sender
-        connection.direction[1 - sender].syn = True
-        connection.direction[1 - sender].isn = isn
-        connection.direction[1 - sender].known = True
-        connection.direction[1 - sender].next_seq = isn + 1
+    for i in range(2):
+        if with_syn[i]:
+            connection.opener = opener
+            connection.direction[i].syn = True
+            connection.direction[i].isn = isn[i]
+            connection.direction[i].known = True
+            connection.direction[i].next_seq = isn[i] + 1
 
 
 cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
@@ -232,39 +281,133 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
                      Arrival* arrival) noexcept nogil:
     """What a reset carries is a text about it (RFC 9293 3.5.3), not the stream's."""
     cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    cdef int i
     drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
-    if not own.known or -1 <= distance(segment.seq, own.next_seq) <= WINDOW:
-        end_connection(streams, connection, END_RESET)
+    if not resets(own, other, segment):
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_RESET,
+                            distance(segment.seq, own.next_seq if own.known else own.acked))
+        return
+    if segment.flags & TCP_ACK:
+        take_ack(connection, own, other, segment, arrival)
+    if connection.reset_by >= 0:
+        return
+    connection.refused = sender != connection.opener and other.syn and not own.syn and not own.packets > 1
+    connection.reset_by = sender
+    connection.reset_seq = segment.seq
+    connection.reset_ahead = distance(segment.seq, own.next_seq) if own.known else 0
+    connection.reset_time = segment.time
+    if connection.closer < 0:
+        connection.closer = sender
+        connection.close_frame = segment.frame
+    for i in range(2):
+        connection.direction[i].at_reset = furthest(&connection.direction[i])
+    link_reset(streams, connection)
+
+
+cdef inline uint32_t furthest(Direction* own) noexcept nogil:
+    """The highest number that is known of this direction."""
+    cdef uint32_t to_seq = own.next_seq if own.known else own.acked
+    if own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, to_seq) > 0:
+        to_seq = own.held_last.seq + own.held_last.length
+    if own.sent_known and distance(own.sent, to_seq) > 0:
+        to_seq = own.sent
+    if own.acked_known and distance(own.acked, to_seq) > 0:
+        to_seq = own.acked
+    return to_seq
+
+
+cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether a receiver would take this RST: one that answers a SYN by its acknowledgement (RFC 9293 3.10.7.3), any
+    other by its number. Where the receiver stands is not known better than between its last acknowledgement and the
+    furthest number sent; what it has room for not better than by what was under way before."""
+    cdef int32_t room = LEAST_WINDOW
+    if other.syn and not own.syn and not own.known and segment.flags & TCP_ACK and segment.seq == 0:
+        return segment.ack == other.isn + 1 or distance(segment.ack, furthest(other)) == 0
+    if not own.known and not own.acked_known:
+        return True
+    if <int32_t>own.flight > room:
+        room = <int32_t>own.flight
+    if distance(segment.seq, furthest(own)) > room:
+        return False
+    if distance(segment.seq, own.next_seq if own.known else own.acked) >= -1:
+        return True
+    return own.acked_known and distance(segment.seq, own.acked) >= -1
+
+
+cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+                      Arrival* arrival) noexcept nogil:
+    """A side that sent a reset says nothing more, and one that took it answers nothing more: what was sent behind the
+    reset is answered only if there was none."""
+    cdef int by = connection.reset_by
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
+        return
+    if sender != by and (segment.length == 0 or distance(segment.seq + segment.length, own.at_reset) <= 0):
+        return
+    unlink_reset(streams, connection)
+    connection.reset_by = -1
+    connection.refused = False
+    if not connection.direction[0].fin and not connection.direction[1].fin:
+        connection.closer = -1
+        connection.close_frame = 0
+    streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
 
 
 cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil:
-    """Whether this SYN belongs to another connection than the one known under these addresses and ports."""
+    """Whether this SYN belongs to another connection than the one known under these addresses and ports. If that is
+    not known yet, the numbers of the other one are kept."""
     cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
     if connection.packets == 0:
         return False
     if own.syn and segment.seq == own.isn:
         return False        # a repeated SYN, even after the end
-    if connection.ended:
+    if connection.ended or connection.reset_by >= 0:
         return True
-    if own.syn and not segment.flags & TCP_ACK:
-        # A live peer answers it with a challenge (RFC 9293 3.10.7.4); only its SYN+ACK says that it is a new one.
-        own.other_syn = True
-        own.other_isn = segment.seq
+    if segment.flags & TCP_ACK and other.other_syn and connection.other_opener != sender:
+        if segment.ack == other.other_isn + 1:
+            own.other_syn = False
+            return True
+    # A SYN behind payload: the number just before the payload means that the capture recorded it late.
+    if not own.syn and (not own.known or segment.seq + 1 == own.next_seq - <uint32_t>own.offset):
         return False
-    if segment.flags & TCP_ACK and connection.direction[1 - sender].other_syn:
-        return segment.ack == connection.direction[1 - sender].other_isn + 1
-    if own.syn:
-        return True
-    if own.known:
-        # A SYN behind payload: the number just before the payload means that the capture recorded it late.
-        return segment.seq + 1 != own.next_seq - <uint32_t>own.offset
+    # A live peer answers it with a challenge (RFC 9293 3.10.7.4); only what follows says that there is a new one.
+    own.other_syn = True
+    own.other_isn = segment.seq
+    connection.other_opener = sender
+    if segment.flags & TCP_ACK:
+        connection.other_opener = 1 - sender
+        other.other_syn = True
+        other.other_isn = segment.ack - 1
     return False
+
+
+cdef inline bint goes_on_elsewhere(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether this is the segment behind a SYN that was not believed: a new connection after all."""
+    if not own.other_syn or segment.flags & (TCP_SYN | TCP_RST) or segment.seq != own.other_isn + 1:
+        return False
+    return segment.length > 0 or segment.flags & TCP_ACK and other.other_syn and segment.ack == other.other_isn + 1
+
+
+cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
+    """The side that seemed to have begun anew goes on as before."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef int i
+    streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HANDSHAKE,
+                        distance(own.other_isn, own.next_seq))
+    for i in range(2):
+        connection.direction[i].other_syn = False
+    connection.other_opener = -1
 
 
 cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
     if own.syn:
         connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
         own.timed = False
+        if sender == connection.opener and segment.seq == own.isn:
+            connection.syn_retries += 1
         return
     time_segment(own, segment, 1)
     own.syn = True
@@ -282,13 +425,13 @@ cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int
 cdef inline void take_ack(Connection* connection, Direction* own, Direction* other, Segment* segment,
                           Arrival* arrival) noexcept nogil:
     cdef int32_t ahead
+    if not other.acked_known or distance(segment.ack, other.acked) > 0:
+        other.acked = segment.ack
+        other.acked_known = True
     if not other.known:
         return
     ahead = distance(segment.ack, other.next_seq)
     arrival.acked = other.offset + ahead
-    if not other.acked_known or distance(segment.ack, other.acked) > 0:
-        other.acked = segment.ack
-        other.acked_known = True
     if other.timed and distance(segment.ack, other.timed_seq) >= 0:
         other.timed = False
         if segment.time >= other.timed_at and (
@@ -298,6 +441,32 @@ cdef inline void take_ack(Connection* connection, Direction* own, Direction* oth
             and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
         connection.round_trip = segment.time - connection.syn_time
         connection.syn_time = NO_TIME
+
+
+cdef inline bint fits(Direction* own, uint32_t seq) noexcept nogil:
+    """Whether a segment with this number can be this stream's at all."""
+    return not own.known or -WINDOW <= distance(seq, own.next_seq) <= WINDOW
+
+
+cdef inline void note_sent(Direction* own, uint32_t to_seq) noexcept nogil:
+    """A segment without payload says how far its sender has come."""
+    if fits(own, to_seq) and (not own.sent_known or distance(to_seq, own.sent) > 0):
+        own.sent = to_seq
+        own.sent_known = True
+
+
+cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
+    cdef uint32_t end = segment.seq + segment.length
+    if own.known and (distance(end, own.next_seq) < 0 or not fits(own, end)):
+        return                  # an old one, or none of this stream's
+    own.fin = True
+    own.fin_seq = end
+    note_sent(own, end)
+    if connection.closer < 0:
+        connection.closer = sender
+        connection.close_frame = segment.frame
+    if not own.known:           # a direction whose payload was never captured ends here all the same
+        own.fin_done = True
 
 
 cdef void take_payload(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -412,6 +581,9 @@ cdef void deliver(Streams* streams, Connection* connection, int sender, Octets p
     runs, `offset` is the position of the first byte it is handed."""
     cdef Direction* own = &connection.direction[sender]
     own.next_seq += length
+    if own.acked_known and 0 < distance(own.next_seq, own.acked) <= WINDOW:
+        if own.next_seq - own.acked > own.flight:
+            own.flight = own.next_seq - own.acked
     if payload.num:
         streams.sink.bytes(streams.sink.context, connection, sender, arrival, payload)
         own.bytes += <int64_t>payload.num
@@ -549,10 +721,15 @@ cdef void catch_up(Streams* streams, Connection* connection, int sender, int64_t
 cdef void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
                       Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
-    cdef uint32_t num = to_seq - own.next_seq
+    cdef uint32_t num
     cdef int cause = GAP_LOST
     if own.acked_known and distance(own.acked, to_seq) >= 0:
         cause = GAP_NOT_CAPTURED
+    elif own.acked_known and 0 < distance(own.acked, own.next_seq) <= WINDOW:
+        declare_gap(streams, connection, sender, own.acked, arrival)
+        if connection.ended:
+            return
+    num = to_seq - own.next_seq
     own.next_seq = to_seq
     own.evidence_at = 0
     streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)
@@ -612,16 +789,53 @@ cdef inline bint closed_by(Direction* own) noexcept nogil:
     return own.fin_done and (not own.known or own.acked_known and distance(own.acked, own.fin_seq + 1) >= 0)
 
 
+cdef void settle_tail(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Nothing more comes: what the receiver had, or the sender had come to, and the capture has not, is missing."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Arrival arrival = latest_arrival(connection)
+    cdef uint32_t to_seq
+    if not own.known or connection.ended:
+        return
+    if own.acked_known and distance(own.acked, own.next_seq) <= WINDOW:
+        to_seq = own.acked - is_behind_fin(own, own.acked)
+        if distance(to_seq, own.next_seq) > 0:
+            declare_gap(streams, connection, sender, to_seq, &arrival)
+    to_seq = furthest(own)
+    if connection.reset_by == sender and distance(connection.reset_seq, to_seq) > 0:
+        to_seq = connection.reset_seq
+    to_seq -= is_behind_fin(own, to_seq)
+    if not connection.ended and 0 < distance(to_seq, own.next_seq) <= WINDOW:
+        declare_gap(streams, connection, sender, to_seq, &arrival)
+
+
+cdef inline uint32_t is_behind_fin(Direction* own, uint32_t number) noexcept nogil:
+    """1 for the number that a FIN takes, which is no byte. Where one number is left at a stream's end, it was a FIN's."""
+    if own.fin:
+        return number == own.fin_seq + 1
+    return number == own.next_seq + 1
+
+
 cdef void end_connection(Streams* streams, Connection* connection, int why) noexcept nogil:
+    cdef Arrival arrival
+    cdef int i
     if connection.ended:
         return
     drain_held(streams, connection, 0)
     drain_held(streams, connection, 1)
+    settle_tail(streams, connection, 0)
+    settle_tail(streams, connection, 1)
     if connection.ended:
         return
+    for i in range(2):
+        if connection.direction[i].other_syn and connection.other_opener == i:
+            arrival = latest_arrival(connection)
+            pass_over_syn(streams, connection, i, &arrival)
+    if connection.reset_by >= 0:
+        why = END_RESET
+        unlink_reset(streams, connection)
     connection.ended = True
-    if connection.direction[0].fin_done and connection.direction[1].fin_done:
-        why = END_FIN           # only its last acknowledgement was not seen
+    if connection.direction[0].fin and connection.direction[1].fin:
+        why = END_FIN           # whatever came behind
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
     connection.dialog = NULL

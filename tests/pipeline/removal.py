@@ -1,0 +1,324 @@
+"""One message at a time taken out of recorded captures, as if the capture had missed it, and what becomes of its call.
+
+    python -m tests.pipeline.removal [folder ...]      every message of every capture there
+
+Where messages lie is found without kwsniff: by TCP's numbers and the size in front of every message. The packets of
+the message go, with their acknowledgements; those of the other side stay. What must come out is arithmetic: the
+verdict on the removed message, every other call as it was, and as many bytes missing as were taken out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.pipeline.running import CORE_TABLES, analyzer, rows_of
+from tests.pipeline.segments import ACK, FIN, RST, SYN, Segment, conversations, frames_of, read
+from tests.traffic.files import pcap
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (ROOT / "captures", ROOT.parent / "shared" / "incidents")
+KEPT = ("status", "reason", "api_key", "api_version", "correlation_id", "client_id", "request_bytes", "response_bytes",
+        "request_time", "request_end_time", "response_time", "response_end_time", "latency_ns", "error_code")  # fmt: skip
+MILLISECOND = 1_000_000
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+@dataclass(frozen=True)
+class Message:
+    """Of one direction: its bytes lie from `seq` on."""
+
+    from_client: bool
+    seq: int
+    data: bytes
+
+    @property
+    def correlation_id(self) -> int:
+        return int.from_bytes(self.data[8:12] if self.from_client else self.data[4:8], signed=True)
+
+
+def ahead(to: int, since: int) -> int:
+    """How far `to` is ahead of `since` (RFC 9293 3.4)."""
+    return (to - since + 2**31) % 2**32 - 2**31
+
+
+def tables_of(link: int, segments: Iterable[Segment], **options: Any) -> Tables:
+    engine = analyzer(**options)
+    engine.open_capture("capture")
+    engine.feed(pcap(frames_of(segments), link, nanoseconds=True))
+    facts = engine.close_capture()
+    engine.finish()
+    bins = engine.accounting(0)
+    if sum(bins.values()) != facts["tcp_payload_bytes"]:
+        raise AssertionError(f"the bins do not add up: {bins}, not {facts['tcp_payload_bytes']}")
+    return rows_of({name: engine.take(name) for name in CORE_TABLES}) | {"bins": [bins]}
+
+
+def messages_of(segments: list[Segment], client: bytes) -> list[Message]:
+    """The messages of a conversation that was captured from its start and has no holes, else none."""
+    out = []
+    for from_client in (True, False):
+        own = [segment for segment in segments if (segment.ends[0] == client) == from_client]
+        syn = next((segment for segment in own if segment.flags & SYN), None)
+        if syn is None:
+            return []
+        out += _messages(from_client, (syn.seq + 1) % 2**32, own)
+    return out
+
+
+def _messages(from_client: bool, start: int, own: list[Segment]) -> Iterator[Message]:
+    data = bytearray()
+    for segment in sorted((s for s in own if s.payload), key=lambda s: ahead(s.seq, start)):
+        new = segment.payload[max(len(data) - ahead(segment.seq, start), 0) :]
+        if ahead(segment.seq, start) > len(data):
+            return
+        data += new
+    at = 0
+    while at + 4 <= len(data):
+        size = 4 + int.from_bytes(data[at : at + 4])
+        if at + size > len(data):
+            return
+        yield Message(from_client, (start + at) % 2**32, bytes(data[at : at + size]))
+        at += size
+
+
+def without(segments: list[Segment], message: Message, client: bytes) -> list[Segment]:
+    """The segments with the message's bytes gone. One that carries more than the message is cut."""
+    out: list[Segment] = []
+    end = len(message.data)
+    for segment in segments:
+        start = ahead(segment.seq, message.seq)
+        if (
+            (segment.ends[0] == client) != message.from_client
+            or not segment.payload
+            or start >= end
+            or start + len(segment.payload) <= 0
+        ):
+            out.append(segment)
+            continue
+        left = segment.payload[: max(-start, 0)]
+        right = segment.payload[end - start :] if start + len(segment.payload) > end else b""
+        if left:
+            out.append(segment.again(left, segment.seq, segment.flags & ~FIN if not right else segment.flags))
+        if right:
+            out.append(segment.again(right, message.seq + end))
+        elif segment.flags & FIN:       # a FIN of its own
+            out.append(segment.again(b"", segment.end - 1))
+    return out
+
+
+def numbered(segments: Iterable[Segment]) -> list[Segment]:
+    return [replace(segment, frame=number) for number, segment in enumerate(segments, 1)]
+
+
+# -- endings ----------------------------------------------------------------------------------------------------
+
+def endings(segments: list[Segment], client: bytes) -> dict[str, list[Segment]]:
+    """What may follow a conversation that stands where these segments leave it, everything acknowledged."""
+    last = {side: next(s for s in reversed(segments) if (s.ends[0] == client) == side) for side in (True, False)}
+    at = {True: last[True].end, False: last[False].end}
+    for segment in segments:
+        side = segment.ends[0] == client
+        if ahead(segment.end, at[side]) > 0:
+            at[side] = segment.end
+    time = max(segment.time_ns for segment in segments)
+
+    def says(side: bool, flags: int, more: int = 0, ack: int = 0) -> Segment:
+        made = last[side].bare(at[side] + more, at[not side] + ack if flags & ACK else 0, flags)
+        return replace(made, time_ns=time + MILLISECOND)
+
+    return {
+        "acknowledged": [says(True, ACK)],
+        "client FIN": [says(True, FIN | ACK)],
+        "both FINs": [says(True, FIN | ACK), says(False, FIN | ACK, 0, 1), says(True, ACK, 1, 1)],
+        "broker FIN first": [says(False, FIN | ACK), says(True, FIN | ACK, 0, 1), says(False, ACK, 1, 1)],
+        "client RST": [says(True, ACK), says(True, RST)],
+        "client RST that acknowledges": [says(True, RST | ACK)],
+        "broker RST": [says(True, ACK), says(False, RST)],
+        "broker RST that acknowledges": [says(True, ACK), says(False, RST | ACK)],
+        "keepalives": [says(side, ACK, -1 if side else 0) for _ in range(12) for side in (True, False)],
+        "idle": [replace(says(True, ACK), time_ns=time + number * 7_200 * 10**9) for number in (0, 1)],
+    }
+
+
+# -- verdicts ---------------------------------------------------------------------------------------------------
+
+def is_proven(segments: list[Segment], message: Message, client: bytes) -> bool:
+    """Whether the message's receiver acknowledged its last byte in what is left."""
+    end = message.seq + len(message.data)
+    return any(
+        s.flags & ACK and ahead(s.ack, end) >= 0
+        for s in segments
+        if (s.ends[0] == client) != message.from_client
+    )
+
+
+def is_passed(segments: list[Segment], message: Message, client: bytes) -> bool:
+    """Whether its sender's numbers went beyond it in what is left."""
+    end = message.seq + len(message.data)
+    return any(
+        ahead(s.end, end) >= 0 for s in segments if (s.ends[0] == client) == message.from_client
+    )
+
+
+def kept(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in KEPT)
+
+
+def faults(before: Tables, after: Tables, left: list[Segment], message: Message, client: bytes) -> Iterator[str]:
+    """Everything that is not as it must be."""
+    mine = [r for r in before["api_calls"] if is_of(r, message)]
+    if len(mine) > 1:
+        return                  # correlation ids that come again: which one it is, nobody can say
+    now = [r for r in after["api_calls"] if is_of(r, message, either=True)]
+    yield from other_faults(
+        [r for r in before["api_calls"] if r not in mine], [r for r in after["api_calls"] if r not in now], message
+    )
+    kafka = any(r["protocol"] == "kafka" for r in after["connections"])
+    want = wanted(mine, left, message, client) if kafka else None
+    got = [(r["status"], r["reason"]) for r in now]
+    if got != ([want] if want else []):
+        yield f"the call: {got}, not {want}"
+    yield from hole_faults(before, after, left, message, client, kafka)
+
+
+def other_faults(before: list[Row], after: list[Row], message: Message) -> Iterator[str]:
+    """Every other call is as it was. One that waited for its answer to the end may have had it in the hole, too: how
+    many messages lay there, nobody can say."""
+    found = {(r["correlation_id"], r["request_frame"] is None): r for r in after}
+    for row in before:
+        now = found.pop((row["correlation_id"], row["request_frame"] is None), None)
+        name = f"call {row['correlation_id']}, {row['status']}, {row['reason']}"
+        if now is None:
+            yield f"{name} is gone"
+        elif row["status"] == "unanswered" and not message.from_client and now["status"] == "response_not_captured":
+            continue
+        elif kept(row) != kept(now):
+            yield f"{name} is {now['status']}, {now['reason']} now"
+    for row in found.values():
+        yield f"call {row['correlation_id']}, {row['status']}, {row['reason']} is new"
+
+
+def is_of(row: Row, message: Message, *, either: bool = False) -> bool:
+    if row["correlation_id"] != message.correlation_id:
+        return False
+    size = row["request_bytes"] if message.from_client else row["response_bytes"]
+    return size == len(message.data) or either
+
+
+def wanted(mine: list[Row], left: list[Segment], message: Message, client: bytes) -> tuple[str, str | None] | None:
+    if not mine or (message.from_client and mine[0]["response_frame"] is None):
+        return None
+    if message.from_client:
+        return "response_only", "segment_not_captured"
+    if is_proven(left, message, client):
+        return "response_not_captured", "segment_not_captured"
+    if is_passed(left, message, client):
+        return "response_not_captured", "segment_lost"
+    return "unanswered", "open_at_end"
+
+
+def first_of(tables: Tables) -> Row:
+    return min(tables["connections"], key=lambda row: row["connection_id"])
+
+
+def hole_faults(
+    before: Tables, after: Tables, left: list[Segment], message: Message, client: bytes, kafka: bool
+) -> Iterator[str]:
+    was, row = first_of(before), first_of(after)
+    side = "client" if message.from_client else "broker"
+    other = "broker" if message.from_client else "client"
+    proven = is_proven(left, message, client)
+    if proven or is_passed(left, message, client):
+        missing = row[f"{side}_missing_bytes"] - was[f"{side}_missing_bytes"]
+        if missing != len(message.data):
+            yield f"{missing} bytes missing, not {len(message.data)}"
+        if row[f"{other}_missing_bytes"] != was[f"{other}_missing_bytes"]:
+            yield "bytes of the other side are missing"
+        name = "segment_not_captured" if proven else "segment_lost"
+        holes = [
+            (r["name"], r["direction"], r["value"]) for r in after["anomalies"] if r["name"].startswith("segment_")
+        ]
+        for r in before["anomalies"]:
+            if (r["name"], r["direction"], r["value"]) in holes:
+                holes.remove((r["name"], r["direction"], r["value"]))
+        if kafka and holes != [(name, side, len(message.data))]:
+            yield f"anomalies: {holes}"
+    if row["end"] != was["end"]:
+        yield f"the end: {row['end']}, not {was['end']}"
+    took = sum(before["bins"][0].values()) - sum(after["bins"][0].values())
+    for name, size in after["bins"][0].items():
+        if kafka and name in ("lost_framing", "torn_frames", "unfinished") and size > before["bins"][0][name]:
+            yield f"{size} bytes are {name} after {took} were taken"
+
+
+# -- runs -------------------------------------------------------------------------------------------------------
+
+def tried(path: Path, *, step: int = 1, with_endings: bool = True) -> Iterator[tuple[str, list[str]]]:
+    """Every `step`th message of a capture: what was taken out, and the faults."""
+    link, segments = read(path)
+    number = 0
+    for talk in conversations(segments):
+        client = next((s.ends[0] for s in talk if s.flags & (SYN | ACK) == SYN), talk[0].ends[0])
+        talk = numbered(talk)
+        messages = messages_of(talk, client)
+        before = tables_of(link, talk) if messages else None
+        if before is None or first_of(before)["protocol"] != "kafka":
+            continue
+        for message in messages:
+            number += 1
+            if number % step:
+                continue
+            name = f"{path.parent.name}/{path.name} {'request' if message.from_client else 'response'} {message.correlation_id} at {message.seq}"
+            left = without(talk, message, client)
+            yield name, list(faults(before, tables_of(link, numbered(left)), left, message, client))
+            if with_endings:
+                yield from ended(name, link, talk, message, client)
+
+
+def ended(
+    name: str, link: int, talk: list[Segment], message: Message, client: bytes
+) -> Iterator[tuple[str, list[str]]]:
+    """The same where nothing comes behind the call but an ending."""
+    answer = message
+    if message.from_client:
+        found = [m for m in messages_of(talk, client) if not m.from_client and m.correlation_id == message.correlation_id]
+        answer = found[0] if found else message
+    end = answer.seq + len(answer.data)
+    cut = next(
+        number
+        for number, s in enumerate(talk)
+        if (s.ends[0] == client) == answer.from_client and s.payload and ahead(s.seq + len(s.payload), end) >= 0
+    )
+    head = talk[: cut + 1]
+    if any(s.flags & (FIN | RST) for s in head):
+        return
+    for ending, more in endings(head, client).items():
+        whole = numbered([*head, *more])
+        left = without(whole, message, client)
+        before = tables_of(link, whole)
+        if first_of(before)["protocol"] != "kafka":
+            continue
+        yield f"{name}, {ending}", list(faults(before, tables_of(link, numbered(left)), left, message, client))
+
+
+def main(arguments: list[str]) -> int:
+    folders = [Path(name) for name in arguments] or FOLDERS
+    total = wrong = 0
+    for path in sorted(path for folder in folders for path in folder.rglob("*.pcap*")):
+        for name, found in tried(path):
+            total += 1
+            wrong += bool(found)
+            for fault in found:
+                sys.stdout.write(f"{name}: {fault}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{total} removals, {wrong} judged wrong\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
