@@ -136,6 +136,31 @@ CONNECTIONS = TableSchema(
             source="ServerHello, cipher_suite (RFC 8446 4.1.3)",
             null="not TLS, or no ServerHello was captured",
         ),
+        _word(
+            "closed_by",
+            "direction",
+            "Who closed the connection first.",
+            "the first TCP FIN or RST that counts",
+            "neither side was seen to, or client and broker were not told apart",
+        ),
+        _count(
+            "close_frame",
+            "The packet that closed it, as Wireshark counts.",
+            "position of that FIN or RST in its capture",
+            null="neither side was seen to close it",
+        ),
+        Column(
+            name="refused",
+            type="bool",
+            doc="Whether its SYN was answered by a reset: nobody listens there, or a firewall says so.",
+            source="TCP SYN and RST",
+        ),
+        _count(
+            "syn_retries",
+            "How often the client sent its SYN again.",
+            "TCP SYN with the same number",
+            null="the client's SYN was not captured",
+        ),
     ),
 )
 

@@ -1,10 +1,11 @@
-"""One message at a time taken out of recorded captures, as if the capture had missed it, and what becomes of its call.
+"""One message at a time taken out of recorded captures, as if the capture had missed it.
 
     python -m tests.pipeline.removal [folder ...]      every message of every capture there
 
-Where messages lie is found without kwsniff: by TCP's numbers and the size in front of every message. The packets of
-the message go, with their acknowledgements; those of the other side stay. What must come out is arithmetic: the
-verdict on the removed message, every other call as it was, and as many bytes missing as were taken out.
+Where messages lie is found without kwsniff: by TCP's numbers and the size in front of every message. The
+packets of the message go, with their acknowledgements; those of the other side stay. What must come out is
+arithmetic: the verdict on the removed message, every other call as it was, and as many bytes missing as were
+taken out.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from tests.traffic.files import pcap
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (ROOT / "captures", ROOT.parent / "shared" / "incidents")
-KEPT = ("status", "reason", "api_key", "api_version", "correlation_id", "client_id", "request_bytes", "response_bytes",
-        "request_time", "request_end_time", "response_time", "response_end_time", "latency_ns", "error_code")  # fmt: skip
+KEPT = (
+    "status", "reason", "api_key", "api_version", "correlation_id", "client_id", "request_bytes",
+    "response_bytes", "request_time", "request_end_time", "response_time", "response_end_time", "latency_ns",
+    "error_code",
+)  # fmt: skip
 MILLISECOND = 1_000_000
+SILENCE = ("unanswered", "whatever ended the connection")
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
@@ -60,7 +65,7 @@ def tables_of(link: int, segments: Iterable[Segment], **options: Any) -> Tables:
 
 def messages_of(segments: list[Segment], client: bytes) -> list[Message]:
     """The messages of a conversation that was captured from its start and has no holes, else none."""
-    out = []
+    out: list[Message] = []
     for from_client in (True, False):
         own = [segment for segment in segments if (segment.ends[0] == client) == from_client]
         syn = next((segment for segment in own if segment.flags & SYN), None)
@@ -106,7 +111,7 @@ def without(segments: list[Segment], message: Message, client: bytes) -> list[Se
             out.append(segment.again(left, segment.seq, segment.flags & ~FIN if not right else segment.flags))
         if right:
             out.append(segment.again(right, message.seq + end))
-        elif segment.flags & FIN:       # a FIN of its own
+        elif segment.flags & FIN:  # a FIN of its own
             out.append(segment.again(b"", segment.end - 1))
     return out
 
@@ -115,11 +120,14 @@ def numbered(segments: Iterable[Segment]) -> list[Segment]:
     return [replace(segment, frame=number) for number, segment in enumerate(segments, 1)]
 
 
-# -- endings ----------------------------------------------------------------------------------------------------
+# -- endings --------------------------------------------------------------------------------------------
+
 
 def endings(segments: list[Segment], client: bytes) -> dict[str, list[Segment]]:
     """What may follow a conversation that stands where these segments leave it, everything acknowledged."""
-    last = {side: next(s for s in reversed(segments) if (s.ends[0] == client) == side) for side in (True, False)}
+    last = {
+        side: next(s for s in reversed(segments) if (s.ends[0] == client) == side) for side in (True, False)
+    }
     at = {True: last[True].end, False: last[False].end}
     for segment in segments:
         side = segment.ends[0] == client
@@ -145,7 +153,8 @@ def endings(segments: list[Segment], client: bytes) -> dict[str, list[Segment]]:
     }
 
 
-# -- verdicts ---------------------------------------------------------------------------------------------------
+# -- verdicts -------------------------------------------------------------------------------------------
+
 
 def is_proven(segments: list[Segment], message: Message, client: bytes) -> bool:
     """Whether the message's receiver acknowledged its last byte in what is left."""
@@ -160,42 +169,48 @@ def is_proven(segments: list[Segment], message: Message, client: bytes) -> bool:
 def is_passed(segments: list[Segment], message: Message, client: bytes) -> bool:
     """Whether its sender's numbers went beyond it in what is left."""
     end = message.seq + len(message.data)
-    return any(
-        ahead(s.end, end) >= 0 for s in segments if (s.ends[0] == client) == message.from_client
-    )
+    return any(ahead(s.end, end) >= 0 for s in segments if (s.ends[0] == client) == message.from_client)
 
 
 def kept(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEPT)
 
 
-def faults(before: Tables, after: Tables, left: list[Segment], message: Message, client: bytes) -> Iterator[str]:
+def faults(
+    before: Tables, after: Tables, left: list[Segment], message: Message, client: bytes
+) -> Iterator[str]:
     """Everything that is not as it must be."""
     mine = [r for r in before["api_calls"] if is_of(r, message)]
     if len(mine) > 1:
-        return                  # correlation ids that come again: which one it is, nobody can say
+        return  # correlation ids that come again: which one it is, nobody can say
     now = [r for r in after["api_calls"] if is_of(r, message, either=True)]
     yield from other_faults(
-        [r for r in before["api_calls"] if r not in mine], [r for r in after["api_calls"] if r not in now], message
+        [r for r in before["api_calls"] if r not in mine],
+        [r for r in after["api_calls"] if r not in now],
+        message,
     )
     kafka = any(r["protocol"] == "kafka" for r in after["connections"])
     want = wanted(mine, left, message, client) if kafka else None
-    got = [(r["status"], r["reason"]) for r in now]
+    got = [(r["status"], r["reason"] if want != SILENCE else SILENCE[1]) for r in now]
     if got != ([want] if want else []):
         yield f"the call: {got}, not {want}"
-    yield from hole_faults(before, after, left, message, client, kafka)
+    yield from hole_faults(before, after, left, message, client)
 
 
 def other_faults(before: list[Row], after: list[Row], message: Message) -> Iterator[str]:
-    """Every other call is as it was. One that waited for its answer to the end may have had it in the hole, too: how
-    many messages lay there, nobody can say."""
+    """Every other call is as it was. One that waited for its answer to the end may have had it in the hole,
+    too: how many messages lay there, nobody can say."""
     found = {(r["correlation_id"], r["request_frame"] is None): r for r in after}
     for row in before:
         now = found.pop((row["correlation_id"], row["request_frame"] is None), None)
         name = f"call {row['correlation_id']}, {row['status']}, {row['reason']}"
         if now is None:
             yield f"{name} is gone"
-        elif row["status"] == "unanswered" and not message.from_client and now["status"] == "response_not_captured":
+        elif (
+            row["status"] == "unanswered"
+            and not message.from_client
+            and now["status"] == "response_not_captured"
+        ):
             continue
         elif kept(row) != kept(now):
             yield f"{name} is {now['status']}, {now['reason']} now"
@@ -210,7 +225,9 @@ def is_of(row: Row, message: Message, *, either: bool = False) -> bool:
     return size == len(message.data) or either
 
 
-def wanted(mine: list[Row], left: list[Segment], message: Message, client: bytes) -> tuple[str, str | None] | None:
+def wanted(
+    mine: list[Row], left: list[Segment], message: Message, client: bytes
+) -> tuple[str, str | None] | None:
     if not mine or (message.from_client and mine[0]["response_frame"] is None):
         return None
     if message.from_client:
@@ -219,7 +236,7 @@ def wanted(mine: list[Row], left: list[Segment], message: Message, client: bytes
         return "response_not_captured", "segment_not_captured"
     if is_passed(left, message, client):
         return "response_not_captured", "segment_lost"
-    return "unanswered", "open_at_end"
+    return SILENCE
 
 
 def first_of(tables: Tables) -> Row:
@@ -227,8 +244,9 @@ def first_of(tables: Tables) -> Row:
 
 
 def hole_faults(
-    before: Tables, after: Tables, left: list[Segment], message: Message, client: bytes, kafka: bool
+    before: Tables, after: Tables, left: list[Segment], message: Message, client: bytes
 ) -> Iterator[str]:
+    kafka = any(r["protocol"] == "kafka" for r in after["connections"])
     was, row = first_of(before), first_of(after)
     side = "client" if message.from_client else "broker"
     other = "broker" if message.from_client else "client"
@@ -241,7 +259,9 @@ def hole_faults(
             yield "bytes of the other side are missing"
         name = "segment_not_captured" if proven else "segment_lost"
         holes = [
-            (r["name"], r["direction"], r["value"]) for r in after["anomalies"] if r["name"].startswith("segment_")
+            (r["name"], r["direction"], r["value"])
+            for r in after["anomalies"]
+            if r["name"].startswith("segment_")
         ]
         for r in before["anomalies"]:
             if (r["name"], r["direction"], r["value"]) in holes:
@@ -256,15 +276,15 @@ def hole_faults(
             yield f"{size} bytes are {name} after {took} were taken"
 
 
-# -- runs -------------------------------------------------------------------------------------------------------
+# -- runs -----------------------------------------------------------------------------------------------
+
 
 def tried(path: Path, *, step: int = 1, with_endings: bool = True) -> Iterator[tuple[str, list[str]]]:
     """Every `step`th message of a capture: what was taken out, and the faults."""
     link, segments = read(path)
     number = 0
-    for talk in conversations(segments):
+    for talk in map(numbered, conversations(segments)):
         client = next((s.ends[0] for s in talk if s.flags & (SYN | ACK) == SYN), talk[0].ends[0])
-        talk = numbered(talk)
         messages = messages_of(talk, client)
         before = tables_of(link, talk) if messages else None
         if before is None or first_of(before)["protocol"] != "kafka":
@@ -273,7 +293,8 @@ def tried(path: Path, *, step: int = 1, with_endings: bool = True) -> Iterator[t
             number += 1
             if number % step:
                 continue
-            name = f"{path.parent.name}/{path.name} {'request' if message.from_client else 'response'} {message.correlation_id} at {message.seq}"
+            kind = "request" if message.from_client else "response"
+            name = f"{path.parent.name}/{path.name}, {kind} {message.correlation_id} at {message.seq}"
             left = without(talk, message, client)
             yield name, list(faults(before, tables_of(link, numbered(left)), left, message, client))
             if with_endings:
@@ -286,13 +307,19 @@ def ended(
     """The same where nothing comes behind the call but an ending."""
     answer = message
     if message.from_client:
-        found = [m for m in messages_of(talk, client) if not m.from_client and m.correlation_id == message.correlation_id]
+        found = [
+            m
+            for m in messages_of(talk, client)
+            if not m.from_client and m.correlation_id == message.correlation_id
+        ]
         answer = found[0] if found else message
     end = answer.seq + len(answer.data)
     cut = next(
         number
         for number, s in enumerate(talk)
-        if (s.ends[0] == client) == answer.from_client and s.payload and ahead(s.seq + len(s.payload), end) >= 0
+        if (s.ends[0] == client) == answer.from_client
+        and s.payload
+        and ahead(s.seq + len(s.payload), end) >= 0
     )
     head = talk[: cut + 1]
     if any(s.flags & (FIN | RST) for s in head):
@@ -303,7 +330,10 @@ def ended(
         before = tables_of(link, whole)
         if first_of(before)["protocol"] != "kafka":
             continue
-        yield f"{name}, {ending}", list(faults(before, tables_of(link, numbered(left)), left, message, client))
+        yield (
+            f"{name}, {ending}",
+            list(faults(before, tables_of(link, numbered(left)), left, message, client)),
+        )
 
 
 def main(arguments: list[str]) -> int:

@@ -7,20 +7,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from scapy.utils import PcapNgReader, RawPcapReader
+from scapy.utils import RawPcapNgReader, RawPcapReader
 
 from tests.traffic.files import Frame
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 _LINK_BYTES = {1: 14, 101: 0, 113: 16, 276: 20}
 NOTHING = bytes(12) + b"\x88\xb5" + bytes(46)
-"""An Ethernet frame of an experimental type: takes the place of a packet, so that the others keep their number."""
+"""An Ethernet frame of an experimental type: takes the place of a packet."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One TCP segment; `head` is all in front of its TCP header. `side` is 0 for the one who sent the first SYN."""
+    """One TCP segment; `head` is all in front of its TCP header."""
 
     time_ns: int
     frame: int
@@ -77,7 +78,7 @@ class Segment:
 
 
 def read(path: Path) -> tuple[int, list[Segment]]:
-    """The link type and the TCP segments of a capture; those cut by a snaplen, and fragments, are left out."""
+    """The link type and the TCP segments of a capture, without those cut by a snaplen and fragments."""
     link, found = 1, []
     for number, (number_link, time_ns, data) in enumerate(_packets(path), 1):
         link = number_link
@@ -88,15 +89,16 @@ def read(path: Path) -> tuple[int, list[Segment]]:
 
 
 def _packets(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    reader: Any
     with RawPcapReader(str(path)) as reader:
-        raw = isinstance(reader, PcapNgReader) or "Ng" in type(reader).__name__
-        unit = 1 if raw or getattr(reader, "nano", False) else 1000
+        if type(reader) is RawPcapNgReader:
+            meta: Any
+            for data, meta in reader:
+                ticks = (meta.tshigh or 0) << 32 | (meta.tslow or 0)
+                yield meta.linktype, ticks * 10**9 // meta.tsresol, data
+            return
         for data, meta in reader:
-            if raw:
-                time = ((meta.tshigh or 0) << 32 | (meta.tslow or 0)) * 10**9 // meta.tsresol
-                yield meta.linktype, time, data
-            else:
-                yield reader.linktype, meta.sec * 10**9 + meta.usec * unit, data
+            yield reader.linktype, meta.sec * 10**9 + meta.usec * (1 if reader.nano else 1000), data
 
 
 def _dissect(link: int, time_ns: int, number: int, data: bytes) -> Segment | None:

@@ -90,6 +90,8 @@ COLUMNS = {
         ("vantage", "enum:vantage", False), ("client_zero_window_ns", "int64", False),
         ("broker_zero_window_ns", "int64", False), ("principal", "string", True), ("caller", "enum:caller", True),
         ("tls_version", "string", True), ("tls_server_name", "string", True), ("tls_cipher", "string", True),
+        ("closed_by", "enum:direction", True), ("close_frame", "int64", True), ("refused", "bool", False),
+        ("syn_retries", "int64", True),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),

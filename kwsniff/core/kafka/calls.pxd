@@ -7,6 +7,7 @@ from kwsniff.core.columns.verdicts cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTE
 
 cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil
 cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason) noexcept nogil
+cdef void finish_passed(Context* context, Dialog* dialog) noexcept nogil
 cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil
 
 

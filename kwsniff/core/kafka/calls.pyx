@@ -91,11 +91,22 @@ cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason
     finish_call(context, dialog, call, status, reason, NULL, NULL)
 
 
+cdef void finish_passed(Context* context, Dialog* dialog) noexcept nogil:
+    """The oldest call: later ones were answered, and no byte is missing that its answer could have been."""
+    cdef Call* call = waiting_call(dialog, 0)
+    write_anomaly(context, dialog.connection, call.id, &call.passed_by, 1, call.passed_offset, ANOMALY_PASSED_OVER,
+                  call.correlation_id)
+    finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_PASSED_OVER)
+
+
 cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil:
     """The connection ends: nothing that waits is answered any more."""
     cdef int status, reason
     while dialog.num:
         explain_silence(dialog, waiting_call(dialog, 0), &status, &reason)
+        if status == STATUS_UNANSWERED and waiting_call(dialog, 0).passed:
+            finish_passed(context, dialog)
+            continue
         finish_oldest(context, dialog, status, reason)
 
 

@@ -67,6 +67,9 @@ cdef struct Call:
     int64_t end_offset          # stream position behind it
     int64_t broker_gaps         # gaps of the broker's direction when it was asked
     int reason                  # why its facts are not whole, or REASON_NONE
+    int passed                  # later calls that were answered before it
+    Arrival passed_by           # the first of those answers
+    int64_t passed_offset
     bint has_acks
     int16_t acks
     bint has_partitions

@@ -63,7 +63,7 @@ cdef struct Framing:
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
     int gap_cause           # of the latest of them
-    uint8_t tail[8]         # out of step: a segment too short to tell what it begins
+    uint8_t tail[8]         # out of step: segments too short to tell what they begin
     size_t tail_num
     int64_t tail_offset
     Arrival tail_first

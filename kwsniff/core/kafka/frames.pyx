@@ -195,6 +195,12 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
     """Looks for a frame's start in `data`; returns the bytes passed over. A start that is cut off at the end of a
     segment is waited for only where the segment is nothing else: frames mostly begin where segments begin."""
     cdef size_t at = 0
+    if framing.tail_num and framing.tail_num + data.num < SHORT_SEGMENT:
+        copy_out(data, 0, &framing.tail[framing.tail_num], data.num)
+        framing.tail_num += data.num
+        framing.searched += <int64_t>data.num
+        count_captured(framing, sink, arrival, <int64_t>data.num)
+        return data.num
     if framing.tail_num and begins_with_tail(framing, sink, limits, kept_total, data):
         return 0
     while at < data.num:

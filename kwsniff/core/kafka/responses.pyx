@@ -2,8 +2,8 @@
 """Which response answers which request.
 
 Rules
-  1. A response is matched with the oldest waiting request of its correlation id; requests that it passes over will not
-     be answered.
+  1. A response is matched with the oldest waiting request of its correlation id. Requests that it passes over wait on
+     for MOST_PASSED answers more, in case something between swapped them; then they will not be answered.
   2. An ApiVersions response of error 35 has a v0 body whatever was asked (KIP-511).
   3. After an answered SaslHandshake v0 both directions carry bare tokens until the client sends a request again.
   4. The first response after a search must decode to its last byte.
@@ -15,6 +15,9 @@ from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest
+from kwsniff.core.kafka.dialog cimport (
+from kwsniff.core.octets.buffer cimport release
+from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
     RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_missing, why_torn,
 )
@@ -41,6 +44,7 @@ cdef enum:
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     UNSUPPORTED_VERSION = 35
+    MOST_PASSED = 16
 
 
 cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -70,14 +74,42 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
     if frame.found and not frame.torn and not decodes(
             context, waiting_call(dialog, i), frame.bytes, False):
         return False
-    while i:
-        pass_over(context, dialog, frame)
-        i -= 1
+    bring_forward(context, dialog, frame, i)
     answer(context, dialog, frame)
     return True
 
 
+cdef void bring_forward(Context* context, Dialog* dialog, Frame* frame, int64_t number) noexcept nogil:
+    """Makes the call that is answered the oldest one. Those before it end, or wait on behind it in their order; each is
+    moved MOST_PASSED times at most."""
+    cdef Call call
+    cdef Call* passed
+    cdef int64_t i
+    while number and not waits_on(dialog, waiting_call(dialog, 0)):
+        pass_over(context, dialog, frame)
+        number -= 1
+    if number == 0:
+        return
+    call = waiting_call(dialog, number)[0]
+    i = number
+    while i:
+        passed = waiting_call(dialog, i)
+        passed[0] = waiting_call(dialog, i - 1)[0]
+        if passed.passed == 0:
+            passed.passed_by = frame.first
+            passed.passed_offset = frame.offset
+        passed.passed += 1
+        i -= 1
+    waiting_call(dialog, 0)[0] = call
+
+
+cdef inline bint waits_on(Dialog* dialog, Call* call) noexcept nogil:
+    return (dialog.framing[1 - dialog.client].gaps == call.broker_gaps and call.reason == REASON_NONE
+            and call.passed < MOST_PASSED)
+
+
 cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
+    """The oldest call will not be answered."""
     cdef Call* call = waiting_call(dialog, 0)
     cdef Framing* answers = &dialog.framing[1 - dialog.client]
     if answers.gaps != call.broker_gaps:
@@ -87,9 +119,10 @@ cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nog
         # It may have been one that needs no answer: its own bytes do not say.
         finish_oldest(context, dialog, STATUS_UNANSWERED, call.reason)
         return
-    write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_PASSED_OVER,
-                  call.correlation_id)
-    finish_oldest(context, dialog, STATUS_UNANSWERED, REASON_PASSED_OVER)
+    if call.passed == 0:
+        call.passed_by = frame.first
+        call.passed_offset = frame.offset
+    finish_passed(context, dialog)
 
 
 cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -164,8 +197,7 @@ cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexc
     cdef Parked parked
     if not unpark_answer(context, dialog, call, &parked):
         return
-    while dialog.num > 1:
-        pass_over(context, dialog, &parked.frame)
+    bring_forward(context, dialog, &parked.frame, dialog.num - 1)
     answer(context, dialog, &parked.frame)
     release(&parked.bytes)
 

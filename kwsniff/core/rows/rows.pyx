@@ -494,7 +494,19 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     else:
         put_enum(table, CONN_CALLER, dialog.caller)
     put_hello(table, dialog.hello)
+    put_closing(table, connection, dialog)
     end_row(table)
+
+
+cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
+    if connection.closer < 0 or dialog.client < 0:
+        put_null(table, CONN_CLOSED_BY)
+    else:
+        put_enum(table, CONN_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
+    put_known(table, CONN_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
+    put_bool(table, CONN_REFUSED, connection.refused)
+    put_known(table, CONN_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
+              connection.syn_retries)
 
 
 cdef void put_hello(Table* table, Hello* hello) noexcept nogil:

@@ -74,6 +74,8 @@ cdef struct Direction:
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
     uint32_t flight         # most bytes under way at once
+    bint beginning          # where the stream begins is not settled: what came is held
+    int64_t begun_at        # packets of the connection by then
     uint32_t at_reset       # how far it had come when the connection was reset
     int64_t offset          # stream position of next_seq; 0 is the first byte after the handshake or in the capture
     Held* held
@@ -125,7 +127,6 @@ cdef struct Connection:
     bint refused            # its SYN was answered by an RST
     int64_t syn_retries
     int reset_by            # endpoint whose RST waits to be believed, or -1
-    uint32_t reset_seq
     int32_t reset_ahead     # how far it was from the number expected
     int64_t reset_time
     Connection* reset_older # of those that wait like this

@@ -17,8 +17,10 @@ Rules
   8. What a receiver acknowledged was on the wire. When a direction ends, with its connection or with the capture, what
      was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
   9. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that
-     the bytes under way ever reached (RFC 9293 3.10.7.4, RFC 5961 3). It ends the connection when RESET_PATIENCE went
-     by, or the connection's packets do; if both sides go on talking before, there was none. A SYN in the middle of a
+     the bytes under way ever reached (RFC 9293 3.10.7.4, RFC 5961 3). One with a number expected ends the connection
+     at once; if both sides go on talking all the same, another begins. One beyond is a challenge to its receiver, or
+     follows lost segments: it ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both
+     sides go on talking before, there was none. A SYN in the middle of a
      connection means nothing (RFC 5961 4) until its SYN+ACK, or a segment with the number behind it.
  10. Nothing here knows what the bytes mean.
 
@@ -26,7 +28,8 @@ Rules
     ---------[ hole ][######][hole][####]
              ^ offset (64-bit)
 
-A connection without a handshake begins at the first payload byte that was captured of each direction.
+A connection without a handshake begins, in each direction, at the number that a segment without payload showed, or at the
+lowest payload byte of the first packets: until its receiver acknowledges more, or `gap_patience` packets went by.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -139,6 +142,10 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     arrival.retransmissions = own.retransmissions + other.retransmissions
     if goes_on_elsewhere(own, other, segment) and not connection.ended:
         begin_again(streams, connection)
+    if connection.ended and goes_on_after_reset(connection, sender, segment):
+        begin_connection(streams, connection)
+        note_packet(connection, own, segment)
+        streams.sink.oddity(streams.sink.context, connection, sender, &arrival, ODD_RESET_TAKEN_BACK, 0)
     if connection.ended:
         if segment.length:
             drop_payload(streams, &arrival, DROP_AFTER_END, segment.payload.num)
@@ -156,6 +163,10 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         take_syn(connection, own, segment, sender)
     if segment.flags & TCP_ACK and fits(own, segment.seq):
         take_ack(connection, own, other, segment, &arrival)
+        if other.beginning and distance(other.acked, other.next_seq) > 0:
+            settle_beginning(streams, connection, 1 - sender)
+    if own.beginning and connection.packets - own.begun_at >= streams.limits.gap_patience:
+        settle_beginning(streams, connection, sender)
     if segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
         if own.other_syn and not connection.ended:
@@ -168,6 +179,8 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         check_patience(streams, connection, sender, &arrival)
     if segment.flags & TCP_FIN and not connection.ended:
         take_fin(connection, own, segment, sender)
+        if own.beginning:
+            settle_beginning(streams, connection, sender)
     if connection.reset_by >= 0:
         doubt_reset(streams, connection, sender, segment, &arrival)
     close_if_done(streams, connection)
@@ -290,19 +303,34 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         return
     if segment.flags & TCP_ACK:
         take_ack(connection, own, other, segment, arrival)
-    if connection.reset_by >= 0:
-        return
-    connection.refused = sender != connection.opener and other.syn and not own.syn and not own.packets > 1
-    connection.reset_by = sender
-    connection.reset_seq = segment.seq
-    connection.reset_ahead = distance(segment.seq, own.next_seq) if own.known else 0
-    connection.reset_time = segment.time
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
     for i in range(2):
         connection.direction[i].at_reset = furthest(&connection.direction[i])
-    link_reset(streams, connection)
+    if own.fin and other.fin:
+        end_connection(streams, connection, END_FIN)
+    elif not own.known or distance(segment.seq, furthest(own)) <= 0:
+        connection.refused = sender != connection.opener and other.syn and not own.syn
+        end_connection(streams, connection, END_RESET)
+    elif connection.reset_by < 0:
+        connection.reset_by = sender
+        connection.reset_ahead = distance(segment.seq, furthest(own))
+        connection.reset_time = segment.time
+        link_reset(streams, connection)
+
+
+cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil:
+    """Whether this acknowledges what was sent behind the reset: a receiver that took it answers nothing more."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    if connection.end != END_RESET or segment.flags & (TCP_RST | TCP_SYN):
+        return False
+    if segment.length and 0 < distance(segment.seq + segment.length, own.at_reset) <= WINDOW:
+        own.sent = segment.seq + segment.length
+        own.sent_known = True
+    return (segment.flags & TCP_ACK and other.sent_known and distance(other.sent, other.at_reset) > 0
+            and 0 < distance(segment.ack, other.at_reset) <= distance(other.sent, other.at_reset))
 
 
 cdef inline uint32_t furthest(Direction* own) noexcept nogil:
@@ -348,7 +376,6 @@ cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segm
         return
     unlink_reset(streams, connection)
     connection.reset_by = -1
-    connection.refused = False
     if not connection.direction[0].fin and not connection.direction[1].fin:
         connection.closer = -1
         connection.close_frame = 0
@@ -366,10 +393,9 @@ cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexc
         return False        # a repeated SYN, even after the end
     if connection.ended or connection.reset_by >= 0:
         return True
-    if segment.flags & TCP_ACK and other.other_syn and connection.other_opener != sender:
-        if segment.ack == other.other_isn + 1:
-            own.other_syn = False
-            return True
+    if (segment.flags & TCP_ACK and other.other_syn and not own.other_syn
+            and segment.ack == other.other_isn + 1):
+        return True
     # A SYN behind payload: the number just before the payload means that the capture recorded it late.
     if not own.syn and (not own.known or segment.seq + 1 == own.next_seq - <uint32_t>own.offset):
         return False
@@ -443,6 +469,34 @@ cdef inline void take_ack(Connection* connection, Direction* own, Direction* oth
         connection.syn_time = NO_TIME
 
 
+cdef void begin_stream(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
+    """The first payload of a direction without a SYN. Where its sender or its receiver stood shows what is before it."""
+    cdef int32_t before = distance(segment.seq, own.sent) if own.sent_known else 0
+    own.known = True
+    own.next_seq = segment.seq
+    if 1 < before <= WINDOW:            # one number before the next one is a keep-alive
+        own.next_seq = own.sent
+    elif not own.sent_known and not (own.acked_known and own.acked == segment.seq):
+        own.beginning = True
+        own.begun_at = connection.packets
+
+
+cdef void begin_earlier(Direction* own, Direction* other, uint32_t seq) noexcept nogil:
+    """Positions count from the first byte: what was said of them moves along."""
+    cdef Held* held = other.held
+    cdef int64_t more = own.next_seq - seq
+    while held != NULL:
+        if held.arrival.acked >= 0:
+            held.arrival.acked += more
+        held = held.next
+    own.next_seq = seq
+
+
+cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    connection.direction[sender].beginning = False
+    deliver_held(streams, connection, sender, True)
+
+
 cdef inline bint fits(Direction* own, uint32_t seq) noexcept nogil:
     """Whether a segment with this number can be this stream's at all."""
     return not own.known or -WINDOW <= distance(seq, own.next_seq) <= WINDOW
@@ -475,9 +529,13 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     cdef int32_t ahead
     cdef uint32_t repeated
     if not own.known:
-        own.known = True
-        own.next_seq = segment.seq
+        begin_stream(connection, own, segment)
     ahead = distance(segment.seq, own.next_seq)
+    if own.beginning and -WINDOW <= ahead <= WINDOW:
+        if ahead < 0:
+            begin_earlier(own, &connection.direction[1 - sender], segment.seq)
+        hold(streams, connection, sender, segment, arrival)
+        return
     if ahead == 0:
         own.strange = 0
         remember(own, segment.seq, segment.length, segment.payload)
@@ -677,7 +735,7 @@ cdef void deliver_held(Streams* streams, Connection* connection, int sender, bin
             own.catching_up = False
         deliver_first(streams, connection, sender)
     own.evidence_at = 0
-    if given_up and not other.catching_up and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
+    if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
         deliver_held(streams, connection, 1 - sender, False)
 
 
@@ -708,6 +766,7 @@ cdef void catch_up(Streams* streams, Connection* connection, int sender, int64_t
     """Gives up the holes of the stream before position `acked`, which its receiver had, and hands on what is there."""
     cdef Direction* own = &connection.direction[sender]
     cdef int64_t ahead
+    own.beginning = False
     while own.held != NULL and own.offset < acked and not connection.ended:
         ahead = distance(own.held.seq, own.next_seq)
         if ahead > 0:
@@ -740,6 +799,7 @@ cdef void declare_gap(Streams* streams, Connection* connection, int sender, uint
 cdef void drain_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
     """Hands on everything held, with gaps where bytes are missing."""
     cdef Direction* own = &connection.direction[sender]
+    own.beginning = False
     while own.held != NULL and not connection.ended:
         if distance(own.held.seq, own.next_seq) > 0:
             declare_gap(streams, connection, sender, own.held.seq, &own.held.arrival)
@@ -750,7 +810,7 @@ cdef inline void check_patience(Streams* streams, Connection* connection, int se
     """Gives a hole up that the receiver has acknowledged and that the capture has not shown for long enough."""
     cdef Direction* own = &connection.direction[sender]
     cdef uint32_t to_seq
-    if not own.known or not own.acked_known or distance(own.acked, own.next_seq) <= 0:
+    if not own.known or own.beginning or not own.acked_known or distance(own.acked, own.next_seq) <= 0:
         own.evidence_at = 0
         return
     to_seq = own.acked
@@ -801,8 +861,6 @@ cdef void settle_tail(Streams* streams, Connection* connection, int sender) noex
         if distance(to_seq, own.next_seq) > 0:
             declare_gap(streams, connection, sender, to_seq, &arrival)
     to_seq = furthest(own)
-    if connection.reset_by == sender and distance(connection.reset_seq, to_seq) > 0:
-        to_seq = connection.reset_seq
     to_seq -= is_behind_fin(own, to_seq)
     if not connection.ended and 0 < distance(to_seq, own.next_seq) <= WINDOW:
         declare_gap(streams, connection, sender, to_seq, &arrival)
@@ -833,9 +891,9 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     if connection.reset_by >= 0:
         why = END_RESET
         unlink_reset(streams, connection)
+    elif connection.direction[0].fin and connection.direction[1].fin and why != END_RESET:
+        why = END_FIN           # its last acknowledgement may not have been seen
     connection.ended = True
-    if connection.direction[0].fin and connection.direction[1].fin:
-        why = END_FIN           # whatever came behind
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
     connection.dialog = NULL
