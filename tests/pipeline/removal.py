@@ -167,9 +167,13 @@ def is_proven(segments: list[Segment], message: Message, client: bytes) -> bool:
 
 
 def is_passed(segments: list[Segment], message: Message, client: bytes) -> bool:
-    """Whether its sender's numbers went beyond it in what is left."""
+    """Whether its sender's numbers went beyond it in what is left. Those of a reset prove nothing."""
     end = message.seq + len(message.data)
-    return any(ahead(s.end, end) >= 0 for s in segments if (s.ends[0] == client) == message.from_client)
+    return any(
+        ahead(s.end, end) >= 0
+        for s in segments
+        if (s.ends[0] == client) == message.from_client and not s.flags & RST
+    )
 
 
 def kept(row: Row) -> tuple[Any, ...]:

@@ -140,7 +140,7 @@ def test_one_lost_response_is_not_blamed_on_the_broker(tmp_path: Path) -> None:
     statuses = assert_nothing_invented(tables, scene, packets)
     assert statuses == {"answered": 35, "response_not_captured": 1}
     (row,) = (row for row in tables["api_calls"] if row["status"] != "answered")
-    assert (row["correlation_id"], row["reason"]) == (target.exchange.correlation_id, "segment_lost")
+    assert (row["correlation_id"], row["reason"]) == (target.exchange.correlation_id, "segment_not_captured")
 
 
 def test_lost_request_leaves_its_response_alone(tmp_path: Path) -> None:

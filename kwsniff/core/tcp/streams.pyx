@@ -412,9 +412,12 @@ cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexc
 
 cdef inline bint goes_on_elsewhere(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """Whether this is the segment behind a SYN that was not believed: a new connection after all."""
-    if not own.other_syn or segment.flags & (TCP_SYN | TCP_RST) or segment.seq != own.other_isn + 1:
+    if (not own.other_syn or segment.flags & (TCP_SYN | TCP_RST) or segment.seq != own.other_isn + 1
+            or own.known and segment.seq == own.next_seq):
         return False
-    return segment.length > 0 or segment.flags & TCP_ACK and other.other_syn and segment.ack == other.other_isn + 1
+    if other.other_syn:
+        return segment.flags & TCP_ACK and 0 <= distance(segment.ack, other.other_isn + 1) <= LEAST_WINDOW
+    return segment.length > 0
 
 
 cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
