@@ -19,9 +19,9 @@ LONG_COMPILED = {
     "engine.pyx": 600,
     "facts.pyx": 430,
     "packets.pyx": 650,
-    "rows.pyx": 550,
+    "rows.pyx": 565,
     "state.pyx": 450,
-    "streams.pyx": 650,
+    "streams.pyx": 900,
     "columns.pyx": 450,
 }
 

@@ -55,7 +55,7 @@ TSHARK: Mapping[str, Difference] = {
     ),
     "tcp/zeek+zeek/tcp__rst-inject-rae.pcap": _differ(
         "bytes",
-        "What the client sends after the second RST is counted as `after_end`: nobody answers it. tshark goes on.",
+        "What the client sends after the second RST is counted as `after_end`: nobody answers it.",
     ),
     "tcp/zeek+zeek/trunc__ip-discarder-truncated-tcp-oob.pcapng": _CUT,
 }
@@ -66,8 +66,8 @@ _CUT_PAYLOAD = _differ(
 )
 _TAIL = _differ(
     "missing",
-    "The list counts holes before captured bytes. These were acknowledged and nothing was captured behind them: "
-    "tshark says \"ACKed unseen segment\".",
+    "The list counts holes before captured bytes. These were acknowledged, and nothing was captured "
+    "behind them: tshark says `ACKed unseen segment`.",
 )
 _ZEEK = "tcp/zeek+zeek"
 _SAME = (
@@ -94,6 +94,7 @@ _TUNNELS = (
 _TAILS = (
     "tcp/deepflowio+deepflow/flow_generator__client-keep-alive.pcap",
     "tcp/deepflowio+deepflow/flow_generator__l4-source-port-reuse.pcap",
+    "tcp/deepflowio+deepflow/flow_generator__rtt-rtt-2.pcap",
     "tcp/deepflowio+deepflow/flow_generator__syn-1.pcap",
     f"{_ZEEK}/tcp__miss_end_data.pcap",
 )

@@ -45,6 +45,7 @@ cdef enum:
     API_VERSIONS = 18
     UNSUPPORTED_VERSION = 35
     MOST_PASSED = 16
+    MOST_TRAILING = 8
 
 
 cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -178,7 +179,8 @@ cdef inline int answered_version(Call* call, Octets message) noexcept nogil:
 
 
 cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexcept nogil:
-    """Whether these bytes are, to the last one, a response to `call`, or could be the beginning of one."""
+    """Whether these bytes are a response to `call`, or could be the beginning of one. A few bytes behind the last field
+    are believed: some brokers send them."""
     cdef int status
     cdef EngineStop stop
     cdef Octets message = drop(frame, 4)
@@ -189,7 +191,8 @@ cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexc
     if partly:
         # A few bytes break off in anything: half of what is there must have made sense.
         return status == ENGINE_UNEXPECTED_END and stop.offset >= MIN_TRIAL
-    return status == ENGINE_OK
+    return status == ENGINE_OK or (status == ENGINE_BYTES_LEFT_OVER and stop.offset >= MIN_TRIAL
+                                   and stop.offset + MOST_TRAILING >= message.num)
 
 
 cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexcept nogil:
