@@ -17,14 +17,9 @@ from kwsniff.core.octets.known cimport Known
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.kafka.recognition cimport Apis
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection
-from kwsniff.core.wire.tape cimport Op, Tape
-from kwsniff.core.wire.topic_ids cimport TopicIds
-from kwsniff.core.columns.verdicts cimport (
-from kwsniff.core.kafka.recognition cimport Apis
-from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.sessions cimport Plaintext
-from kwsniff.core.tcp.streams cimport GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, GAP_PASSED_OVER, Arrival, Connection
+from kwsniff.core.tcp.connections cimport (
+    GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection, GAP_PASSED_OVER,
+)
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
 from kwsniff.core.columns.verdicts cimport (

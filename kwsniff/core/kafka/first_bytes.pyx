@@ -26,12 +26,7 @@ from kwsniff.core.kafka.recognition cimport (
 )
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.addresses cimport format_address
-from kwsniff.core.tcp.connections cimport Arrival, Connection
-from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
-from kwsniff.core.columns.verdicts cimport *
-from kwsniff.core.rows.rows cimport format_address, write_anomaly
-from kwsniff.core.tcp.streams cimport GAP_PASSED_OVER, Arrival, Connection
+from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.columns.verdicts cimport *

@@ -25,19 +25,6 @@ from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.tcp.connections cimport GAP_LOST, Arrival
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.columns.verdicts cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
-from kwsniff.core.kafka.first_bytes cimport turn_away
-from kwsniff.core.octets.buffer cimport contents
-from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, new_call_id, waiting_call
-from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_YES, Frame, Link
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep
-from kwsniff.core.kafka.early_responses cimport why_unexpected
-from kwsniff.core.kafka.programs cimport find_program, run
-from kwsniff.core.kafka.recognition cimport look_at_request
-from kwsniff.core.kafka.responses cimport decodes
-from kwsniff.core.rows.rows cimport write_anomaly, write_response_only
-from kwsniff.core.tcp.streams cimport Arrival
-from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.columns.verdicts cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 
 cdef enum:
     AWAITED = 256               # waiting calls that an answer is looked for among

@@ -22,9 +22,7 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, shrink
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
-from kwsniff.core.tcp.connections cimport GAP_CUT, Arrival
-from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
-from kwsniff.core.tcp.streams cimport GAP_CUT, GAP_PASSED_OVER, Arrival
+from kwsniff.core.tcp.connections cimport GAP_CUT, Arrival, GAP_PASSED_OVER
 
 cdef enum:
     PREFIX = 4

@@ -14,9 +14,6 @@ Rules
 from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.octets.buffer cimport release
-from kwsniff.core.kafka.calls cimport finish_call, finish_oldest
-from kwsniff.core.kafka.dialog cimport (
-from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
     RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_missing, why_torn,

@@ -14,8 +14,8 @@ from libc.string cimport memset
 from kwsniff.core.octets.buffer cimport Buffer, contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.dialog cimport (
-    TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL, TEXT_SOFTWARE_NAME,
-    TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program,
+    TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
+    TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program,
 )
 from kwsniff.core.wire.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.kafka.frames cimport Frame

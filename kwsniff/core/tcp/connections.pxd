@@ -166,3 +166,5 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil
+cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil
+cdef void unlink_reset(Streams* streams, Connection* connection) noexcept nogil
