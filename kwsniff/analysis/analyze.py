@@ -71,11 +71,10 @@ def analyze(
     )
     summary = Summary()
     with ExitStack() as stack:
-        writer = (
-            stack.enter_context(TableWriter(local_path(output), chosen, run)) if output is not None else None
-        )
-        error_names = {code: error.name for code, error in catalog.errors.items()}
-        rows = stack.enter_context(_Rows(Builder(catalog, ENUMS), summary, writer, error_names, chosen))
+        writer = None
+        if output is not None:
+            writer = stack.enter_context(TableWriter(local_path(output), chosen, run))
+        rows = stack.enter_context(_Rows(catalog, summary, writer, chosen))
         _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
         rows.take(analyzer, delivered)
@@ -210,17 +209,16 @@ class _Rows:
 
     def __init__(
         self,
-        builder: Builder,
+        catalog: Catalog,
         summary: Summary,
         writer: TableWriter | None,
-        error_names: Mapping[int, str],
         chosen: Sequence[str],
     ) -> None:
         self.summary = summary
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
-        self._builder = builder
+        self._builder = Builder(catalog, ENUMS)
         self._writer = writer
-        self._timelines = Timelines(error_names)
+        self._timelines = Timelines({code: error.name for code, error in catalog.errors.items()})
         self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
         self._under_way: Future[None] | None = None
 
