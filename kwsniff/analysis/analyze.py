@@ -136,7 +136,8 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
         return (program.code, program.paths) if program else None
 
     ranges: list[ApiRange] = [
-        (a.key, a.min_version, a.max_version, a.flexible_from, a.internal) for a in catalog.apis.values()
+        (a.key, a.min_version, a.max_version, a.flexible_from, a.internal, a.rendezvous)
+        for a in catalog.apis.values()
     ]
     return compile_program, ranges
 

@@ -1,11 +1,16 @@
-"""Where the time of calls went, added up by API, client, broker and topic, in bounded memory."""
+"""Where the time of calls went, added up by API, client, broker and topic, in bounded memory.
 
+A part of a call has causes: deliberate waits and time in line go by what was waited for.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.verdicts import ENUMS
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.schema import TABLES
@@ -19,7 +24,17 @@ PARTS: Final = tuple(
     for column in TABLES["latencies"].columns
     if column.unit == "nanoseconds" and column.name not in ("total_ns", "round_trip_ns", "zero_window_ns")
 )
-_DELIBERATE: Final = PARTS.index("deliberate_wait_ns")
+_WAITS: Final = ENUMS["wait"]
+_BY_WAIT: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "queue_wait_ns": ("behind_wait", _WAITS),
+    "broker_ns": ("wait", ("none", "replicas_possible")),
+    "deliberate_wait_ns": ("wait", _WAITS[1:]),
+}
+"""Part -> the column that says what was waited for, and its words; other words count as the first of them."""
+CAUSES: Final = tuple((part, word) for part in PARTS for word in _BY_WAIT.get(part, ("", ("none",)))[1])
+"""A part, and what was waited for meanwhile."""
+_KINDS: Final = {"long_poll": "data"}  # of waits, where it is not the word without _possible
+_POSSIBLE: Final = "_possible"
 _DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "apis": ("api_key", "api_name"),
     "clients": ("client_id",),
@@ -35,37 +50,63 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 class Sums:
     """Calls, their parts, and the longest of them without its deliberate wait, for one key."""
 
-    __slots__ = ("calls", "longest", "parts")
+    __slots__ = ("calls", "causes", "longest")
 
     def __init__(self) -> None:
         self.calls = 0
         self.longest = 0
-        self.parts = [0] * len(PARTS)
+        self.causes = [0] * len(CAUSES)
 
-    def add(self, calls: int, longest: int, parts: Sequence[int]) -> None:
+    def add(self, calls: int, longest: int, causes: Sequence[int]) -> None:
         """More calls of this key, added up."""
         self.calls += calls
         self.longest = max(self.longest, longest)
-        self.parts = [mine + more for mine, more in zip(self.parts, parts, strict=True)]
+        self.causes = [mine + more for mine, more in zip(self.causes, causes, strict=True)]
 
     @property
     def active(self) -> float:
         """Mean time of a call without its deliberate wait."""
-        return (sum(self.parts) - self.parts[_DELIBERATE]) / max(self.calls, 1)
+        timed = zip(CAUSES, self.causes, strict=True)
+        return sum(took for (part, _), took in timed if part != "deliberate_wait_ns") / max(self.calls, 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """Nanoseconds; `dominant` is the largest part, `dominant_share` its share of all time."""
-        total = sum(self.parts)
-        largest = max(range(len(PARTS)), key=self.parts.__getitem__)
+        """Nanoseconds; `mostly`: the largest cause, and its share of all time."""
+        parts = dict.fromkeys(PARTS, 0)
+        for (part, _), took in zip(CAUSES, self.causes, strict=True):
+            parts[part] += took
+        total = sum(parts.values())
         return {
             "calls": self.calls,
             "total_ns": total,
             "mean_ns": total // max(self.calls, 1),
             "mean_active_ns": round(self.active),
             "max_active_ns": self.longest,
-            **dict(zip(PARTS, self.parts, strict=True)),
-            "dominant": PARTS[largest] if total else None,
-            "dominant_share": round(self.parts[largest] / total, 4) if total else None,
+            **parts,
+            "waited_for": self._waited("deliberate_wait_ns"),
+            "in_line_behind": self._waited("queue_wait_ns"),
+            "mostly": self._mostly(total) if total else None,
+        }
+
+    def _waited(self, part: str) -> dict[str, int]:
+        """Word of `wait` -> nanoseconds of that part."""
+        timed = zip(CAUSES, self.causes, strict=True)
+        return {word: took for (own, word), took in timed if own == part and took}
+
+    def _mostly(self, total: int) -> dict[str, Any]:
+        """Part, kind of wait, whether that is only possible, share. Waits of a kind count together."""
+        sums: Counter[tuple[str, str]] = Counter()
+        possible: Counter[tuple[str, str]] = Counter()
+        for (part, word), took in zip(CAUSES, self.causes, strict=True):
+            kind = word.removesuffix(_POSSIBLE)
+            key = (part, _KINDS.get(kind, kind) if part != "broker_ns" else "none")
+            sums[key] += took
+            possible[key] += took if word.endswith(_POSSIBLE) else 0
+        ((part, kind), took) = sums.most_common(1)[0]
+        return {
+            "part": part,
+            "wait": kind,
+            "possible": 2 * possible[part, kind] > took,
+            "share": round(took / total, 4),
         }
 
 
@@ -79,8 +120,9 @@ class Shares:
         """`calls`: the rows of api_calls that were taken together with these latencies, if there are any."""
         if not latencies.num_rows:
             return
-        parts = [whole_numbers(latencies[name], null=0) for name in PARTS]
-        active = whole_numbers(latencies["total_ns"], null=0) - parts[_DELIBERATE]
+        waited = whole_numbers(latencies["deliberate_wait_ns"], null=0)
+        active = whole_numbers(latencies["total_ns"], null=0) - waited
+        parts = list(_by_cause(latencies))
         # Added up once for all combinations, of which there are few, and then for each dimension of these.
         groups = Groups(latencies, _KEYS)
         labels = [dict(zip(_KEYS, label, strict=True)) for label in groups.labels()]
@@ -130,7 +172,7 @@ class Shares:
             merged: dict[Key, Sums] = {}
             for (topic,), found in sums.items():
                 named = merged.setdefault((names.get(topic, topic),), Sums())
-                named.add(found.calls, found.longest, found.parts)
+                named.add(found.calls, found.longest, found.causes)
             sums = merged
         for key, found in sorted(sums.items(), key=lambda item: -item[1].active):
             yield {**dict(zip(columns, key, strict=True)), **found.as_dict()}
@@ -149,6 +191,25 @@ def _added(
     sums = [_sums(numbers, part, len(counts)) for part in parts]
     for group in np.flatnonzero(counts).tolist():
         yield group, (int(counts[group]), int(longest[group]), [int(added[group]) for added in sums])
+
+
+def _by_cause(latencies: pa.RecordBatch) -> Iterator[Numbers]:
+    """Nanoseconds of every row, for each of CAUSES; without rows where they are 0 for all."""
+    for part in PARTS:
+        took = whole_numbers(latencies[part], null=0)
+        if part not in _BY_WAIT:
+            yield took
+            continue
+        column, words = _BY_WAIT[part]
+        told = latencies[column].dictionary.to_pylist()
+        places = np.array([*(words.index(word) if word in words else 0 for word in told), 0], np.int8)
+        rows = places[whole_numbers(latencies[column].indices, null=-1)]
+        present = np.bincount(rows, minlength=len(words))
+        for place in range(len(words)):
+            if not present[place]:
+                yield took[:0]
+            else:
+                yield took if present[place] == len(rows) else np.where(rows == place, took, 0)
 
 
 def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:

@@ -27,11 +27,26 @@ _SLOW = {
 }
 _PARTS = {
     "request_transmission_ns": "request transmission",
-    "queue_wait_ns": "queue behind earlier calls",
+    "network_ns": "network",
     "broker_ns": "broker",
-    "deliberate_wait_ns": "deliberate wait",
     "response_transmission_ns": "response transmission",
 }
+_WAITING = {
+    "data": "waiting for data",
+    "group": "waiting for members",
+    "replicas": "waiting for replicas",
+    "throttle": "waiting for a quota",
+    "authentication_delay": "held back: failed authentication",
+}
+_IN_LINE = {
+    "none": "earlier calls",
+    "data": "a fetch waiting for data",
+    "group": "a call waiting for members",
+    "replicas": "a call waiting for replicas",
+    "throttle": "a throttled call",
+    "authentication_delay": "a failed authentication",
+}
+_SURE = 0.75  # share of the connections that must agree on where the capture was taken
 
 
 Part = str | Grid
@@ -151,11 +166,36 @@ def _network(transport: Facts) -> Iterator[str]:
         for side in ("client", "broker")
         if (full := transport[f"{side}_zero_window_ns"])
     ]
-    vantage = next((word for word in transport["vantages"] if word != "unknown"), None)
-    if vantage:
+    if vantage := _vantage(transport["vantages"]):
         told.append(f"taken {WORDS['vantage'][vantage].partition(':')[0]}")
     if told:
         yield f"network: {', '.join(told)}"
+
+
+def _vantage(vantages: Mapping[str, int]) -> str | None:
+    """Where the capture was taken, when nearly all connections that tell it agree, and half of them all do."""
+    word = max(vantages.keys() - {"unknown"}, key=vantages.__getitem__, default=None)
+    known = sum(vantages.values()) - vantages.get("unknown", 0)
+    if word is None or 2 * known < sum(vantages.values()) or vantages[word] < _SURE * known:
+        return None
+    return word
+
+
+def _mostly(most: Facts | None) -> str:
+    """What calls spent most of their time with."""
+    if most is None:
+        return ""
+    part, wait = most["part"], most["wait"]
+    if part == "queue_wait_ns":
+        what = f"in line behind {_IN_LINE[wait]}"
+    elif part == "deliberate_wait_ns":
+        what = _WAITING[wait]
+    elif most["possible"]:
+        what = "broker, or its replicas"
+    else:
+        what = _PARTS[part]
+    possibly = "possibly " if most["possible"] and part == "deliberate_wait_ns" else ""
+    return f"{most['share']:.0%} {possibly}{what}"
 
 
 def _slowest(latency: Facts) -> Iterator[tuple[str, ...]]:
@@ -164,11 +204,8 @@ def _slowest(latency: Facts) -> Iterator[tuple[str, ...]]:
             name = clean(str(item[column])) if item[column] is not None else "(none)"
             if dimension == "brokers":
                 name = f"{name}:{item['broker_port']}"
-            mostly = ""
-            if item["dominant"]:
-                mostly = f"{item['dominant_share']:.0%} {_PARTS[item['dominant']]}"
             times = in_time(item["mean_active_ns"]), in_time(item["max_active_ns"])
-            yield (what, name, f"{item['calls']:,}", *times, mostly)
+            yield (what, name, f"{item['calls']:,}", *times, _mostly(item["mostly"]))
 
 
 def _calls(calls: Sequence[Facts]) -> Grid:

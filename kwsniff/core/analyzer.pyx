@@ -184,14 +184,15 @@ cdef class Analyzer:
         self.context.facts.wants_batches = "record_batches" in tables
 
     cdef set_apis(self, api_ranges):
-        for key, first, last, flexible, *internal in api_ranges:
+        for key, first, last, flexible, *traits in api_ranges:
             if not 0 <= key < NUM_API_KEYS:
                 raise UsageError(f"api key {key} is outside 0 to {<int>NUM_API_KEYS - 1}")
             self.context.apis.ranges[<int>key].known = True
             self.context.apis.ranges[<int>key].first = first
             self.context.apis.ranges[<int>key].last = last
             self.context.apis.ranges[<int>key].flexible = flexible
-            self.context.apis.ranges[<int>key].internal = any(internal)
+            self.context.apis.ranges[<int>key].internal = any(traits[:1])
+            self.context.apis.ranges[<int>key].rendezvous = any(traits[1:])
 
     cdef void compile(self, int key, int version, int direction, Program* program) noexcept:
         cdef bytes code, joined, ends

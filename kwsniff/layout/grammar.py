@@ -9,6 +9,8 @@ from dataclasses import field as dataclass_field
 from kwsniff.layout.model import OPEN, ApiRange, Field, HeaderUse, LayoutFile, Message, Section, Versions
 from kwsniff.layout.words import Draft, fail, read_field, read_number, read_version_list, read_versions
 
+_TRAITS = ("internal", "rendezvous")  # fields of ApiRange
+
 
 @dataclass(slots=True)
 class _Head:
@@ -31,11 +33,13 @@ def parse_layout(text: str, file: str) -> LayoutFile:
 def parse_api_line(line: str, file: str) -> ApiRange:
     """The first line of an API's file, which is all that the index of the catalog reads."""
     words = line.split()
-    internal = words[-1:] == ["internal"]
-    if internal:
-        words.pop()
+    traits = set()
+    while words[-1:] and words[-1] in _TRAITS:
+        traits.add(words.pop())
     if len(words) not in (4, 6) or words[0] != "api":
-        fail(file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+] [internal]")
+        fail(
+            file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+] [internal] [rendezvous]"
+        )
     key = read_number(file, words[1], 1)
     span = read_versions(file, words[3], 1, OPEN)
     flexible = OPEN
@@ -45,7 +49,9 @@ def parse_api_line(line: str, file: str) -> ApiRange:
         flexible = read_versions(file, words[5], 1, OPEN).first
     if span.last == OPEN:
         fail(file, 1, f"'{words[3]}': the versions of an API end somewhere")
-    return ApiRange(key, words[2], span.first, span.last, flexible, file, internal)
+    return ApiRange(
+        key, words[2], span.first, span.last, flexible, file, *(word in traits for word in _TRAITS)
+    )
 
 
 class _Parser:

@@ -110,6 +110,8 @@ class ApiRange:
     file: str
     internal: bool = False
     """Brokers and controllers speak it among themselves, clients do not."""
+    rendezvous: bool = False
+    """The broker answers when the other members of the group have asked, too."""
 
 
 @dataclass(frozen=True, slots=True)

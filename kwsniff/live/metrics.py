@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from kwsniff.errors import UsageError
 from kwsniff.live.session import Batches, Progress
-from kwsniff.live.window import topics_of
-from kwsniff.tables.arrays import Numbers, whole_numbers
+from kwsniff.live.window import active_latencies, topics_of
+from kwsniff.tables.arrays import Numbers, numbers
 from kwsniff.tables.grouping import Groups
 
 MOST_SERIES: Final = 200
@@ -78,7 +78,7 @@ class Metrics:
         with self._turn:
             self._progress = progress
             if "api_calls" in batches:
-                self._add_calls(batches["api_calls"])
+                self._add_calls(batches["api_calls"], active_latencies(batches))
             if "error_codes" in batches:
                 groups = Groups(batches["error_codes"], ("error_name", "error_code", "api_name"))
                 for (name, code, api), number in zip(groups.labels(), groups.counts(), strict=True):
@@ -90,18 +90,19 @@ class Metrics:
     def _bounded(self, label: str, value: Any) -> str:
         return self._labels[label].bounded(value)
 
-    def _add_calls(self, batch: pa.RecordBatch) -> None:
+    def _add_calls(self, batch: pa.RecordBatch, latency: Numbers) -> None:
         _tally(self._statuses, batch, {"status": None}, self._labels)
         _tally(self._calls, batch, {"api_name": "api", "client_id": "client"}, self._labels)
         for label, column in (("api", "api_name"), ("client", "client_id")):
             groups = Groups(batch, (column,))
-            for (value,), latencies in zip(groups.labels(), groups.split(batch["latency_ns"]), strict=True):
+            known = numbers(pa.int64(), latency, latency >= 0)
+            for (value,), latencies in zip(groups.labels(), groups.split(known), strict=True):
                 self._time(label, value, latencies)
-        rows, numbers, words = topics_of(batch)
-        latency = whole_numbers(batch["latency_ns"], null=-1)[rows]
-        for number in np.unique(numbers):
+        rows, places, words = topics_of(batch)
+        latency = latency[rows]
+        for number in np.unique(places):
             key = (self._bounded("topic", words[number]),)
-            chosen = latency[numbers == number]
+            chosen = latency[places == number]
             self._topic_calls[key] = self._topic_calls.get(key, 0) + len(chosen)
             self._time("topic", words[number], chosen[chosen >= 0])
 
@@ -128,7 +129,7 @@ class Metrics:
         yield f"kwsniff_rebalances_total {self._rebalances}"
         for label, histograms in self._latencies.items():
             name = f"{label}_latency_seconds"
-            yield from _family(name, "histogram", f"First request byte to last response byte, by {label}.")
+            yield from _family(name, "histogram", f"Time of calls without deliberate waits, by {label}.")
             for (value,), histogram in histograms.items():
                 yield from _histogram(name, f'{label}="{_escaped(value)}"', histogram)
         if self._progress:

@@ -89,7 +89,7 @@ class Session:
         self.source = source
         self.summary = Summary()
         self.tables = tuple(tables)
-        delivered = {*tables, "api_calls", "connections", "anomalies"}
+        delivered = {*tables, "api_calls", "latencies", "connections", "anomalies"}
         self._delivered = tuple(name for name in COLUMNS if name in delivered)
         self._analyzer = Analyzer(
             *analyzer_arguments(catalog),

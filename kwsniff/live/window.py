@@ -1,5 +1,8 @@
 """What happened during the last seconds, by API, client, broker and topic; and the last calls themselves.
 
+Percentiles are of the time that calls took without their deliberate waits: the long poll of an idle consumer
+is nobody's slowness.
+
 Every batch of rows becomes a slice; slices older than the window are forgotten. Memory is bounded: of a key
 and slice so many latencies are kept, of a slice so many keys, of the last calls so many rows.
 """
@@ -97,7 +100,7 @@ class Window:
         """Rows of one interval."""
         step = _Step(self._now(), {name: {} for name in DIMENSIONS}, Counter())
         if "api_calls" in batches:
-            self._add_calls(step.figures, batches["api_calls"])
+            self._add_calls(step.figures, batches["api_calls"], active_latencies(batches))
             self._remember(batches["api_calls"])
         if "error_codes" in batches:
             groups = Groups(
@@ -180,10 +183,9 @@ class Window:
         while len(self._last) > 1 and self._last_rows - self._last[0].num_rows >= _LAST_ROWS:
             self._last_rows -= self._last.popleft().num_rows
 
-    def _add_calls(self, figures: Slice, batch: pa.RecordBatch) -> None:
+    def _add_calls(self, figures: Slice, batch: pa.RecordBatch, latency: Numbers) -> None:
         failed = whole_numbers(batch["error_count"], null=0) > 0
         unanswered = _is_one_of(batch["status"], ("unanswered",))
-        latency = whole_numbers(batch["latency_ns"], null=-1)
         self.calls += batch.num_rows
         self.errors += int(failed.sum())
         self.unanswered += int(unanswered.sum())
@@ -199,6 +201,26 @@ class Window:
         rows, numbers, words = topics_of(batch)
         if len(rows):
             _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], latency[rows]))
+
+
+def active_latencies(batches: Batches) -> Numbers:
+    """Of every row of api_calls: nanoseconds without the deliberate wait, -1 where there is no latency."""
+    calls = batches["api_calls"]
+    latency = whole_numbers(calls["latency_ns"], null=-1)
+    if "latencies" not in batches:
+        return latency
+    waited = whole_numbers(batches["latencies"]["deliberate_wait_ns"], null=0)
+    waits = waited > 0
+    ids = whole_numbers(batches["latencies"]["call_id"], null=0)[waits]
+    asked = whole_numbers(calls["call_id"], null=0)
+    order = np.argsort(asked, kind="stable")
+    places = np.searchsorted(asked[order], ids)
+    found = places < len(order)
+    rows = order[places[found]]
+    same = asked[rows] == ids[found]
+    active = latency.copy()
+    active[rows[same]] -= waited[waits][found][same]
+    return active
 
 
 def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:

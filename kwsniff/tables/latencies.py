@@ -23,9 +23,10 @@ def _part(name: str, doc: str, *, statistics: bool = False) -> Column:
 LATENCIES = TableSchema(
     name="latencies",
     row="one call whose request and response were both seen whole",
-    doc="How long calls took, and where the time went. The five parts are never negative and add up to "
+    doc="How long calls took, and where the time went. The six parts are never negative and add up to "
     "`total_ns`. Durations are computed from the capture's full precision, at the place it was taken: "
-    "`vantage` of connections says which side that looks like.",
+    "`vantage` of connections says which side that looks like. Where neither a handshake nor three prompt "
+    "acknowledgements of the broker were seen, the way to it is not known and stays in `broker_ns`.",
     columns=(
         CALL_ID,
         CAPTURE,
@@ -45,24 +46,28 @@ LATENCIES = TableSchema(
         ),
         _part(
             "total_ns",
-            "From the first byte of the request to the last byte of the response.",
+            "From the first byte of the request until all of the response was there.",
             statistics=True,
         ),
         _part("request_transmission_ns", "From the first packet of the request to its last."),
         _part(
+            "network_ns",
+            "What lies beyond the capture: the round trip between the capture and the broker, as prompt "
+            "acknowledgements near the call tell it, and the time until lost segments had come again.",
+        ),
+        _part(
             "queue_wait_ns",
-            "From the end of the request to the end of the response to the call before it on this "
-            "connection: brokers answer the calls of a connection one after the other.",
+            "What the call waited at the broker for the calls before it on this connection, which brokers "
+            "answer one after the other; `behind` says for which.",
         ),
         _part(
             "broker_ns",
-            "From there to the first packet of the response, without the deliberate wait: what the broker "
-            "took, and the network between the capture and the broker.",
+            "What the broker took for the call itself, without the deliberate wait.",
         ),
         _part(
             "deliberate_wait_ns",
-            "Time the broker let pass because it was asked to (a fetch that waits for data) or because of a "
-            "quota; `wait` says which.",
+            "Time that was waited for something else on purpose; `wait` says for what. Where nobody says "
+            "when it ended: all but 1 ms.",
         ),
         _part(
             "response_transmission_ns",
@@ -73,8 +78,23 @@ LATENCIES = TableSchema(
             name="wait",
             type="string",
             enum="wait",
-            doc="What the deliberate wait is.",
-            source="max_wait_ms, min_bytes, throttle_time_ms, records and errors of the messages",
+            doc="What the deliberate wait was for.",
+            source="max_wait_ms, min_bytes, acks, throttle_time_ms, records, their timestamps and errors",
+        ),
+        Column(
+            name="behind",
+            type="int64",
+            doc="`call_id` of the call that took most of the time in line.",
+            source="order of the calls of the connection",
+            null="it did not wait in line",
+        ),
+        Column(
+            name="behind_wait",
+            type="string",
+            enum="wait",
+            doc="What that call was waiting for itself, for at least half of its time; `none`: for nothing.",
+            source="the row of that call",
+            null="it did not wait in line",
         ),
         Column(
             name="round_trip_ns",

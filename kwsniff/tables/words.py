@@ -78,14 +78,27 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
     "wait": {
         "none": "no wait that the broker meant",
         "long_poll": "a fetch waited for data until max_wait_ms was over, and answered with too little",
-        "long_poll_possible": "a fetch that may wait came back with data after more than 1 ms: part of "
-        "broker_ns may be waiting for data, the capture cannot tell",
+        "long_poll_possible": "a fetch came back with too little before max_wait_ms was over: something else "
+        "ended its wait for data",
+        "data": "a fetch waited for records that did not exist yet: their timestamps lie within the wait",
+        "data_possible": "a fetch that may wait came back with records after more than 1 ms, and nothing "
+        "says when they were written",
+        "group": "a member waited for the first members of its group (group.initial.rebalance.delay.ms)",
+        "group_possible": "JoinGroup or SyncGroup took more than 1 ms: it is answered when the other members "
+        "have asked, too",
+        "replicas": "a Produce with acks=-1 waited for followers, in vain: the error says so",
+        "replicas_possible": "a Produce with acks=-1 took more than 10 ms: part of broker_ns may be waiting "
+        "for followers, the capture cannot tell",
         "throttle": "a quota: the broker held the answer back (before KIP-219) or kept the connection muted",
+        "authentication_delay": "the broker holds back the answer to a failed authentication "
+        "(connection.failed.authentication.delay.ms)",
+        "authentication_delay_possible": "the same, but sooner than after the 100 ms that are usual",
     },
     "vantage": {
         "client": "at the client, or near it",
         "broker": "at the broker, or near it",
         "between": "on the way: neither side answers much faster than the other",
+        "same_machine": "where client and broker both run: both acknowledge within 0.1 ms",
         "unknown": "too little was seen to tell",
     },
     "codec": {

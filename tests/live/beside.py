@@ -33,7 +33,7 @@ TABLES = (
 APART = timedelta(milliseconds=100)
 _NUMBERING = {"capture", "call_id", "connection_id", RUN}
 # Computed of times: which side a capture point is nearer to, whether a wait was as long as was allowed.
-_TIMED = {"time", "vantage", "wait"}
+_TIMED = {"time", "vantage", "wait", "behind", "behind_wait"}
 _KEY = ("client_port", "broker_port", "correlation_id", "api_key", "api_version", "status")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kwsniff.analysis import shares, trouble
-from kwsniff.analysis.shares import PARTS, Shares
+from kwsniff.analysis.shares import CAUSES, PARTS, Shares
 from kwsniff.analysis.trouble import Trouble
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.layout.catalog import load_catalog
@@ -18,11 +18,12 @@ from tests.tables.columns import table
 WAIT = PARTS.index("deliberate_wait_ns")
 
 
-def batches(rows: list[dict[str, Any]]) -> tuple[Any, Any]:
+def batches(rows: list[dict[str, Any]], **words: list[Any]) -> tuple[Any, Any]:
     """Latencies, and the calls they belong to in another order, with calls between that have none."""
     builder = Builder(load_catalog(), ENUMS)
     given: dict[str, list[Any]] = {name: [row["parts"][n] for row in rows] for n, name in enumerate(PARTS)}
     given["total_ns"] = [sum(row["parts"]) for row in rows]
+    given |= words
     for name in ("call_id", "api_key", "client_id", "broker_port"):
         given[name] = [row[name] for row in rows]
     calls = [
@@ -87,16 +88,62 @@ def test_parts_are_added_up_by_api_client_broker_and_topic() -> None:
         assert means == sorted(means, reverse=True)
 
 
-def test_the_largest_part_is_named_with_its_share() -> None:
-    row = {"call_id": 1, "api_key": 0, "client_id": b"a", "broker_port": 1, "topics": None}
+ROW = {"api_key": 0, "client_id": b"a", "broker_port": 1, "topics": None}
+
+
+@pytest.mark.parametrize(
+    ("parts", "told", "mostly"),
+    [
+        ([(0, 0, 75, 20, 0, 5)], [("none", "none")], ("queue_wait_ns", "none", False, 0.75)),
+        ([(0, 75, 0, 20, 0, 5)], [("none", None)], ("network_ns", "none", False, 0.75)),
+        # waits of a kind count together, and are only possible when more than half of them is
+        (
+            [(0, 0, 0, 40, 30, 0), (0, 0, 0, 0, 30, 0)],
+            [("data", None), ("long_poll", None)],
+            ("deliberate_wait_ns", "data", False, 0.6),
+        ),
+        (
+            [(0, 0, 0, 40, 25, 0), (0, 0, 0, 0, 35, 0)],
+            [("data", None), ("data_possible", None)],
+            ("deliberate_wait_ns", "data", True, 0.6),
+        ),
+        (
+            [(0, 0, 30, 10, 0, 0), (0, 0, 30, 10, 20, 0)],
+            [("none", "long_poll"), ("throttle", "data_possible")],
+            ("queue_wait_ns", "data", False, 0.6),
+        ),
+        (
+            [(0, 0, 0, 30, 0, 0), (0, 0, 0, 70, 0, 0)],
+            [("none", None), ("replicas_possible", None)],
+            ("broker_ns", "none", True, 1.0),
+        ),
+    ],
+)
+def test_what_took_most_is_named_with_its_share(
+    parts: list[tuple[int, ...]], told: list[tuple[str, str | None]], mostly: tuple[Any, ...]
+) -> None:
+    rows = [{**ROW, "call_id": number, "parts": each} for number, each in enumerate(parts)]
     found = Shares()
-    found.add(*batches([{**row, "parts": [0, 75, 20, 0, 5]}]))
+    found.add(*batches(rows, wait=[wait for wait, _ in told], behind_wait=[behind for _, behind in told]))
     (item,) = found.as_dict({})["apis"]
-    assert (item["dominant"], item["dominant_share"], item["mean_ns"]) == ("queue_wait_ns", 0.75, 100)
+    assert tuple(item["mostly"].values()) == mostly
+    deliberate, queue = PARTS.index("deliberate_wait_ns"), PARTS.index("queue_wait_ns")
+    assert sum(item["waited_for"].values()) == sum(each[deliberate] for each in parts)
+    assert sum(item["in_line_behind"].values()) == sum(each[queue] for each in parts)
+    for (wait, behind), each in zip(told, parts, strict=True):
+        if each[deliberate]:
+            assert item["waited_for"][wait] == each[deliberate]
+        if each[queue]:
+            assert item["in_line_behind"][behind] == each[queue]
+
+
+def test_every_part_has_causes_of_its_own() -> None:
+    assert {part for part, _ in CAUSES} == set(PARTS)
+    assert len(set(CAUSES)) == len(CAUSES)
 
 
 def test_topics_named_later_are_added_to_their_name() -> None:
-    row = {"api_key": 0, "client_id": b"a", "broker_port": 1, "parts": [0, 0, 9, 0, 0]}
+    row = {"api_key": 0, "client_id": b"a", "broker_port": 1, "parts": [0, 0, 0, 9, 0, 0]}
     found = Shares()
     found.add(*batches([{**row, "call_id": 1, "topics": [b"id"]}, {**row, "call_id": 2, "topics": [b"t"]}]))
     (item,) = found.as_dict({"id": "t"})["topics"]
@@ -105,7 +152,7 @@ def test_topics_named_later_are_added_to_their_name() -> None:
 
 def test_endless_clients_are_added_up_together_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "MOST_KEYS", 10)
-    row = {"api_key": 0, "broker_port": 1, "topics": None, "parts": [1, 1, 1, 1, 1]}
+    row = {"api_key": 0, "broker_port": 1, "topics": None, "parts": [1, 1, 1, 1, 1, 1]}
     found = Shares()
     found.add(*batches([{**row, "call_id": n, "client_id": b"c%d" % n} for n in range(100)]))
     items = found.as_dict({})["clients"]

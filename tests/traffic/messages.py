@@ -213,6 +213,7 @@ def fetch(
     replica: int = -1,
     forgotten: Mapping[str, Sequence[int]] | None = None,
     news: Batches | None = None,
+    high_watermark: int = 1000,
 ) -> Exchange:
     """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+).
 
@@ -276,7 +277,8 @@ def fetch(
 
         def partition(row: tuple[int, bytes | None]) -> None:
             code = codes.get((topic, row[0]), 0)
-            response.i32(row[0]).i16(code).i64(-1 if code else 1000).i64(-1 if code else 999)
+            response.i32(row[0]).i16(code)
+            response.i64(-1 if code else high_watermark).i64(-1 if code else high_watermark - 1)
             if version >= 5:
                 response.i64(0)
             response.count(-1)

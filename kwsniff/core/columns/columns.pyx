@@ -60,9 +60,11 @@ COLUMNS = {
         ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
         ("broker_address", "string", False), ("broker_port", "int32", False),
         ("request_time", "time", False), ("total_ns", "int64", False),
-        ("request_transmission_ns", "int64", False), ("queue_wait_ns", "int64", False), ("broker_ns", "int64", False),
+        ("request_transmission_ns", "int64", False), ("network_ns", "int64", False),
+        ("queue_wait_ns", "int64", False), ("broker_ns", "int64", False),
         ("deliberate_wait_ns", "int64", False), ("response_transmission_ns", "int64", False),
-        ("wait", "enum:wait", False), ("round_trip_ns", "int64", True), ("retransmissions", "int32", False),
+        ("wait", "enum:wait", False), ("behind", "int64", True), ("behind_wait", "enum:wait", True),
+        ("round_trip_ns", "int64", True), ("retransmissions", "int32", False),
         ("zero_window_ns", "int64", False),
     ),
     "error_codes": (

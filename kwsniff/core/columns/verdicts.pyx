@@ -13,8 +13,11 @@ ENUMS = {
     "end": ("open", "fin", "reset", "reused", "evicted"),
     "direction": ("client", "broker"),
     "caller": ("client", "replica", "broker"),
-    "wait": ("none", "long_poll", "long_poll_possible", "throttle"),
-    "vantage": ("client", "broker", "between", "unknown"),
+    "wait": (
+        "none", "long_poll", "long_poll_possible", "data", "data_possible", "group", "group_possible", "replicas",
+        "replicas_possible", "throttle", "authentication_delay", "authentication_delay_possible",
+    ),
+    "vantage": ("client", "broker", "between", "same_machine", "unknown"),
     "codec": ("none", "gzip", "snappy", "lz4", "zstd", "unknown_5", "unknown_6", "unknown_7"),
     "timestamp_type": ("create_time", "log_append_time", "none"),
     "bin": (

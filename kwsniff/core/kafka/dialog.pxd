@@ -31,6 +31,7 @@ from kwsniff.core.columns.verdicts cimport (
 cdef enum:
     REQUEST = 0                 # sides of a dialog, as directions of messages
     RESPONSE = 1
+    MAX_FRONT = 8
     SPARE_TEXT = 512            # text and partitions of a call up to this size are kept for the next call
 
 cdef enum ProgramState:
@@ -133,6 +134,13 @@ cdef struct Session:
     Buffer parts
     Buffer text
 
+# What the broker did for a call, as those in line behind it have to know.
+cdef struct Served:
+    int64_t id
+    int64_t begun
+    int64_t ended
+    int wait                    # Wait that took most of this time
+
 cdef struct Dialog:
     Connection* connection
     int client                  # endpoint that asks, or -1 while nobody knows
@@ -168,6 +176,10 @@ cdef struct Dialog:
     int caller
     int64_t answered_at         # last packet of the latest response, or NO_TIME
     int64_t muted_until         # the broker said that it reads nothing before then
+    int64_t served_id           # the latest call whose time is known
+    Served front[8]             # calls that the next ones may have waited for, the longest first,
+    int num_front               # which is also the earliest: none later took so long
+    bint clocks_differ          # records came that were made after they came
     uint8_t address[2][48]
     int32_t address_len[2]
 

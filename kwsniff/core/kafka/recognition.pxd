@@ -14,6 +14,7 @@ cdef struct ApiRange:
     int16_t last
     int16_t flexible
     bint internal           # brokers and controllers speak it among themselves
+    bint rendezvous         # the answer waits for other members of the group
 
 cdef struct Apis:
     ApiRange ranges[128]

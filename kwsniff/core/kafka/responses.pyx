@@ -143,7 +143,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
         finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, NULL)
-        note_answer(dialog, frame, NULL)
+        note_answer(dialog, call, frame, NULL)
         return
     gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
     context.facts.broken = status != ENGINE_OK and status != ENGINE_BYTES_LEFT_OVER
@@ -158,7 +158,7 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         dialog.tokens = True
     follow_answered(dialog, call, &context.facts)
     finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
-    note_answer(dialog, frame, &context.facts)
+    note_answer(dialog, call, frame, &context.facts)
     if context.facts.batch_hits.len:
         write_batches(context, dialog, call, &context.facts, frame.first.time)
     if context.facts.num_errors:

@@ -114,7 +114,7 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int64_t latency = -1
     if response != NULL and response.ended and response.last.time != NO_TIME and call.first.time != NO_TIME:
-        latency = response.last.time - call.first.time
+        latency = response.last.ready - call.first.time
         if latency < 0:
             write_anomaly(context, dialog.connection, call.id, &response.last, 1, -1, ANOMALY_TIME_BACKWARDS, latency)
     if not begin_row(table):
@@ -485,7 +485,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     # The broker's segments are acknowledged by the client: their time is the way to the client and back.
     put_known(table, CONN_CLIENT_ROUND_TRIP, answers.round_trip >= 0, answers.round_trip)
     put_known(table, CONN_BROKER_ROUND_TRIP, asks.round_trip >= 0, asks.round_trip)
-    put_enum(table, CONN_VANTAGE, tell_vantage(answers.round_trip, asks.round_trip))
+    put_enum(table, CONN_VANTAGE, tell_vantage(asks, answers))
     put_int64(table, CONN_CLIENT_ZERO_WINDOW, asks.zero_window)
     put_int64(table, CONN_BROKER_ZERO_WINDOW, answers.zero_window)
     put_known_text(table, CONN_PRINCIPAL, &dialog.principal)

@@ -4,15 +4,24 @@
 Rules
   1. A broker takes a connection's next request when the response before it has been sent (KafkaChannel is muted
      meanwhile): until then a request waits behind its predecessors.
-  2. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
+  2. What lies beyond the capture point is the network's: a round trip to the broker, as acknowledgements near the call
+     tell it, and the time until a lost segment had come again. A segment sent again counts when the receiver had asked
+     for it, or had been silent for longer than it may delay an acknowledgement, and when the answer came late enough
+     to be its fruit; a hole in what the capture shows counts from when it was noticed until it was filled.
+  3. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
      next request waits for that is deliberate. One from before answers late: the throttle lies in the call itself.
-  3. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
-     (DelayedFetch). One that came back with data may have waited, too: nothing on the wire says how long, so that time
-     stays with the broker and `wait` says so.
-  4. Where an answer begins before its question has ended, the overlap is the question's.
+  4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
+     (DelayedFetch). One that came back with data waited for it if the batches were made meanwhile, by their own
+     timestamps, and did not if they leave more to be fetched. Of a wait whose end nobody tells, all is deliberate but
+     a usual broker's own time, and never more than max_wait.
+  5. JoinGroup and SyncGroup wait for the other members (DelayedJoin): the layouts call them rendezvous. The first
+     generation of a group waits group.initial.rebalance.delay.ms.
+  6. A Produce with acks=-1 waits for followers; only errors about them prove it. Until then the time is the broker's.
+  7. Failed authentication is answered late on purpose (connection.failed.authentication.delay.ms).
+  8. Where an answer begins before its question has ended, the overlap is the question's.
 
-    t0 ---- request ---- t1 ... P ........ s ....................... t2 --- response --- t3
-       transmission         queue    deliberate wait | broker            transmission
+    t0 --- request --- t1 . lost . way . queue ........ s ....................... way . lost . t2 --- response --- t3
+       transmission       network        behind others    deliberate wait | broker   network       transmission
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -24,20 +33,51 @@ from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head
 from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.columns.columns cimport *
+from kwsniff.core.kafka.dialog cimport MAX_FRONT, Call, Context, Dialog, Served
+from kwsniff.core.wire.facts cimport Facts
+from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.rows.rows cimport put_call_head
+from kwsniff.core.tcp.streams cimport AGAIN, NEAR_TRIPS, Again, Direction
+from kwsniff.core.columns.verdicts cimport *
+
+cdef enum:
+    REQUEST_TIMED_OUT = 7
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    REBALANCE_IN_PROGRESS = 27
+    SASL_AUTHENTICATION_FAILED = 58
+    ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good
 
 cdef extern from *:
     """
     #define MILLISECOND 1000000LL
+    #define SAME_MACHINE 100000LL
+    #define LOCAL 1000000LL
+    #define LONG_PRODUCE 10000000LL
+    #define FIRST_DELAY 3000000000LL
+    #define FAILURE_DELAY 100000000LL
+    #define SILENCE 50000000LL
     """
     const int64_t MILLISECOND
+    const int64_t SAME_MACHINE      # round trips below: no network
+    const int64_t LOCAL             # what a broker takes for a call that waits for nobody
+    const int64_t LONG_PRODUCE      # one that takes longer may have waited for followers
+    const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
+    const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
+    const int64_t SILENCE           # longer than acknowledgements are delayed (Linux: 40 ms)
 
 cdef struct Parts:
     int64_t request
+    int64_t network
     int64_t queue
     int64_t broker
     int64_t deliberate
     int64_t response
     int wait
+    int64_t behind                  # call id, or 0
+    int behind_wait
 
 
 cdef inline int64_t at_least(int64_t value, int64_t least) noexcept nogil:
@@ -48,67 +88,240 @@ cdef inline int64_t at_most(int64_t value, int64_t most) noexcept nogil:
     return value if value < most else most
 
 
-cdef Parts split(Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
+cdef inline int64_t within(int64_t value, int64_t least, int64_t most) noexcept nogil:
+    return at_most(at_least(value, least), most)
+
+
+cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
     cdef Parts parts
-    cdef int64_t sent = at_most(at_least(call.last.time, call.first.time), response.last.time)
-    cdef int64_t answered = at_most(at_least(response.first.time, sent), response.last.time)
-    cdef int64_t begun = sent
+    cdef Direction* asks = &dialog.connection.direction[dialog.client]
+    cdef Direction* answers = &dialog.connection.direction[1 - dialog.client]
+    cdef int64_t sent = within(call.last.ready, call.first.time, response.last.ready)
+    cdef int64_t answered = within(response.first.ready, sent, response.last.ready)
+    cdef int64_t done, arrived, way, turn, lost
+    parts.request = sent - call.first.time
+    lost = within(call.first.ready - call.first.time + call.last.mended - call.first.mended, 0, parts.request)
+    parts.request -= lost
+    parts.network = lost
+    parts.response = response.last.ready - answered
+    lost = within(response.last.mended - response.first.mended + repaired(answers, answered, response.last.ready), 0,
+                  parts.response)
+    parts.response -= lost
+    parts.network += lost
+    # What the answer's hole took lies at the end, what the request's took at the beginning.
+    done = answered - within(response.first.mended - call.last.mended_back, 0, answered - sent)
+    way = way_to_broker(asks, answers)
+    arrived = arrived_again(asks, call, sent, done, way)
+    way = at_most(way, done - arrived)
+    parts.network += answered - done + arrived - sent + way
+    # From here on the clock is the broker's, later by the way that an answer has.
+    arrived += way
+    turn = arrived
+    if dialog.answered_at != NO_TIME:
+        turn = within(dialog.answered_at, arrived, done)
+    parts.queue = turn - arrived
+    find_front(&parts, dialog, arrived)
+    split_broker(&parts, context, dialog, call, facts, turn, done, way // 2)
+    note_served(dialog, call.id, turn, response.last.time,
+                parts.wait if 2 * parts.deliberate >= response.last.time - turn else <int>WAIT_NONE)
+    return parts
+
+
+cdef void split_broker(Parts* parts, Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t turn,
+                       int64_t done, int64_t later) noexcept nogil:
+    """What of the time from `turn` to `done` was meant; `later` by so much than the broker's clock."""
     cdef int64_t rest
     parts.wait = WAIT_NONE
     parts.deliberate = 0
-    parts.request = sent - call.first.time
-    parts.response = response.last.time - answered
-    if dialog.answered_at != NO_TIME:
-        begun = at_most(at_least(dialog.answered_at, sent), answered)
-    parts.queue = begun - sent
-    if dialog.muted_until != NO_TIME and dialog.muted_until > begun:
-        parts.deliberate = at_most(dialog.muted_until, answered) - begun
+    if dialog.muted_until != NO_TIME and dialog.muted_until > turn:
+        parts.deliberate = at_most(dialog.muted_until, done) - turn
         parts.wait = WAIT_THROTTLE if parts.deliberate else WAIT_NONE
-    rest = answered - begun - parts.deliberate
+    rest = done - turn - parts.deliberate
     if facts != NULL and facts.has_throttle and facts.held_back and facts.throttle > 0 \
             and rest >= facts.throttle * MILLISECOND:
         parts.deliberate += facts.throttle * MILLISECOND
         rest -= facts.throttle * MILLISECOND
         parts.wait = WAIT_THROTTLE
-    if call.max_wait.is_known and call.max_wait.value > 0 and facts != NULL and not facts.broken:
-        rest = take_long_poll(&parts, call, facts, rest)
+    if facts != NULL and not facts.broken:
+        if call.max_wait.is_known and call.max_wait.value > 0:
+            rest = take_long_poll(parts, dialog, call, facts, rest, done - rest - later, done - later)
+        elif parts.wait == WAIT_NONE and rest > LOCAL:
+            rest = take_other_wait(parts, context, call, facts, rest)
     parts.broker = rest
-    return parts
 
 
-cdef int64_t take_long_poll(Parts* parts, Call* call, Facts* facts, int64_t rest) noexcept nogil:
+cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* facts, int64_t rest, int64_t begun,
+                            int64_t done) noexcept nogil:
+    """`begun`, `done`: by the broker's clock."""
     cdef int64_t asked = call.min_bytes.value if call.min_bytes.is_known else 1
     cdef int64_t most = call.max_wait.value * MILLISECOND
+    cdef int64_t made = facts.made_first.value if asked <= 1 else facts.made_last.value
+    if facts.made_last.is_known and facts.made_last.value > done // MILLISECOND:
+        dialog.clocks_differ = True
     if facts.num_errors == 0 and facts.record_bytes < asked and rest >= most:
         parts.deliberate += most
         parts.wait = WAIT_LONG_POLL
         return rest - most
-    if facts.record_bytes >= asked and rest > MILLISECOND and parts.wait == WAIT_NONE:
+    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left or facts.num_errors and facts.record_bytes < asked:
+        return rest
+    if facts.record_bytes < asked:
         parts.wait = WAIT_LONG_POLL_POSSIBLE
-    return rest
+    elif facts.made_first.is_known and not dialog.clocks_differ and begun < made * MILLISECOND <= done:
+        parts.wait = WAIT_DATA
+    else:
+        parts.wait = WAIT_DATA_POSSIBLE
+    parts.deliberate += at_most(rest - LOCAL, most)
+    return rest - at_most(rest - LOCAL, most)
 
+
+cdef int64_t take_other_wait(Parts* parts, Context* context, Call* call, Facts* facts, int64_t rest) noexcept nogil:
+    """Of a call that took longer than a broker needs."""
+    if facts.first_error == SASL_AUTHENTICATION_FAILED:
+        parts.wait = WAIT_AUTHENTICATION_DELAY if rest >= FAILURE_DELAY else WAIT_AUTHENTICATION_DELAY_POSSIBLE
+    elif call.has_acks and call.acks == -1:
+        if facts.first_error == REQUEST_TIMED_OUT or facts.first_error == NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+            parts.wait = WAIT_REPLICAS
+        else:
+            if facts.num_errors == 0 and rest > LONG_PRODUCE:
+                parts.wait = WAIT_REPLICAS_POSSIBLE
+            return rest
+    elif (0 <= call.key < NUM_API_KEYS and context.apis.ranges[call.key].rendezvous
+            and (facts.num_errors == 0 or facts.first_error == REBALANCE_IN_PROGRESS)):
+        parts.wait = WAIT_GROUP_POSSIBLE
+        if facts.generation.is_known and facts.generation.value == 1 and rest >= FIRST_DELAY:
+            parts.wait = WAIT_GROUP
+    else:
+        return rest
+    parts.deliberate += rest - LOCAL
+    return LOCAL
+
+
+# -- behind whom ------------------------------------------------------------------------------------------------
+
+cdef inline int64_t overlap(Served* served, int64_t since) noexcept nogil:
+    """How much of what the broker did for it lies behind `since`."""
+    return at_least(served.ended - at_least(served.begun, since), 0)
+
+
+cdef void find_front(Parts* parts, Dialog* dialog, int64_t arrived) noexcept nogil:
+    """The call that took most of the time in line."""
+    cdef int64_t most = -1, took
+    cdef int i
+    parts.behind = 0
+    if parts.queue <= 0:
+        return
+    for i in range(dialog.num_front):
+        took = overlap(&dialog.front[i], arrived)
+        if took > most:
+            most = took
+            parts.behind = dialog.front[i].id
+            parts.behind_wait = dialog.front[i].wait
+
+
+cdef void note_served(Dialog* dialog, int64_t id, int64_t begun, int64_t ended, int wait) noexcept nogil:
+    """Calls behind this one may have waited for it. Whatever was served before it and no longer is outdone: to
+    those that come later it leaves no more to wait for."""
+    cdef Served* served
+    while dialog.num_front and (
+            dialog.front[dialog.num_front - 1].ended - dialog.front[dialog.num_front - 1].begun <= ended - begun):
+        dialog.num_front -= 1
+    if dialog.num_front == MAX_FRONT:
+        dialog.num_front -= 1
+    served = &dialog.front[dialog.num_front]
+    dialog.num_front += 1
+    dialog.served_id = id
+    served.id = id
+    served.begun = begun
+    served.ended = ended
+    served.wait = wait
+
+
+# -- the network ------------------------------------------------------------------------------------------------
+
+cdef inline bint is_told(Direction* own) noexcept nogil:
+    return own.floor > 0 or own.num_near >= ENOUGH_TRIPS
+
+
+cdef int tell_vantage(Direction* asks, Direction* answers) noexcept nogil:
+    """Where the capture looks to have been taken, from the round trips to either side."""
+    cdef int64_t client = answers.round_trip
+    cdef int64_t broker = asks.round_trip
+    if not is_told(asks) or not is_told(answers):
+        return VANTAGE_UNKNOWN
+    if client < SAME_MACHINE and broker < SAME_MACHINE:
+        return VANTAGE_SAME_MACHINE
+    if client < broker // 4:
+        return VANTAGE_CLIENT
+    return VANTAGE_BROKER if broker < client // 4 else VANTAGE_BETWEEN
+
+
+cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
+    """The round trip from the capture to the broker as of now; 0 where nobody tells, and at the broker."""
+    cdef int64_t way
+    cdef int vantage = tell_vantage(asks, answers)
+    if not is_told(asks) or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:
+        return 0
+    way = asks.near[0]
+    if asks.num_near > NEAR_TRIPS and asks.near[1] < way:
+        way = asks.near[1]
+    if way < SAME_MACHINE or vantage == VANTAGE_BROKER and way < MILLISECOND:
+        return 0
+    return way
+
+
+cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
+    """When the request passed the capture for good: later than `sent` if it, or what stood before it, was lost."""
+    cdef int64_t i, arrived = sent
+    cdef Again* again
+    for i in range(at_most(asks.num_again, AGAIN)):
+        again = &asks.again[i]
+        if (again.offset < call.end_offset and arrived < again.time <= done - way + way // 4
+                and (again.proven or again.time - sent >= SILENCE + way)):
+            arrived = again.time
+    return arrived
+
+
+cdef int64_t repaired(Direction* own, int64_t since, int64_t until) noexcept nogil:
+    """What segments that this direction sent again took of that time."""
+    cdef int64_t i, took = 0
+    cdef Again* again
+    for i in range(at_most(own.num_again, AGAIN)):
+        again = &own.again[i]
+        if since < again.time <= until and (again.proven or again.time - again.since >= SILENCE):
+            took += again.time - at_least(again.since, since)
+    return took
+
+
+# -- rows -------------------------------------------------------------------------------------------------------
 
 cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
     """A row for a call of which both messages' first and last packets are known, with times that run forward."""
     cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
     cdef Parts parts
     if (not call.ended or not response.ended or call.first.time == NO_TIME or call.last.time == NO_TIME
-            or response.first.time == NO_TIME or response.last.time < call.first.time):
+            or response.first.time == NO_TIME or response.last.ready < call.first.time):
         return
     if not begin_row(table):
         return
-    parts = split(dialog, call, response, facts)
+    parts = split(context, dialog, call, response, facts)
     put_call_head(context, table, dialog, call, LATENCY_CALL_ID, LATENCY_CAPTURE, LATENCY_CONNECTION_ID,
                   LATENCY_API_KEY, LATENCY_API_VERSION, LATENCY_CLIENT_ID, LATENCY_BROKER_ADDRESS,
                   LATENCY_BROKER_PORT)
     put_int64(table, LATENCY_REQUEST_TIME, call.first.time)
-    put_int64(table, LATENCY_TOTAL, response.last.time - call.first.time)
+    put_int64(table, LATENCY_TOTAL, response.last.ready - call.first.time)
     put_int64(table, LATENCY_REQUEST_TRANSMISSION, parts.request)
+    put_int64(table, LATENCY_NETWORK, parts.network)
     put_int64(table, LATENCY_QUEUE_WAIT, parts.queue)
     put_int64(table, LATENCY_BROKER, parts.broker)
     put_int64(table, LATENCY_DELIBERATE_WAIT, parts.deliberate)
     put_int64(table, LATENCY_RESPONSE_TRANSMISSION, parts.response)
     put_enum(table, LATENCY_WAIT, parts.wait)
+    if parts.behind:
+        put_int64(table, LATENCY_BEHIND, parts.behind)
+        put_enum(table, LATENCY_BEHIND_WAIT, parts.behind_wait)
+    else:
+        put_null(table, LATENCY_BEHIND)
+        put_null(table, LATENCY_BEHIND_WAIT)
     if dialog.connection.round_trip >= 0:
         put_int64(table, LATENCY_ROUND_TRIP, dialog.connection.round_trip)
     else:
@@ -117,3 +330,16 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
               <int32_t>at_least(response.last.retransmissions - call.first.retransmissions, 0))
     put_int64(table, LATENCY_ZERO_WINDOW, at_least(response.last.zero_window - call.first.zero_window, 0))
     end_row(table)
+
+
+cdef void note_answer(Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
+    """Remembers when the broker was done with this call: the next one cannot have begun before."""
+    if not response.ended or response.last.time == NO_TIME:
+        return
+    if dialog.served_id != call.id:         # when it was asked is not known
+        note_served(dialog, call.id, dialog.answered_at if dialog.answered_at != NO_TIME else response.last.time,
+                    response.last.time, WAIT_NONE)
+    dialog.answered_at = response.last.time
+    dialog.muted_until = NO_TIME
+    if facts != NULL and facts.has_throttle and facts.throttle > 0 and not facts.held_back:
+        dialog.muted_until = response.last.time + facts.throttle * MILLISECOND

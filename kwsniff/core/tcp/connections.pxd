@@ -12,6 +12,9 @@ cdef struct Arrival:
     int64_t capture     # number of the capture that has it
     int64_t retransmissions     # segments that either side had repeated by then
     int64_t zero_window         # nanoseconds that either side had advertised no room by then
+    int64_t ready       # when everything before it in its stream was there, too
+    int64_t mended      # nanoseconds that its stream had waited for lost segments by then,
+    int64_t mended_back # and that the other direction's had
 
 cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
@@ -58,6 +61,17 @@ cdef struct Recent:
     uint32_t length
     uint64_t hash
 
+# A segment that was sent again before anybody acknowledged it.
+cdef struct Again:
+    int64_t offset      # stream position of its first byte
+    int64_t time
+    int64_t since       # when this direction had sent something before
+    bint proven         # the receiver had asked for it by repeating its acknowledgement
+
+cdef enum:
+    AGAIN = 4                   # so many of the latest are remembered
+    NEAR_TRIPS = 8
+
 cdef struct Direction:
     bint known              # next_seq means something
     bint syn
@@ -95,6 +109,16 @@ cdef struct Direction:
     uint32_t timed_seq      # the number behind it
     int64_t timed_at
     int64_t round_trip      # smallest time from a segment of this direction to its acknowledgement, or -1
+    int64_t floor           # the handshake's, or 0
+    int64_t near[2]         # smallest of the latest NEAR_TRIPS or fewer that nothing held up, and of as many before
+    int64_t num_near        # how many of these there were
+    int repeated_acks       # in a row: the receiver asks for something that is missing
+    int64_t sent_at         # its latest segment with payload
+    Again again[4]
+    int64_t num_again
+    int64_t hole_since      # when the hole that the held segments stand behind was noticed
+    int64_t mended          # nanoseconds that the stream waited for segments that then came
+    bint mending            # held segments are handed on because what was missing has come
     int64_t strange         # consecutive segments far outside the window
     Recent recent[8]        # the latest segments delivered
     uint32_t num_recent

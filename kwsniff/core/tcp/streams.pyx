@@ -40,6 +40,11 @@ from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.connections cimport add_connection, begin_connection, find_connection, remove_connection
+from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.repairs cimport note_again, note_mended, note_round_trip
+from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323
@@ -134,6 +139,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     arrival.acked = -1
     arrival.capture = streams.capture
     arrival.retransmissions = own.retransmissions + other.retransmissions
+    arrival.ready = segment.time
+    arrival.mended = own.mended
+    arrival.mended_back = other.mended
     if goes_on_elsewhere(own, other, segment) and not connection.ended:
         begin_again(streams, connection)
     if connection.ended and goes_on_after_reset(connection, sender, segment):
@@ -163,6 +171,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         settle_beginning(streams, connection, sender)
     if segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
+        own.sent_at = segment.time
         if own.other_syn and not connection.ended:
             pass_over_syn(streams, connection, sender, &arrival)
     elif not segment.flags & TCP_SYN:
@@ -251,6 +260,7 @@ cdef Arrival latest_arrival(Connection* connection) noexcept nogil:
     arrival.frame = connection.last_frame
     arrival.acked = -1
     arrival.capture = connection.last_capture
+    arrival.ready = arrival.time
     return arrival
 
 
@@ -451,15 +461,18 @@ cdef inline void take_ack(Connection* connection, Direction* own, Direction* oth
     if not other.acked_known or distance(segment.ack, other.acked) > 0:
         other.acked = segment.ack
         other.acked_known = True
+        other.repeated_acks = 0
+    elif (other.known and segment.length == 0 and segment.ack == other.acked
+            and distance(segment.ack, other.next_seq) < 0 and not segment.flags & (TCP_SYN | TCP_FIN)):
+        other.repeated_acks += 1
     if not other.known:
         return
     ahead = distance(segment.ack, other.next_seq)
     arrival.acked = other.offset + ahead
     if other.timed and distance(segment.ack, other.timed_seq) >= 0:
         other.timed = False
-        if segment.time >= other.timed_at and (
-                other.round_trip < 0 or segment.time - other.timed_at < other.round_trip):
-            other.round_trip = segment.time - other.timed_at
+        if segment.time >= other.timed_at:
+            note_round_trip(other, segment, segment.time - other.timed_at)
     if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
             and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
         connection.round_trip = segment.time - connection.syn_time
@@ -537,6 +550,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.strange = 0
         remember(own, segment.seq, segment.length, segment.payload)
         time_segment(own, segment, segment.length)
+        if own.held != NULL:
+            note_mended(own, segment, arrival)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
         if own.held != NULL:
             deliver_held(streams, connection, sender, False)
@@ -559,6 +574,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.retransmitted += segment.length
         own.retransmissions += 1
         own.timed = False
+        note_again(own, segment, ahead)
         if differs(own, segment.seq, segment.payload):
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
@@ -568,6 +584,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     if differs(own, segment.seq, keep(segment.payload, repeated)):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, repeated)
+    if own.held != NULL:
+        note_mended(own, segment, arrival)
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.held != NULL:
         deliver_held(streams, connection, sender, False)
@@ -672,6 +690,8 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
     held.captured = <uint32_t>segment.payload.num
     held.arrival = arrival[0]
     held.data = <uint8_t*>&held[1]
+    if own.held == NULL:
+        own.hole_since = segment.time
     memcpy(held.data, segment.payload.at, segment.payload.num)
     own.held_bytes += held.length
     own.held_num += 1
@@ -731,6 +751,9 @@ cdef void deliver_held(Streams* streams, Connection* connection, int sender, bin
             catch_up(streams, connection, 1 - sender, own.held.arrival.acked)
             own.catching_up = False
         deliver_first(streams, connection, sender)
+    if own.held != NULL and not own.mending:
+        own.hole_since = own.held.arrival.time
+    own.mending = False
     own.evidence_at = 0
     if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
         deliver_held(streams, connection, 1 - sender, False)
@@ -741,6 +764,9 @@ cdef void deliver_first(Streams* streams, Connection* connection, int sender) no
     cdef Direction* own = &connection.direction[sender]
     cdef Held* held = unhold_first(streams, own)
     cdef uint32_t repeated = own.next_seq - held.seq
+    if own.mending and streams.now != NO_TIME:
+        held.arrival.ready = streams.now
+        held.arrival.mended = own.mended
     if repeated >= held.length:
         own.retransmitted += held.length
         own.retransmissions += 1

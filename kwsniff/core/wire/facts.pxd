@@ -86,6 +86,9 @@ cdef struct Facts:
     bint records_uncounted  # some record set's count needs decompression
     int64_t records
     int64_t record_bytes
+    Known made_first        # milliseconds since the epoch: when the first of the batches was complete,
+    Known made_last         # and when the last one was
+    bint more_left          # of some partition there is more than what is in here
     Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
     bint wants_partitions   # set by the caller, kept over messages
     bint wants_batches

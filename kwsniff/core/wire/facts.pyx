@@ -51,6 +51,7 @@ cdef struct Fold:
     Register message_text
     int64_t partition
     int partition_depth
+    int64_t readable            # the partition's end for this reader: no offset from here on can be in the message
     PartitionHit hit            # of the struct at hit_depth
     int hit_depth
     int num_pending
@@ -251,6 +252,10 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         facts.has_throttle = True
         facts.held_back = meaning == MEANING_HELD_BACK
         facts.throttle = cell.value
+    elif MEANING_HIGH_WATERMARK <= meaning <= MEANING_LAST_STABLE_OFFSET:
+        if cell.value >= 0 and (meaning == MEANING_HIGH_WATERMARK or cell.value < fold.readable):
+            fold.readable = cell.value
+        take_offset(hit_here(facts, fold), meaning, cell.value)
     elif MEANING_OFFSET <= meaning <= MEANING_LOG_START_OFFSET or meaning == MEANING_COMMITTED_OFFSET \
             or meaning == MEANING_BASE_OFFSET:
         take_offset(hit_here(facts, fold), meaning, cell.value)
@@ -372,6 +377,11 @@ cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
     append_raw(&facts.topics, &name, sizeof(Octets))
 
 
+cdef inline void note_made(Facts* facts, int64_t time) noexcept nogil:
+    if not facts.made_first.is_known or time < facts.made_first.value: know(&facts.made_first, time)
+    if not facts.made_last.is_known or time > facts.made_last.value: know(&facts.made_last, time)
+
+
 cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil:
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
@@ -379,7 +389,7 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
     cdef Cursor cursor = cursor_over(records.at, records.num)
     cdef Batch batch
     cdef bint uncounted = False
-    cdef int64_t records_before = facts.records
+    cdef int64_t records_before = facts.records, last = -1
     cdef int status
     facts.has_records = True
     facts.record_bytes += <int64_t>records.num
@@ -394,6 +404,9 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
             uncounted = True
         elif not batch.attributes & CONTROL_BATCH:      # control batches hold no records of a producer
             facts.records += batch.count
+        if batch.magic >= 1 and batch.max_timestamp > 0:
+            note_made(facts, batch.max_timestamp)
+        last = batch.base_offset + batch.last_offset_delta
         if hit != NULL:
             hit.batches += 1
             know_first(&hit.base_offset, batch.base_offset)
@@ -401,6 +414,8 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
         if facts.wants_batches and facts.batch_hits.len < facts.most_hits * sizeof(BatchHit):
             note_batch(facts, fold, records, &batch)
     facts.records_uncounted = facts.records_uncounted or uncounted
+    facts.more_left = facts.more_left or 0 <= last < fold.readable - 1
+    fold.readable = 0
     if hit != NULL and not uncounted:
         know(&hit.records, facts.records - records_before)
 

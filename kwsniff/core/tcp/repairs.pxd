@@ -1,0 +1,65 @@
+# cython: language_level=3
+"""How far away the other side is, and what lost segments took: what timing.pyx asks of a direction.
+
+Rules
+  1. Any acknowledgement tells how long the way takes at most. How long it takes tell those that nothing held up.
+  2. A segment that comes again after it was acknowledged is nobody's loss.
+  3. A hole counts from the segment that showed it to the one that fills it; one that is given up does not.
+
+    sent   ---- 1 ---- 2 ------- 2 again ->        seen   ---- 1 ---- 3 ---- 4 ---- 2 ->
+                       [ Again ]                                      [  mended  ]
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from kwsniff.core.packets cimport NO_TIME, Segment
+from kwsniff.core.segments cimport distance
+from kwsniff.core.streams cimport AGAIN, NEAR_TRIPS, Again, Arrival, Direction
+
+cdef enum:
+    REPEATED_ACKS = 3           # so many say that a segment is missing (RFC 5681 3.2)
+
+cdef extern from *:
+    """
+    #define DELAYED_ACK 35000000LL
+    """
+    const int64_t DELAYED_ACK   # so much later than at once: a receiver that waited for more (RFC 1122 4.2.3.2)
+
+
+cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took) noexcept nogil:
+    """Nothing holds up a handshake's acknowledgement, nor those that come by themselves and at once."""
+    if own.round_trip < 0 or took < own.round_trip:
+        own.round_trip = took
+    if own.syn and own.timed_seq == own.isn + 1:
+        own.floor = took
+    elif segment.length or took > own.floor + DELAYED_ACK:
+        return
+    if own.num_near % NEAR_TRIPS == 0:
+        own.near[1] = own.near[0]
+        own.near[0] = took
+    elif took < own.near[0]:
+        own.near[0] = took
+    own.num_near += 1
+
+
+cdef inline void note_again(Direction* own, Segment* segment, int32_t ahead) noexcept nogil:
+    cdef Again* again
+    if own.acked_known and distance(segment.seq + segment.length, own.acked) <= 0:
+        return
+    again = &own.again[own.num_again & (AGAIN - 1)]
+    own.num_again += 1
+    again.offset = own.offset + ahead
+    again.time = segment.time
+    again.since = own.sent_at
+    again.proven = own.repeated_acks >= REPEATED_ACKS
+
+
+cdef inline void note_mended(Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
+    """The segment closes the hole that others are held behind."""
+    if distance(own.held.seq, segment.seq + segment.length) > 0:
+        return
+    if own.hole_since != NO_TIME and segment.time > own.hole_since:
+        own.mended += segment.time - own.hole_since
+    own.hole_since = segment.time
+    own.mending = True
+    arrival.mended = own.mended

@@ -1,0 +1,183 @@
+"""Distance and loss: what lies beyond the capture is the network's time, to the nanosecond of the script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.test_latency import PARTS, exact, heartbeat, latencies
+from tests.traffic import messages
+from tests.traffic.records import batch
+from tests.traffic.tcp import MICROSECOND, MILLISECOND, Packet, Scene, Script
+
+MS = MILLISECOND
+WAY = 120 * MS
+BIG = {"orders": {0: batch([b"v" * 250], base_offset=998)}}
+
+
+def far(mss: int = 1448) -> tuple[Scene, Script]:
+    """A capture at a client that is 120 ms away from its broker."""
+    scene = Scene()
+    script = scene.connection(mss=mss)
+    script.open(round_trip_ns=WAY)
+    return scene, script
+
+
+def parts(row: dict[str, Any]) -> tuple[int, ...]:
+    """Request transmission, network, queue, broker, deliberate wait, response transmission."""
+    return tuple(row[part] for part in PARTS)
+
+
+def moved(packets: Sequence[Packet], which: Packet, to_ns: int) -> list[Packet]:
+    """One packet is seen later: the first copy was lost before the capture."""
+    times = [replace(packet, time_ns=to_ns) if packet is which else packet for packet in packets]
+    return sorted(times, key=lambda packet: packet.time_ns)
+
+
+def again(packets: Sequence[Packet], which: Packet, *at_ns: int) -> list[Packet]:
+    """One packet is seen more than once: it was lost behind the capture, or was thought to be."""
+    return sorted(
+        [*packets, *(replace(which, time_ns=time) for time in at_ns)], key=lambda packet: packet.time_ns
+    )
+
+
+def payloads(packets: Sequence[Packet], *, from_client: bool) -> list[Packet]:
+    return [packet for packet in packets if packet.payload and packet.from_client == from_client]
+
+
+def test_at_the_client_the_round_trip_is_the_networks(tmp_path: Path) -> None:
+    scene, script = far()
+    script.call(heartbeat(1), at=1000 * MS, answer_at=1000 * MS + WAY + 3 * MS)
+    tables = exact(tmp_path, scene.packets())
+    (row,) = tables["latencies"]
+    assert parts(row) == (0, WAY, 0, 3 * MS, 0, 0)
+    (connection,) = tables["connections"]
+    assert connection["vantage"] == "client"
+
+
+def test_at_the_broker_no_round_trip_is_part_of_a_call(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection()
+    script._control(0, True, 2)
+    script._control(10 * MICROSECOND, False, 2 | 16)
+    script._control(10 * MICROSECOND + WAY, True, 16)
+    script.call(heartbeat(1), at=1000 * MS, answer_at=1003 * MS)
+    tables = exact(tmp_path, scene.packets())
+    assert parts(tables["latencies"][0]) == (0, 0, 0, 3 * MS, 0, 0)
+    assert tables["connections"][0]["vantage"] == "broker"
+
+
+def test_in_line_counts_at_the_broker_not_at_the_client(tmp_path: Path) -> None:
+    """The broker works on the calls for 5, 3 and 2 ms; they reach it 0, 1 and 50 ms after the first."""
+    scene, script = far()
+    start = 1000 * MS
+    script.call(heartbeat(1), at=start, answer_at=start + WAY + 5 * MS)
+    script.call(heartbeat(2), at=start + 1 * MS, answer_at=start + WAY + 8 * MS)
+    script.call(heartbeat(3), at=start + 50 * MS, answer_at=start + WAY + 52 * MS)
+    rows = latencies(tmp_path, scene.packets())
+    assert parts(rows[1]) == (0, WAY, 0, 5 * MS, 0, 0)
+    assert parts(rows[2]) == (0, WAY, 4 * MS, 3 * MS, 0, 0)
+    assert parts(rows[3]) == (0, WAY, 0, 2 * MS, 0, 0)
+    assert (rows[2]["behind"], rows[2]["behind_wait"]) == (rows[1]["call_id"], "none")
+    assert rows[1]["behind"] is rows[3]["behind"] is None
+
+
+def test_the_way_near_the_call_counts(tmp_path: Path) -> None:
+    """The path becomes 20 ms longer; sixteen prompt acknowledgements later nothing is left of the old one."""
+    scene, script = far()
+    longer = WAY + 20 * MS
+    for number in range(1, 17):
+        at = number * 1000 * MS
+        script.call(heartbeat(number), at=at, answer_at=at + longer + 9 * MS)
+        script.acknowledge(at + longer, from_client=False)
+    script.call(heartbeat(17), at=20_000 * MS, answer_at=20_000 * MS + longer + 9 * MS)
+    rows = latencies(tmp_path, scene.packets())
+    assert parts(rows[1]) == (0, WAY, 0, 29 * MS, 0, 0)
+    assert parts(rows[17]) == (0, longer, 0, 9 * MS, 0, 0)
+
+
+def test_delayed_acknowledgements_and_answers_are_no_round_trip(tmp_path: Path) -> None:
+    """No handshake; the broker acknowledges by itself only after 40 ms, or with an answer that took 30."""
+    scene = Scene()
+    script = scene.connection()
+    for number in range(1, 6):
+        at = number * 1000 * MS
+        script.call(heartbeat(number), at=at, answer_at=at + 30 * MS)
+    for number in range(6, 11):
+        at = number * 1000 * MS
+        script.call(heartbeat(number), at=at, answer_at=at + 60 * MS)
+        script.acknowledge(at + 40 * MS, from_client=False)
+    tables = exact(tmp_path, scene.packets())
+    assert [row["network_ns"] for row in tables["latencies"]] == [0] * 10
+    assert tables["connections"][0]["vantage"] == "unknown"
+
+
+def test_a_lost_request_waited_for_its_second_copy(tmp_path: Path) -> None:
+    scene, script = far()
+    start = 1000 * MS
+    script.call(heartbeat(1), at=start, answer_at=start + 400 * MS + WAY + 3 * MS)
+    script.call(heartbeat(2), at=start + 5 * MS, answer_at=start + 400 * MS + WAY + 4 * MS)
+    packets = scene.packets()
+    lost, _ = payloads(packets, from_client=True)
+    begin = packets[0].time_ns
+    rows = latencies(tmp_path, again(packets, lost, begin + start + 150 * MS, begin + start + 400 * MS))
+    assert parts(rows[1]) == (0, 400 * MS + WAY, 0, 3 * MS, 0, 0)
+    # the second one had arrived, but a stream is read in order
+    assert parts(rows[2]) == (0, 395 * MS + WAY, 3 * MS, 1 * MS, 0, 0)
+
+
+@pytest.mark.parametrize("later_ms", [15, 300], ids=["too soon to mean it", "too late to be answered"])
+def test_a_second_copy_nobody_needed_costs_nothing(later_ms: int, tmp_path: Path) -> None:
+    scene, script = far()
+    start = 1000 * MS
+    script.call(heartbeat(1), at=start, answer_at=start + 350 * MS)
+    packets = scene.packets()
+    (sent,) = payloads(packets, from_client=True)
+    rows = latencies(tmp_path, again(packets, sent, packets[0].time_ns + start + later_ms * MS))
+    assert parts(rows[1]) == (0, WAY, 0, 350 * MS - WAY, 0, 0)
+    assert rows[1]["retransmissions"] == 1
+
+
+def test_a_hole_in_the_response_is_the_networks_until_it_is_filled(tmp_path: Path) -> None:
+    scene, script = far(mss=100)
+    start = 1000 * MS
+    call = messages.fetch(11, 1, BIG, max_wait_ms=0)
+    script.call(call, at=start, answer_at=start + WAY + 3 * MS)
+    script.call(heartbeat(2), at=2000 * MS, answer_at=2000 * MS + WAY + 1 * MS)
+    packets = scene.packets()
+    asked = payloads(packets, from_client=True)[0].time_ns
+    sent = (len(payloads(packets, from_client=True)) - 2) * MICROSECOND
+    answer = payloads(packets, from_client=False)[:-1]
+    assert len(answer) >= 4
+    whole = (len(answer) - 1) * MICROSECOND
+    filled = answer[0].time_ns + 250 * MS
+    rows = latencies(tmp_path, moved(packets, answer[1], filled))
+    assert rows[1]["total_ns"] == filled - asked
+    lost = filled - answer[2].time_ns
+    assert parts(rows[1]) == (sent, WAY + lost, 0, 3 * MS - sent, 0, filled - answer[0].time_ns - lost)
+    assert parts(rows[2]) == (0, WAY, 0, 1 * MS, 0, 0)
+    # the first segment lost: the broker had answered when the second one came
+    rows = latencies(tmp_path, moved(packets, answer[0], filled))
+    lost = filled - answer[1].time_ns
+    assert parts(rows[1]) == (sent, WAY + lost, 0, answer[1].time_ns - asked - sent - WAY, 0, 0)
+    assert whole < 100 * MICROSECOND
+
+
+def test_a_hole_in_the_requests_is_the_networks_until_it_is_filled(tmp_path: Path) -> None:
+    """Seen at the broker: the first of two requests comes 250 ms after the second."""
+    scene = Scene()
+    script = scene.connection()
+    script._control(0, True, 2)
+    script._control(10 * MICROSECOND, False, 2 | 16)
+    script._control(10 * MICROSECOND + WAY, True, 16)
+    script.call(heartbeat(1), at=1000 * MS, answer_at=1260 * MS)
+    script.call(heartbeat(2), at=1005 * MS, answer_at=1262 * MS)
+    packets = scene.packets()
+    lost, _ = payloads(packets, from_client=True)
+    rows = latencies(tmp_path, moved(packets, lost, packets[0].time_ns + 1255 * MS))
+    assert parts(rows[1]) == (0, 0, 0, 5 * MS, 0, 0)
+    assert parts(rows[2]) == (0, 250 * MS, 5 * MS, 2 * MS, 0, 0)
