@@ -173,7 +173,7 @@ def _network(transport: Facts) -> Iterator[str]:
 
 
 def _vantage(vantages: Mapping[str, int]) -> str | None:
-    """Where the capture was taken, when nearly all connections that tell it agree, and half of them all do."""
+    """Where the capture was taken, if half of the connections tell and nearly all of these agree."""
     word = max(vantages.keys() - {"unknown"}, key=vantages.__getitem__, default=None)
     known = sum(vantages.values()) - vantages.get("unknown", 0)
     if word is None or 2 * known < sum(vantages.values()) or vantages[word] < _SURE * known:

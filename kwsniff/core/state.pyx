@@ -30,7 +30,7 @@ from kwsniff.core.tls.hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 2
+    STATE_VERSION = 3
 
 cdef struct Head:
     uint8_t magic[4]

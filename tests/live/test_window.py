@@ -81,6 +81,28 @@ def test_figures_are_those_of_the_tables(analysis: Analysis, dimension: str, col
             assert figures[key].percentiles((50, 95, 99)) == wanted
 
 
+def test_percentiles_leave_deliberate_waits_out(analysis: Analysis) -> None:
+    """The long polls of these recordings took half a second: it was nobody's slowness."""
+    coded = {
+        name: analysis.table(name).cast(coded_schema(TABLES[name])).to_batches()[0]
+        for name in ("api_calls", "latencies")
+    }
+    backwards = pa.array(range(coded["latencies"].num_rows - 1, -1, -1))
+    window, metrics = Window(10.0, now=Clock()), Metrics()
+    step = {"api_calls": coded["api_calls"], "latencies": coded["latencies"].take(backwards)}
+    window.add(step)
+    metrics.add(step, NOTHING)
+    frame = analysis.latencies.to_pandas()
+    frame["active_ns"] = frame["total_ns"] - frame["deliberate_wait_ns"]
+    assert frame["deliberate_wait_ns"].any()
+    figures, found = window.figures("apis"), samples(metrics)
+    for api, rows in frame.groupby("api_name"):
+        wanted = [nearest_rank(rows["active_ns"], percent) for percent in (50, 95, 99)]
+        assert figures[api].percentiles((50, 95, 99)) == wanted
+        total = found["kwsniff_api_latency_seconds_sum", (("api", api),)]
+        assert total == pytest.approx(rows["active_ns"].sum() / 1e9)
+
+
 def test_topics_count_every_call_that_names_them(analysis: Analysis) -> None:
     figures = filled(analysis, Clock()).figures("topics")
     expected = calls_of(analysis)["topics"].dropna().explode().dropna().value_counts()

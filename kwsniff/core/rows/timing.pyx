@@ -166,7 +166,7 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
         return rest
     if facts.record_bytes < asked:
         parts.wait = WAIT_LONG_POLL_POSSIBLE
-    elif facts.made_first.is_known and not dialog.clocks_differ and begun < made * MILLISECOND <= done:
+    elif facts.made_first.is_known and not dialog.clocks_differ and begun // MILLISECOND < made <= done // MILLISECOND:
         parts.wait = WAIT_DATA
     else:
         parts.wait = WAIT_DATA_POSSIBLE

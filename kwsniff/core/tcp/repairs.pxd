@@ -44,13 +44,13 @@ cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took)
 
 cdef inline void note_again(Direction* own, Segment* segment, int32_t ahead) noexcept nogil:
     cdef Again* again
-    if own.acked_known and distance(segment.seq + segment.length, own.acked) <= 0:
+    if segment.time == NO_TIME or own.acked_known and distance(segment.seq + segment.length, own.acked) <= 0:
         return
     again = &own.again[own.num_again & (AGAIN - 1)]
     own.num_again += 1
     again.offset = own.offset + ahead
     again.time = segment.time
-    again.since = own.sent_at
+    again.since = own.sent_at if own.sent_at != NO_TIME else segment.time
     again.proven = own.repeated_acks >= REPEATED_ACKS
 
 
