@@ -385,18 +385,21 @@ cdef class Analyzer:
         return None if self.reader.skip else self.reader.carry.len
 
     def waiting(self):
-        """How many requests wait for their response now, and when the oldest of them was sent (nanoseconds, or None)."""
+        """How many requests wait for their response, and since when (nanoseconds, or None) the first one is due."""
         cdef Connection* connection = self.streams.oldest
         cdef Dialog* dialog
         cdef int64_t oldest = NO_TIME
-        cdef int64_t num = 0
+        cdef int64_t num = 0, due
         self.check_idle()
         while connection != NULL:
             dialog = <Dialog*>connection.dialog
             if dialog != NULL and dialog.confirmed and dialog.num:
                 num += dialog.num
-                if oldest == NO_TIME or waiting_call(dialog, 0).first.time < oldest:
-                    oldest = waiting_call(dialog, 0).first.time
+                due = waiting_call(dialog, 0).first.time
+                if due != NO_TIME and waiting_call(dialog, 0).max_wait.is_known:
+                    due += waiting_call(dialog, 0).max_wait.value * 1_000_000
+                if oldest == NO_TIME or due < oldest:
+                    oldest = due
             connection = connection.newer
         return num, None if oldest == NO_TIME else oldest
 

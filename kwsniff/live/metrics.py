@@ -179,7 +179,9 @@ def _progress_lines(progress: Progress) -> Iterator[str]:
     yield f"kwsniff_capture_bytes_total {progress.capture_bytes}"
     yield from _family("waiting_calls", "gauge", "Requests that wait for their response.")
     yield f"kwsniff_waiting_calls {progress.waiting_calls}"
-    yield from _family("oldest_wait_seconds", "gauge", "How long the oldest of them has waited.")
+    yield from _family(
+        "oldest_wait_seconds", "gauge", "How long the first answer is due; a Fetch may wait for data."
+    )
     yield f"kwsniff_oldest_wait_seconds {(progress.oldest_wait_ns or 0) / 1e9!r}"
     if progress.dropped_by_kernel is not None:
         yield from _family("kernel_dropped_packets_total", "counter", "Packets the kernel dropped.")

@@ -53,7 +53,7 @@ class Progress:
     waiting_calls: int
     """Requests that wait for their response now."""
     oldest_wait_ns: int | None
-    """How long the oldest of them has waited, by the packets' clock."""
+    """How long the first answer is due, by the packets' clock: a Fetch may wait for max_wait_ms first."""
     dropped_by_kernel: int | None
     """None while the tool has not said it; dumpcap says it at the end."""
     dropped_here: int | None

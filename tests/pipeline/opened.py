@@ -45,6 +45,11 @@ def facts(rows: Sequence[Row], without: set[str] = PLACES) -> list[Row]:
             number: place for place, number in enumerate(sorted({row[name] for row in rows if name in row}))
         }
         found = [row | {name: places[row[name]]} if name in row else row for row in found]
+        if name == "call_id":
+            found = [
+                row | {"behind": places[row["behind"]]} if row.get("behind") in places else row
+                for row in found
+            ]
     return found
 
 

@@ -242,12 +242,21 @@ cdef inline bint is_told(Direction* own) noexcept nogil:
     return own.floor > 0 or own.num_near >= ENOUGH_TRIPS
 
 
+cdef inline int64_t near_trip(Direction* own) noexcept nogil:
+    return at_most(own.near[0], own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]
+
+
+cdef inline int64_t smallest_trip(Direction* own) noexcept nogil:
+    return at_most(own.floor, near_trip(own)) if own.floor > 0 else near_trip(own)
+
+
 cdef int tell_vantage(Direction* asks, Direction* answers) noexcept nogil:
     """Where the capture looks to have been taken, from the round trips to either side."""
-    cdef int64_t client = answers.round_trip
-    cdef int64_t broker = asks.round_trip
+    cdef int64_t client, broker
     if not is_told(asks) or not is_told(answers):
         return VANTAGE_UNKNOWN
+    client = smallest_trip(answers)
+    broker = smallest_trip(asks)
     if client < SAME_MACHINE and broker < SAME_MACHINE:
         return VANTAGE_SAME_MACHINE
     if client < broker // 4:
@@ -261,9 +270,7 @@ cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
     cdef int vantage = tell_vantage(asks, answers)
     if not is_told(asks) or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:
         return 0
-    way = asks.near[0]
-    if asks.num_near > NEAR_TRIPS and asks.near[1] < way:
-        way = asks.near[1]
+    way = near_trip(asks)
     if way < SAME_MACHINE or vantage == VANTAGE_BROKER and way < MILLISECOND:
         return 0
     return way
