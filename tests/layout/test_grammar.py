@@ -111,11 +111,26 @@ def test_errors_name_file_line_and_word(body: str, line: int, word: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("words", "internal", "rendezvous"),
+    [
+        ("", False, False),
+        (" internal", True, False),
+        (" rendezvous", False, True),
+        (" rendezvous internal", True, True),
+    ],
+)
+def test_the_first_line_says_how_an_api_is_used(words: str, internal: bool, rendezvous: bool) -> None:
+    api = parse_api_line(f"api 11 JoinGroup 0-9 flexible 6+{words}", "11_join_group.layout")
+    assert (api.flexible_from, api.internal, api.rendezvous) == (6, internal, rendezvous)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "",
         "request",
         "api 1",
+        "api 1 Fetch 0-1 meeting",
         "api x Fetch 0-1",
         "api 1 Fetch 0+",
         "api 1 Fetch 4-3",
