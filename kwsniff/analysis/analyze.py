@@ -60,8 +60,8 @@ def analyze(
     Raises CaptureError (missing, or nothing that can be read), OutputError (cannot be written), UsageError.
     """
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
-    chosen, run = _chosen(tables), check_run_id(run_id)
-    catalog, delivered = load_catalog(), _delivered(chosen)
+    chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog()
+    delivered = _delivered(chosen)
     analyzer = Analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
@@ -83,7 +83,7 @@ def analyze(
         rows.keep("captures", captures_batch(summary.captures))
         summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, chosen)
-        if writer is None:
+        if not writer:
             return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
         for table, change in changes.items():
             writer.rewrite(table, change)

@@ -15,7 +15,8 @@ from kwsniff.core.columns.columns cimport NUM_TABLES, start_tables, take_table
 from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
-    begin_plaintext, close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap, take_oddity,
+    begin_plaintext, close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
+    take_oddity,
 )
 from kwsniff.core.kafka.kept_messages cimport drain_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets

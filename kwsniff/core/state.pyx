@@ -18,14 +18,13 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, contents
-from kwsniff.core.tcp.connections cimport adopt_connection
+from kwsniff.core.tcp.connections cimport adopt_connection, Connection, Direction, Held, Streams
 from kwsniff.core.octets.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Parked
 from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
 from kwsniff.core.capture.packets cimport Interface, Reader, SegmentSink
-from kwsniff.core.tcp.connections cimport Connection, Direction, Held, Streams
 from kwsniff.core.tls.hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 

@@ -25,6 +25,7 @@ from kwsniff.core.kafka.kept_messages cimport MESSAGE_RESPONSE, MESSAGE_TOKEN, k
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
 from kwsniff.core.kafka.early_responses cimport park, unpark_answer
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
+from kwsniff.core.kafka.served cimport note_served
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, read_message, run
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
@@ -202,10 +203,13 @@ cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexc
     release(&parked.bytes)
 
 
-cdef void note_answer(Dialog* dialog, Frame* response, Facts* facts) noexcept nogil:
+cdef void note_answer(Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
     """Remembers when the broker was done with this call: the next one cannot have begun before."""
     if not response.ended or response.last.time == NO_TIME:
         return
+    if dialog.served_id != call.id:         # when it was asked is not known
+        note_served(dialog, call.id, dialog.answered_at if dialog.answered_at != NO_TIME else response.last.time,
+                    response.last.time, WAIT_NONE)
     dialog.answered_at = response.last.time
     dialog.muted_until = NO_TIME
     if facts != NULL and facts.has_throttle and facts.throttle > 0 and not facts.held_back:

@@ -27,33 +27,26 @@ Rules
 from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, MAX_FRONT, Served
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head
 from kwsniff.core.columns.verdicts cimport *
-from kwsniff.core.columns.columns cimport *
-from kwsniff.core.kafka.dialog cimport MAX_FRONT, Call, Context, Dialog, Served
-from kwsniff.core.wire.facts cimport Facts
-from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
-from kwsniff.core.rows.rows cimport put_call_head
-from kwsniff.core.tcp.streams cimport AGAIN, NEAR_TRIPS, Again, Direction
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.kafka.served cimport note_served
+from kwsniff.core.rows.vantage cimport way_to_broker
+from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Direction
 
 cdef enum:
     REQUEST_TIMED_OUT = 7
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     REBALANCE_IN_PROGRESS = 27
     SASL_AUTHENTICATION_FAILED = 58
-    ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good
 
 cdef extern from *:
     """
     #define MILLISECOND 1000000LL
-    #define SAME_MACHINE 100000LL
     #define LOCAL 1000000LL
     #define LONG_PRODUCE 10000000LL
     #define FIRST_DELAY 3000000000LL
@@ -61,7 +54,6 @@ cdef extern from *:
     #define SILENCE 50000000LL
     """
     const int64_t MILLISECOND
-    const int64_t SAME_MACHINE      # round trips below: no network
     const int64_t LOCAL             # what a broker takes for a call that waits for nobody
     const int64_t LONG_PRODUCE      # one that takes longer may have waited for followers
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
@@ -218,63 +210,7 @@ cdef void find_front(Parts* parts, Dialog* dialog, int64_t arrived) noexcept nog
             parts.behind_wait = dialog.front[i].wait
 
 
-cdef void note_served(Dialog* dialog, int64_t id, int64_t begun, int64_t ended, int wait) noexcept nogil:
-    """Calls behind this one may have waited for it. Whatever was served before it and no longer is outdone: to
-    those that come later it leaves no more to wait for."""
-    cdef Served* served
-    while dialog.num_front and (
-            dialog.front[dialog.num_front - 1].ended - dialog.front[dialog.num_front - 1].begun <= ended - begun):
-        dialog.num_front -= 1
-    if dialog.num_front == MAX_FRONT:
-        dialog.num_front -= 1
-    served = &dialog.front[dialog.num_front]
-    dialog.num_front += 1
-    dialog.served_id = id
-    served.id = id
-    served.begun = begun
-    served.ended = ended
-    served.wait = wait
-
-
 # -- the network ------------------------------------------------------------------------------------------------
-
-cdef inline bint is_told(Direction* own) noexcept nogil:
-    return own.floor > 0 or own.num_near >= ENOUGH_TRIPS
-
-
-cdef inline int64_t near_trip(Direction* own) noexcept nogil:
-    return at_most(own.near[0], own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]
-
-
-cdef inline int64_t smallest_trip(Direction* own) noexcept nogil:
-    return at_most(own.floor, near_trip(own)) if own.floor > 0 else near_trip(own)
-
-
-cdef int tell_vantage(Direction* asks, Direction* answers) noexcept nogil:
-    """Where the capture looks to have been taken, from the round trips to either side."""
-    cdef int64_t client, broker
-    if not is_told(asks) or not is_told(answers):
-        return VANTAGE_UNKNOWN
-    client = smallest_trip(answers)
-    broker = smallest_trip(asks)
-    if client < SAME_MACHINE and broker < SAME_MACHINE:
-        return VANTAGE_SAME_MACHINE
-    if client < broker // 4:
-        return VANTAGE_CLIENT
-    return VANTAGE_BROKER if broker < client // 4 else VANTAGE_BETWEEN
-
-
-cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
-    """The round trip from the capture to the broker as of now; 0 where nobody tells, and at the broker."""
-    cdef int64_t way
-    cdef int vantage = tell_vantage(asks, answers)
-    if not is_told(asks) or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:
-        return 0
-    way = near_trip(asks)
-    if way < SAME_MACHINE or vantage == VANTAGE_BROKER and way < MILLISECOND:
-        return 0
-    return way
-
 
 cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
     """When the request passed the capture for good: later than `sent` if it, or what stood before it, was lost."""
@@ -337,16 +273,3 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
               <int32_t>at_least(response.last.retransmissions - call.first.retransmissions, 0))
     put_int64(table, LATENCY_ZERO_WINDOW, at_least(response.last.zero_window - call.first.zero_window, 0))
     end_row(table)
-
-
-cdef void note_answer(Dialog* dialog, Call* call, Frame* response, Facts* facts) noexcept nogil:
-    """Remembers when the broker was done with this call: the next one cannot have begun before."""
-    if not response.ended or response.last.time == NO_TIME:
-        return
-    if dialog.served_id != call.id:         # when it was asked is not known
-        note_served(dialog, call.id, dialog.answered_at if dialog.answered_at != NO_TIME else response.last.time,
-                    response.last.time, WAIT_NONE)
-    dialog.answered_at = response.last.time
-    dialog.muted_until = NO_TIME
-    if facts != NULL and facts.has_throttle and facts.throttle > 0 and not facts.held_back:
-        dialog.muted_until = response.last.time + facts.throttle * MILLISECOND

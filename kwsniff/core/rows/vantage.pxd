@@ -1,4 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t
 
-cdef int tell_vantage(int64_t client, int64_t broker) noexcept nogil
+from kwsniff.core.tcp.connections cimport Direction
+
+cdef int tell_vantage(Direction* asks, Direction* answers) noexcept nogil
+cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil

@@ -1,25 +1,66 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Where a capture was taken.
+"""Where a capture was taken, and how far the broker is from there.
 
 Rules
   1. One side has to be four times as near as the other.
+  2. Round trips count when a handshake tells them, or enough acknowledgements that nothing held up.
+
+    client ---- way of answers ---- [capture] ---- way of requests ---- broker
 """
 
 from libc.stdint cimport int64_t
 
-from kwsniff.core.columns.verdicts cimport VANTAGE_BETWEEN, VANTAGE_BROKER, VANTAGE_CLIENT, VANTAGE_UNKNOWN
+from kwsniff.core.columns.verdicts cimport (
+    VANTAGE_BETWEEN, VANTAGE_BROKER, VANTAGE_CLIENT, VANTAGE_SAME_MACHINE, VANTAGE_UNKNOWN,
+)
+from kwsniff.core.tcp.connections cimport NEAR_TRIPS, Direction
+
+cdef enum:
+    ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good
 
 cdef extern from *:
     """
+    #define MILLISECOND 1000000LL
     #define SAME_MACHINE 100000LL
     """
-    const int64_t SAME_MACHINE      # round trips below tell nothing of where the capture was taken
+    const int64_t MILLISECOND
+    const int64_t SAME_MACHINE      # round trips below: no network
 
 
-cdef int tell_vantage(int64_t client, int64_t broker) noexcept nogil:
-    """Where the capture looks to have been taken, from the round trips to either side (-1: not known)."""
-    if client < 0 or broker < 0 or (client < SAME_MACHINE and broker < SAME_MACHINE):
+cdef inline bint is_told(Direction* own) noexcept nogil:
+    return own.floor > 0 or own.num_near >= ENOUGH_TRIPS
+
+
+cdef inline int64_t near_trip(Direction* own) noexcept nogil:
+    return (own.near[0] if own.near[0] < own.near[1] else own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]
+
+
+cdef inline int64_t smallest_trip(Direction* own) noexcept nogil:
+    cdef int64_t near = near_trip(own)
+    return own.floor if 0 < own.floor < near else near
+
+
+cdef int tell_vantage(Direction* asks, Direction* answers) noexcept nogil:
+    """Where the capture looks to have been taken, from the round trips to either side."""
+    cdef int64_t client, broker
+    if not is_told(asks) or not is_told(answers):
         return VANTAGE_UNKNOWN
+    client = smallest_trip(answers)
+    broker = smallest_trip(asks)
+    if client < SAME_MACHINE and broker < SAME_MACHINE:
+        return VANTAGE_SAME_MACHINE
     if client < broker // 4:
         return VANTAGE_CLIENT
     return VANTAGE_BROKER if broker < client // 4 else VANTAGE_BETWEEN
+
+
+cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
+    """The round trip from the capture to the broker as of now; 0 where nobody tells, and at the broker."""
+    cdef int64_t way
+    cdef int vantage = tell_vantage(asks, answers)
+    if not is_told(asks) or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:
+        return 0
+    way = near_trip(asks)
+    if way < SAME_MACHINE or vantage == VANTAGE_BROKER and way < MILLISECOND:
+        return 0
+    return way

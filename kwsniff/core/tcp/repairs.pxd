@@ -12,9 +12,9 @@ Rules
 
 from libc.stdint cimport int32_t, int64_t
 
-from kwsniff.core.packets cimport NO_TIME, Segment
-from kwsniff.core.segments cimport distance
-from kwsniff.core.streams cimport AGAIN, NEAR_TRIPS, Again, Arrival, Direction
+from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Arrival, Direction
 
 cdef enum:
     REPEATED_ACKS = 3           # so many say that a segment is missing (RFC 5681 3.2)

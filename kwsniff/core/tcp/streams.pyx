@@ -40,11 +40,7 @@ from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.connections cimport add_connection, begin_connection, find_connection, remove_connection
-from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
-from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.repairs cimport note_again, note_mended, note_round_trip
-from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.repairs cimport note_again, note_mended, note_round_trip
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323
