@@ -61,12 +61,11 @@ def analyze(
     """
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog()
-    delivered = _delivered(chosen)
     analyzer = Analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
         limits=limits or {},
-        tables=delivered,
+        tables=(delivered := _delivered(chosen)),
         compile_early=early_access(catalog),
     )
     summary = Summary()

@@ -84,7 +84,7 @@ def test_figures_are_those_of_the_tables(analysis: Analysis, dimension: str, col
 def test_percentiles_leave_deliberate_waits_out(analysis: Analysis) -> None:
     """The long polls of these recordings took half a second: it was nobody's slowness."""
     coded = {
-        name: analysis.table(name).cast(coded_schema(TABLES[name])).to_batches()[0]
+        name: inside(name, analysis.table(name)).to_batches()[0]
         for name in ("api_calls", "latencies")
     }
     backwards = pa.array(range(coded["latencies"].num_rows - 1, -1, -1))

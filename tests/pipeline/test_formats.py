@@ -117,6 +117,7 @@ def test_a_connection_goes_on_in_the_next_file(tmp_path: Path) -> None:
         "frame",
         "first_frame",
         "last_frame",
+        "close_frame",
     ]
     assert content(analyzed(*parts), without=by_frame) == content(whole, without=by_frame)
 

@@ -205,12 +205,12 @@ def test_a_file_that_is_gone_before_it_is_read_costs_itself_only(
     gone = tmp_path / "gone.pcap"
     whole = kwsniff.analyze(capture)
     monkeypatch.setattr(
-        "kwsniff.tables.analyze.find_in_order", lambda _: Found([str(gone), str(capture)], [])
+        "kwsniff.analysis.analyze.find_in_order", lambda _: Found([str(gone), str(capture)], [])
     )
     found = kwsniff.analyze([gone, capture])
     assert found.api_calls.num_rows == whole.api_calls.num_rows
     assert found.summary["unread"] == [{"capture": str(gone), "reason": "no such file; check the path"}]
-    monkeypatch.setattr("kwsniff.tables.analyze.find_in_order", lambda _: Found([str(gone)], []))
+    monkeypatch.setattr("kwsniff.analysis.analyze.find_in_order", lambda _: Found([str(gone)], []))
     with pytest.raises(CaptureError, match="no such file"):
         kwsniff.analyze(gone)
 
