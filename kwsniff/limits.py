@@ -1,75 +1,97 @@
 """Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly, never a crash."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from kwsniff.errors import UsageError
 
 _MIB = 1 << 20
+_TIB = 1 << 40
+_MOST_MEMORY = _TIB
+_MOST_INT32 = (1 << 31) - 1
+_LEAST = 1
+
+
+def _bound(value: int, greatest: int) -> Any:
+    """A default, and the greatest value for which the compiled rooms' numbers hold; the least one is 1."""
+    return field(default=value, metadata={"greatest": greatest})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Defaults suit one analysis on one machine; every field can be set by name."""
 
-    packet_bytes: int = 16 * _MIB
+    packet_bytes: int = _bound(16 * _MIB, _MOST_INT32)
     """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
-    datagrams: int = 64
+    interfaces: int = _bound(65_536, 1_048_576)
+    """Interfaces of one pcapng section that are known; packets of further ones are passed over."""
+    datagrams: int = _bound(64, 65_536)
     """IP datagrams whose fragments are put together at a time."""
-    connections: int = 50_000
+    connections: int = _bound(50_000, _MOST_INT32)
     """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
-    idle_seconds: int = 14_400
+    idle_seconds: int = _bound(14_400, 4_000_000_000)
     """Seconds of the capture's own time without a packet after which a connection is closed as `evicted`."""
-    held_bytes: int = 16 * _MIB
+    held_bytes: int = _bound(16 * _MIB, _MOST_MEMORY)
     """Out-of-order payload held per direction."""
-    held_segments: int = 4096
+    held_segments: int = _bound(4096, _MOST_INT32)
     """Out-of-order segments held per direction."""
-    held_bytes_total: int = 64 * _MIB
+    held_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
     """Out-of-order payload held by all connections together."""
-    gap_patience: int = 16
+    gap_patience: int = _bound(16, _MOST_INT32)
     """Packets of a connection that may pass before bytes the receiver acknowledged count as not captured."""
-    frame_bytes: int = 512 * _MIB
+    frame_bytes: int = _bound(512 * _MIB, _MOST_INT32)
     """Length of a Kafka frame that is believed; brokers accept 100 MiB unless told otherwise."""
-    frame_kept_bytes: int = 64 * _MIB
+    frame_kept_bytes: int = _bound(64 * _MIB, _MOST_INT32)
     """Bytes kept of one frame; a longer one is decoded as far as it was kept."""
-    frame_kept_bytes_total: int = 128 * _MIB
+    frame_kept_bytes_total: int = _bound(128 * _MIB, _MOST_MEMORY)
     """Bytes kept of all unfinished frames together."""
-    cells: int = 4_000_000
+    cells: int = _bound(4_000_000, _MOST_INT32)
     """Fields decoded of one frame."""
-    outstanding_calls: int = 4096
+    outstanding_calls: int = _bound(4096, 16_777_216)
     """Requests of one connection that wait for their response."""
-    parked_responses: int = 256
+    parked_responses: int = _bound(256, 65_536)
     """Responses of one connection that wait for a request that the capture has not shown yet."""
-    parked_bytes: int = 4 * _MIB
+    parked_bytes: int = _bound(4 * _MIB, _MOST_MEMORY)
     """Bytes of those responses."""
-    waiting_bytes_total: int = 64 * _MIB
+    waiting_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
     """Bytes of all requests and responses that wait for each other; beyond it the oldest ones go."""
-    call_facts_bytes: int = 65_536
+    call_facts_bytes: int = _bound(65_536, _MOST_INT32 // 2)
     """Client id, group and topic names kept of one waiting request."""
-    hits_per_message: int = 65_536
+    hits_per_message: int = _bound(65_536, _MOST_INT32)
     """Errors, partitions, record batches of one message that get rows of their own; more are only counted."""
-    session_partitions: int = 4096
+    session_partitions: int = _bound(4096, 16_777_216)
     """Partitions of a fetch session that are followed; of a larger one nobody knows what it asks for."""
-    search_bytes: int = _MIB
+    search_bytes: int = _bound(_MIB, _MOST_MEMORY)
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
-    topic_ids: int = 262_144
+    topic_ids: int = _bound(262_144, 16_777_216)
     """Topic ids whose names are remembered."""
-    decompressed_bytes: int = 128 * _MIB
+    decompressed_bytes: int = _bound(128 * _MIB, _MOST_MEMORY)
     """Bytes to which the contents of one message may decompress in `show` and `decode`; more stays closed."""
-    shown_fields: int = 1_000_000
+    shown_fields: int = _bound(1_000_000, _MOST_INT32)
     """Fields of one message that `show` decodes; it takes some hundred bytes for each."""
-    shown_records: int = 100_000
+    shown_records: int = _bound(100_000, _MOST_INT32)
     """Records of one message that `show` and `decode` open."""
 
     @classmethod
     def with_changes(cls, changes: dict[str, int]) -> "Limits":
-        """The defaults with `changes` put in. Raises UsageError for an unknown name or a value below 1."""
-        known = {field.name for field in fields(cls)}
+        """The defaults with `changes` put in. Raises UsageError for an unknown name, for what is no whole number,
+        and for a value outside the limit's own bounds."""
+        ranges = cls.ranges()
         for name, value in changes.items():
-            if name not in known:
-                raise UsageError(f"no limit is called {name!r}; there are: {', '.join(sorted(known))}")
-            if value < 1:
-                raise UsageError(f"limit {name} must be at least 1, not {value}")
+            if name not in ranges:
+                raise UsageError(f"no limit is called {name!r}; there are: {', '.join(sorted(ranges))}")
+            least, greatest = ranges[name]
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise UsageError(f"limit {name} must be a whole number, not {value!r}")
+            if not least <= value <= greatest:
+                shown = value if abs(value) < 1 << 80 else "a number of many digits"
+                raise UsageError(f"limit {name} must be {least} to {greatest}, not {shown}")
         return cls(**changes)
+
+    @classmethod
+    def ranges(cls) -> dict[str, tuple[int, int]]:
+        """Name to least and greatest value."""
+        return {bound.name: (_LEAST, bound.metadata["greatest"]) for bound in fields(cls)}
 
     def as_dict(self) -> dict[str, int]:
         """Name to value, in the order above."""

@@ -28,4 +28,7 @@ def _parse_limit(text: str) -> tuple[str, int]:
         raise UsageError(
             f"--limit {text}: give a name and a whole number, for example --limit connections=1000"
         )
-    return name.strip(), int(value)
+    try:
+        return name.strip(), int(value)
+    except ValueError as error:  # Python reads no number of more than 4,300 digits
+        raise UsageError(f"--limit {name}: a number of {len(value):,} digits is too large") from error

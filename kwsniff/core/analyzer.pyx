@@ -36,6 +36,13 @@ from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Strea
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.columns.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
+from kwsniff.core.tcp.streams cimport (
+    Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
+)
+from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
+from kwsniff.core.columns.verdicts cimport (
+    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS,
+)
 
 import secrets
 from hashlib import blake2b
@@ -295,7 +302,7 @@ cdef class Analyzer:
             raise MemoryError
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
-                     <uint32_t>self.context.limits.datagrams)
+                     <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
         self.reader.bucket = self.context.bucket
         self.reader.num_buckets = self.context.num_buckets
         if self.plaintext.active:
@@ -431,6 +438,8 @@ cdef class Analyzer:
             write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_CAPTURE_DAMAGED, reader.frame)
         elif broken:
             write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_CAPTURE_TRUNCATED, reader.frame)
+        if reader.passed_interfaces and not self.context.bucket:
+            write_anomaly(&self.context, NULL, -1, NULL, -1, -1, ANOMALY_INTERFACES_LIMIT, reader.passed_interfaces)
         drops = count_drops(reader)
         facts = {
             "format": "pcap" if reader.format == FORMAT_PCAP else "pcapng",
@@ -537,7 +546,7 @@ cdef class Analyzer:
         check tells accidents, not forgeries."""
         cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
-        start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0)
+        start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0, 0)
         check = blake2b(data, digest_size=CHECK_BYTES).digest()
         if check != bytes(state)[:CHECK_BYTES] or len(data) < 3 or not load_state(
                 drop(make_octets(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 cdef struct Limits:
     int64_t packet_bytes
+    int64_t interfaces
     int64_t datagrams
     int64_t connections
     int64_t idle_seconds

@@ -149,6 +149,7 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "memory_refused": "the operating system gave no memory; rows are missing",
         "capture_truncated": "the file ends inside a packet",
         "capture_damaged": "the file's structure is damaged; the rest was not read",
+        "interfaces_limit": "interfaces of a pcapng beyond a limit, with their packets, were passed over",
     },
 }
 

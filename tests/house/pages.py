@@ -56,8 +56,8 @@ Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly an
     kwsniff analyze capture.pcap -o out --limit connections=1000000
     kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
 
-| limit | default | what it bounds |
-|---|---:|---|
+| limit | default | greatest | what it bounds |
+|---|---:|---:|---|
 """
 
 
@@ -100,9 +100,10 @@ def _alternates(catalog: Catalog, key: int) -> str:
 
 def limits_page() -> str:
     """docs/limits.md."""
-    values = Limits().as_dict()
+    values, ranges = Limits().as_dict(), Limits.ranges()
     lines = [
-        f"| `{name}` | {_amount(name, values[name])} | {text} |" for name, text in _limit_texts().items()
+        f"| `{name}` | {_amount(name, values[name])} | {ranges[name][1]:,} | {text} |"
+        for name, text in _limit_texts().items()
     ]
     return _LIMITS + "\n".join(lines) + "\n"
 

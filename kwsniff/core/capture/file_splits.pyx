@@ -40,6 +40,7 @@ cdef enum:
     MOST_BUCKETS = 65536
     MOST_HEAD = 1 << 24         # blocks behind it count as coming in the middle
     NO_BUCKET = 0xFFFFFFFF
+    MOST_INTERFACES = 1 << 20   # the head is as long as 16 MiB anyway
 
 _VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
 
@@ -119,7 +120,7 @@ def scan(bytes head, data, uint64_t begin, uint64_t end, num_buckets, limits=Non
     cdef uint32_t i
     if not 0 < num_buckets <= MOST_BUCKETS:
         raise UsageError(f"{num_buckets} buckets: take 1 to {<int>MOST_BUCKETS}")
-    limit = Limits.with_changes(dict(limits or {})).packet_bytes
+    bounds = Limits.with_changes(dict(limits or {}))
     memset(&walk, 0, sizeof(Walk))
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
@@ -132,7 +133,8 @@ def scan(bytes head, data, uint64_t begin, uint64_t end, num_buckets, limits=Non
         walk.places = <Place*>calloc(<size_t>walk.num_buckets + 1, sizeof(Place))
         if walk.places == NULL:
             raise MemoryError
-        start_reader(&walk.reader, place_segment, &walk, <size_t>limit, 1)
+        start_reader(&walk.reader, place_segment, &walk, <size_t>bounds.packet_bytes,
+                     <uint32_t>bounds.interfaces, 1)
         walk.reader.scanning = True
         feed_head(&walk.reader, head)
         # The reader tells a damaged capture from none by whether it has seen packets.
@@ -203,7 +205,7 @@ def read_head(data):
     cdef Octets whole, rest
     cdef size_t used
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    start_reader(&reader, place_segment, NULL, MOST_HEAD, 1)
+    start_reader(&reader, place_segment, NULL, MOST_HEAD, MOST_INTERFACES, 1)
     reader.scanning = True
     try:
         whole = make_octets(<const uint8_t*>view.buf, <size_t>view.len)

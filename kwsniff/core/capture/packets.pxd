@@ -90,6 +90,9 @@ cdef struct Reader:
     Interface* interfaces
     uint32_t num_interfaces     # of the current section
     uint32_t total_interfaces
+    uint32_t max_interfaces
+    int64_t passed_interfaces   # that were one too many: their packets are of no known link type
+    uint32_t passed_of_section
     int64_t dropped_before      # by interfaces of earlier sections
     bint drops_known
     Buffer carry            # a record that the last feed broke off
@@ -117,7 +120,7 @@ cdef struct Reader:
     void* context
 
 cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
-                       uint32_t max_datagrams) noexcept nogil
+                       uint32_t max_interfaces, uint32_t max_datagrams) noexcept nogil
 cdef void feed_reader(Reader* reader, Octets data) noexcept nogil
 cdef void free_reader(Reader* reader) noexcept nogil
 cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil

@@ -45,7 +45,6 @@ cdef enum LinkType:
 # Kept in the order of the bits of Reader.link_types; 63 stands for every other one.
 cdef enum:
     BIT_OTHER_LINK_TYPE = 63
-    MAX_INTERFACES = 65536
     MAX_TAGS = 16
     BROKEN = 0x10000            # no EtherType
     MAX_NESTED_IP = 4
@@ -69,11 +68,12 @@ cdef extern from *:
 
 
 cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
-                       uint32_t max_datagrams) noexcept nogil:
+                       uint32_t max_interfaces, uint32_t max_datagrams) noexcept nogil:
     memset(reader, 0, sizeof(Reader))
     reader.sink = sink
     reader.context = context
     reader.max_record = max_record
+    reader.max_interfaces = max_interfaces
     reader.fragments.limit = max_datagrams
     reader.need = 4
     reader.first_time = NO_TIME
@@ -184,8 +184,6 @@ cdef size_t read_file_header(Reader* reader, Octets data) noexcept nogil:
 cdef bint add_interface(Reader* reader) noexcept nogil:
     cdef Interface* grown
     cdef uint32_t cap = reader.num_interfaces
-    if cap >= MAX_INTERFACES:
-        return False
     if cap & (cap - 1) == 0:    # a power of two, or none: full
         grown = <Interface*>realloc(reader.interfaces, (2 * cap if cap else 1) * sizeof(Interface))
         if grown == NULL:
@@ -292,6 +290,7 @@ cdef size_t pass_over(Reader* reader, Octets data, size_t total) noexcept nogil:
 cdef void start_section(Reader* reader) noexcept nogil:
     reader.dropped_before = count_drops(reader) if reader.drops_known else 0
     reader.num_interfaces = 0
+    reader.passed_of_section = 0
     free(reader.interfaces)
     reader.interfaces = NULL
 
@@ -300,6 +299,11 @@ cdef void read_interface(Reader* reader, Octets body) noexcept nogil:
     cdef Interface* interface
     cdef Octets options = drop(body, 8)
     cdef uint32_t code, length, raw
+    if reader.num_interfaces >= reader.max_interfaces:
+        reader.total_interfaces += 1
+        reader.passed_interfaces += 1
+        reader.passed_of_section += 1
+        return
     if not add_interface(reader):
         reader.stop = STOP_NO_MEMORY
         return
@@ -379,7 +383,7 @@ cdef void read_enhanced_packet(Reader* reader, Octets body) noexcept nogil:
     cdef uint32_t captured = file32(body, 12, reader.swapped)
     cdef uint64_t ticks = <uint64_t>file32(body, 4, reader.swapped) << 32 | file32(body, 8, reader.swapped)
     if number >= reader.num_interfaces or not has(body, 20, captured):
-        count_malformed(reader)
+        count_unread(reader, number)
         return
     read_packet(reader, &reader.interfaces[number], to_nanoseconds(&reader.interfaces[number], ticks),
                 file32(body, 16, reader.swapped), keep(drop(body, 20), captured))
@@ -390,7 +394,7 @@ cdef void read_old_packet(Reader* reader, Octets body) noexcept nogil:
     cdef uint32_t captured = file32(body, 12, reader.swapped)
     cdef uint64_t ticks = <uint64_t>file32(body, 4, reader.swapped) << 32 | file32(body, 8, reader.swapped)
     if number >= reader.num_interfaces or not has(body, 20, captured):
-        count_malformed(reader)
+        count_unread(reader, number)
         return
     read_packet(reader, &reader.interfaces[number], to_nanoseconds(&reader.interfaces[number], ticks),
                 file32(body, 16, reader.swapped), keep(drop(body, 20), captured))
@@ -400,16 +404,19 @@ cdef void read_simple_packet(Reader* reader, Octets body) noexcept nogil:
     cdef uint32_t original = file32(body, 0, reader.swapped)
     cdef Octets packet = keep(drop(body, 4), original)
     if reader.num_interfaces == 0:
-        count_malformed(reader)
+        count_unread(reader, 0)
         return
     if reader.interfaces[0].snaplen:
         packet = keep(packet, reader.interfaces[0].snaplen)
     read_packet(reader, reader.interfaces, NO_TIME, original, packet)
 
 
-cdef void count_malformed(Reader* reader) noexcept nogil:
+cdef void count_unread(Reader* reader, uint32_t number) noexcept nogil:
+    """A packet of an interface that was passed over, or else one that contradicts itself."""
+    cdef bint passed = (number >= reader.num_interfaces
+                        and number - reader.num_interfaces < reader.passed_of_section)
     reader.frame += 1
-    reader.verdicts[<int>PACKET_MALFORMED] += 1
+    reader.verdicts[<int>(PACKET_UNKNOWN_LINK_TYPE if passed else PACKET_MALFORMED)] += 1
 
 
 cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32_t original,

@@ -177,7 +177,7 @@ cdef bint prepare(Search* search, bytes head, Octets data):
     """What records of this capture look like."""
     cdef Reader reader
     cdef uint32_t i, snaplen = 0
-    start_reader(&reader, pass_over, NULL, LONGEST_RECORD, 1)
+    start_reader(&reader, pass_over, NULL, LONGEST_RECORD, UINT32_MAX, 1)
     try:
         feed_head(&reader, head)
         search.data = data

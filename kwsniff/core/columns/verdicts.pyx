@@ -33,6 +33,7 @@ ENUMS = {
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
         "capture_damaged", "connection_evicted", "not_decrypted", "reset_out_of_window", "reset_taken_back",
         "handshake_out_of_place",
+        "interfaces_limit",
     ),
 }
 
