@@ -74,8 +74,8 @@ class Limits:
 
     @classmethod
     def with_changes(cls, changes: dict[str, int]) -> "Limits":
-        """The defaults with `changes` put in. Raises UsageError for an unknown name, for what is no whole number,
-        and for a value outside the limit's own bounds."""
+        """The defaults with `changes` put in. Raises UsageError for an unknown name, for what is no whole
+        number, and for a value outside the limit's own bounds."""
         ranges = cls.ranges()
         for name, value in changes.items():
             if name not in ranges:

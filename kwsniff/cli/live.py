@@ -44,6 +44,11 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filter", metavar="BPF", help="capture filter in libpcap's language, in place of the ports'"
     )
+    parser.add_argument(
+        "--tunnels",
+        action="store_true",
+        help="capture what may be inside VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP, too",
+    )
     parser.add_argument("--duration", metavar="TIME", help="end after so long: 30, 30s, 5m, 2h")
     parser.add_argument("--stop-after", type=int, metavar="N", help="end once N calls have been seen")
     parser.add_argument(

@@ -91,7 +91,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
     tables = _chosen(args)
     source = open_live(
         args.interface,
-        expression=kernel_filter(wishes.ports, args.filter),
+        expression=kernel_filter(wishes.ports, args.filter, tunnels=args.tunnels),
         tool=args.tool,
         snaplen=args.snaplen,
         buffer_mb=args.buffer,

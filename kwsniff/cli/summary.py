@@ -11,13 +11,8 @@ from kwsniff.cli.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.tables.words import WORDS
 
 Facts = Mapping[str, Any]
-_SKIPPED = {
-    "skipped_not_ip": "neither IPv4 nor IPv6",
-    "skipped_not_tcp": "not TCP",
-    "skipped_fragment": "later IP fragments",
-    "skipped_malformed": "malformed headers",
-    "skipped_unknown_link_type": "unknown link type",
-}
+_SKIPPED = {"skipped_fragment": "later IP fragments", "skipped_malformed": "malformed headers"}
+_NOT_READ = ("skipped_not_ip", "skipped_not_tcp", "skipped_unknown_link_type")
 _SLOWEST = 3  # rows per kind of thing
 _SLOW = {
     "apis": ("API", "api_name"),
@@ -94,18 +89,33 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
 
 def _captures(captures: Sequence[Facts], top: int) -> Iterator[str]:
     for capture in captures[:top]:
-        skipped = [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
+        skipped = [*_not_read(capture, top)]
+        skipped += [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
         first, last = capture["first_time"], capture["last_time"]
         span = f", {first} to {last}" if first else ""
         size = f"{plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}"
         yield f"{clean(capture['capture'])}: {size}{span}"
         if skipped:
             yield f"  passed over: {', '.join(skipped)}"
+        if capture["encapsulations"]:
+            named = [text.rpartition("=") for text in capture["encapsulations"]]
+            yield f"  inside tunnels: {', '.join(f'{int(number):,} {name}' for name, _, number in named)}"
         if payload := _payload(capture):
             yield f"  payload: {payload}"
         yield from (f"  note: {note}" for note in _quality(capture))
     if len(captures) > top:
         yield f"and {plural(len(captures) - top, 'more capture')}"
+
+
+def _not_read(capture: Facts, top: int) -> Iterator[str]:
+    """123 packets of Frame Relay: by what they carry, and those that nobody can name."""
+    left = sum(capture[key] for key in _NOT_READ)
+    for text in (capture["not_read"] or [])[:top]:
+        name, _, number = text.rpartition("=")
+        left -= int(number)
+        yield f"{plural(int(number), 'packet')} of {name}"
+    if left > 0:
+        yield f"{plural(left, 'other packet')}"
 
 
 def _payload(capture: Facts) -> str:

@@ -22,7 +22,7 @@ from kwsniff.core.kafka.kept_messages cimport drain_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
 from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
-    count_drops, feed_reader, free_reader, start_reader,
+    count_drops, feed_reader, free_reader, start_reader, tell_contents,
 )
 from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS
@@ -52,7 +52,8 @@ from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
-LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2")
+LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2", "ppp", "c_hdlc", "ieee802_11",
+              "ieee802_11_radiotap", "ppi", "nflog")
 CHECK_BYTES = 16        # in front of a saved state
 MOST_BUCKETS = 65536
 ENDS = ["truncated", "damaged"]
@@ -461,8 +462,9 @@ cdef class Analyzer:
         }
         for number, name in enumerate(PACKET_VERDICTS):
             facts[f"packets_{name}"] = reader.verdicts[<int>number]
+        facts |= tell_contents(reader.tunnels, reader.unread)
         if self.by_runs:
-            facts["fragments"] = {
+            facts["fragments"] = tell_contents(reader.fragment_tunnels, reader.fragment_unread) | {
                 f"packets_{name}": reader.fragment_verdicts[<int>number] for number, name in enumerate(PACKET_VERDICTS)
             } | {"tcp_payload_bytes": reader.fragment_payload_bytes}
         self.plaintext.frames_before += reader.frame

@@ -105,6 +105,7 @@ def sniff(
     *,
     ports: Sequence[int] = (),
     bpf: str | None = None,
+    tunnels: bool = False,
     duration: float | None = None,
     stop_after: int | None = None,
     interval: float = 1.0,
@@ -117,6 +118,7 @@ def sniff(
     """Follows Kafka on a live interface until it is stopped.
 
     `ports`: broker ports; the kernel then passes on nothing else. Without it Kafka is recognised on any port.
+    `tunnels`: packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP as well, whatever is inside.
     `bpf`: a filter in libpcap's language in place of that. `duration`: seconds. `stop_after`: ends once so
     many calls have been seen; those that came with the last of them are given as well. `interval`: seconds
     between two steps of an iteration. `tables`: names of those to make, all by default. `limits`: name ->
@@ -132,7 +134,11 @@ def sniff(
     """
     chosen = _checked(ports, interval, tables)
     source = open_live(
-        interface, expression=kernel_filter(ports, bpf), tool=tool, snaplen=snaplen, buffer_mb=buffer_mb
+        interface,
+        expression=kernel_filter(ports, bpf, tunnels=tunnels),
+        tool=tool,
+        snaplen=snaplen,
+        buffer_mb=buffer_mb,
     )
     try:
         session = Session(source, ports=ports, limits=limits, tables=chosen)

@@ -21,6 +21,13 @@ BUFFER_MB: Final = 64
 TOOLS: Final = ("dumpcap", "tcpdump", "scapy")
 """What can capture, in the order they are tried."""
 
+_TUNNEL_PORTS: Final = (4789, 4790, 8472, 6081, 2152)  # as in kwsniff/core/tunnels.pyx
+_CARRIERS: Final = " or ".join(
+    [f"udp port {port}" for port in _TUNNEL_PORTS]
+    + [f"{ip} proto {protocol}" for ip in ("ip", "ip6") for protocol in (47, 4, 41)]
+    # Fragments behind the first have no ports.
+    + ["(ip proto 17 and ip[6:2] & 0x1fff != 0)", "ip6 proto 44"]
+)
 _NOT_DEVICES = re.compile(r"any|nflog(:[\d,-]+)?|nfqueue(:[\d,-]+)?")
 
 
@@ -60,11 +67,13 @@ def interfaces() -> list[str]:
     return [*(name for _, name in socket.if_nameindex()), "any"]
 
 
-def kernel_filter(ports: Sequence[int], expression: str | None) -> str:
-    """The filter given, or TCP of these ports, or all TCP (libpcap's language)."""
+def kernel_filter(ports: Sequence[int], expression: str | None, *, tunnels: bool = False) -> str:
+    """The filter given, or TCP of these ports, or all TCP (libpcap's language); with `tunnels` also every
+    packet that may carry another one, with its fragments: the kernel does not look inside."""
     if expression is not None:
         return expression
-    return "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")" if ports else "tcp"
+    wanted = "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")" if ports else "tcp"
+    return f"({wanted}) or {_CARRIERS}" if tunnels else wanted
 
 
 def open_live(

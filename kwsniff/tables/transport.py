@@ -161,6 +161,20 @@ CONNECTIONS = TableSchema(
             "TCP SYN with the same number",
             null="the client's SYN was not captured",
         ),
+        Column(
+            name="encapsulation",
+            type="string",
+            doc="Tunnels around its first packet that had one, the outermost first, separated by slashes: "
+            "vxlan, gre/vxlan. VLAN tags, MPLS and PPPoE are none.",
+            source="headers around the innermost IP packet",
+            null="no tunnel",
+        ),
+        _count(
+            "duplicate_packets",
+            "Packets captured again while it was open: copies, not retransmissions. No other figure has "
+            "them.",
+            "TCP header and IP identification, equal to those of an earlier packet",
+        ),
     ),
 )
 
@@ -230,6 +244,22 @@ CAPTURES = TableSchema(
         _count("skipped_fragment", "Packets passed over: later fragments of an IP packet.", _PACKETS),
         _count("skipped_malformed", "Packets passed over: headers that contradict themselves.", _PACKETS),
         _count("skipped_unknown_link_type", "Packets passed over: of a link type not known.", _PACKETS),
+        Column(
+            name="not_read",
+            type="strings",
+            doc="What the packets passed over are, with their number, most first: `Frame Relay=123`. By "
+            "link type, IP protocol or EtherType.",
+            source=_PACKETS,
+            null="every packet was read",
+        ),
+        Column(
+            name="encapsulations",
+            type="strings",
+            doc="Packets per tunnel, most first: `vxlan=46`. One in a tunnel inside a tunnel counts for "
+            "both.",
+            source=_PACKETS,
+            null="no packet came through a tunnel",
+        ),
         _moment("first_time", "Time of the first packet.", "no packets", statistics=True),
         _moment("last_time", "Time of the last packet.", "no packets"),
         Column(

@@ -56,6 +56,7 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "not_kafka": "of connections that carry something else",
         "undecided": "of connections too short to tell",
         "memory_refused": "given up because the operating system gave no memory",
+        "captured_twice": "in copies of packets that the capture has already; nobody sent them again",
     },
     "role": {
         "handshake": "by the TCP handshake",
@@ -100,6 +101,14 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "between": "on the way: neither side answers much faster than the other",
         "same_machine": "where client and broker both run: both acknowledge within 0.1 ms",
         "unknown": "too little was seen to tell",
+    },
+    "tunnel": {
+        "vxlan": "VXLAN (RFC 7348), with GPE",
+        "geneve": "Geneve (RFC 8926)",
+        "gre": "GRE (RFC 2784, 2890): IP, MPLS or Ethernet inside",
+        "erspan": "ERSPAN type I, II or III: a switch's mirror, inside GRE",
+        "gtpu": "GTP-U (3GPP TS 29.281)",
+        "ipip": "IP directly inside IP, of any two versions",
     },
     "codec": {
         "none": "not compressed",

@@ -249,10 +249,12 @@ def test_what_the_capture_lacks_is_said() -> None:
         "first_time": None,
         "last_time": None,
         "skipped_not_ip": 1,
-        "skipped_not_tcp": 0,
+        "skipped_not_tcp": 126,
         "skipped_fragment": 0,
         "skipped_malformed": 2,
         "skipped_unknown_link_type": 0,
+        "not_read": ["ESP=123", "UDP=3"],
+        "encapsulations": ["vxlan=46", "gre=1"],
         "dropped_by_kernel": 3,
         "damaged": False,
         "truncated": True,
@@ -262,9 +264,10 @@ def test_what_the_capture_lacks_is_said() -> None:
         "answered_bytes": 2996,
         "torn_frames_bytes": 4,
     }
-    assert shown({"captures": [capture]}).splitlines()[:5] == [
+    assert shown({"captures": [capture]}).splitlines()[:6] == [
         "x.pcap: 5 packets, 1.2 kB",
-        "  passed over: 1 neither IPv4 nor IPv6, 2 malformed headers",
+        "  passed over: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
+        "  inside tunnels: 46 vxlan, 1 gre",
         "  payload: 100 % answered, 0.13 % torn_frames",
         "  note: the capturing system lost 3 packets",
         "  note: the file ends inside a packet",

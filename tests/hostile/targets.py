@@ -15,6 +15,8 @@ from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
 from tests.hostile import mutate, seeds
 from tests.hostile.sealed import Piece, packed
+from tests.traffic.files import Frame, pcap
+from tests.traffic.tunnels import LINK_WRAPS, WRAPS, Carrier, ip_of, wrapped
 
 Hold = Callable[[bytes], Any]
 """Puts an input where reading beyond its end is noticed; gives what is read instead of it."""
@@ -52,6 +54,49 @@ def packets(seed: int, executions: int, hold: Hold) -> None:
         if number % 50 == 49:
             _take(analyzer)
     _end(analyzer)
+
+
+def tunnels(seed: int, executions: int, hold: Hold) -> None:
+    """Packets in tunnels inside tunnels, in fragments, in copies, of rare links, damaged between them."""
+    dice = random.Random(seed)
+    found = [[bytes(row.frame) for row in mutate.rows_of(packets_)] for packets_ in seeds.talks().values()]
+    analyzer = seeds.analyzer(limits={"datagrams": dice.choice((1, 3, 64))})
+    for number in range(executions):
+        frames = dice.choice(found)
+        start = dice.randrange(max(len(frames) - 12, 1))
+        data = _carried(dice, frames[start : start + 12])
+        if dice.random() < 0.2:
+            data = bytes(mutate.damaged_bytes(dice, data))
+        _one_capture(analyzer, data, dice, hold)
+        if number % 50 == 49:
+            _take(analyzer)
+        if number % 5 == 0:
+            with suppress(CaptureError):
+                head = splits.read_head(hold(data))
+                if head:
+                    _split_file(head, data, dice, hold, number)
+    _end(analyzer)
+
+
+def _carried(dice: random.Random, frames: Sequence[bytes]) -> bytes:
+    """A capture of the frames in up to five tunnels, damaged between two of them."""
+    for _ in range(dice.choice((0, 1, 1, 2, 3, 5))):
+        if dice.random() < 0.3:
+            frames = [bytes(mutate.damaged_bytes(dice, frame, 2)) for frame in frames]
+        frames = [frame.ljust(60, b"\0") for frame in frames]
+        way = dice.choice(list(WRAPS))
+        carrier = Carrier(dice.choice((4, 6)), dice.randrange(3), dice.choice((0, 0, 0, 8, 64, 1000)))
+        pieces = [piece for some in wrapped(frames, way, carrier) for piece in some]
+        frames = [frame for frame in pieces[:200] for _ in range(dice.choice((1, 1, 1, 2)))]
+    link = 1
+    if dice.random() < 0.3:
+        link, wrap = LINK_WRAPS[dice.choice(list(LINK_WRAPS))]
+        frames = [wrap(ip_of(frame.ljust(60, b"\0"))) for frame in frames]
+    if dice.random() < 0.7:
+        frames = [
+            bytes(mutate.damaged_bytes(dice, frame, 3)) if dice.random() < 0.3 else frame for frame in frames
+        ]
+    return pcap([Frame(number * 1000, data, len(data)) for number, data in enumerate(frames)], link)
 
 
 LIMITS: tuple[Mapping[str, int], ...] = (
@@ -300,6 +345,7 @@ def _read_runs(
 TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "capture_files": (capture_files, 500),
     "packets": (packets, 500),
+    "tunnels": (tunnels, 300),
     "split_files": (split_files, 300),
     "messages": (_engine(0), 200_000),
     "programs": (_engine(1), 200_000),

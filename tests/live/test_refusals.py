@@ -15,6 +15,9 @@ from kwsniff.cli.main import run
 from kwsniff.errors import CaptureError
 from kwsniff.sources import rights
 from kwsniff.sources.live import kernel_filter, open_live
+from tests.pipeline.mirrored import recorded
+from tests.traffic.files import Frame, pcap, read_frames
+from tests.traffic.tunnels import WRAPS, Carrier, outer, udp
 
 from .running import ROOT, needs_capture
 
@@ -148,6 +151,41 @@ def test_a_tool_that_fails_for_another_reason_is_quoted(
 )
 def test_the_kernel_filters(ports: list[int], given: str | None, expected: str) -> None:
     assert kernel_filter(ports, given) == expected
+
+
+@pytest.mark.parametrize("ports", [[], [9092]])
+def test_a_filter_with_tunnels_lets_their_packets_through(ports: list[int], tmp_path: Path) -> None:
+    """tcpdump applies the filter to packets of every tunnel, whole and in fragments, and to foreign ones."""
+    if shutil.which("tcpdump") is None:
+        pytest.skip("tcpdump is not installed")
+    expression = kernel_filter(ports, None, tunnels=True)
+    assert kernel_filter(ports, "host 10.0.0.1", tunnels=True) == "host 10.0.0.1"
+    carriers = [
+        frame
+        for way in WRAPS
+        for version in (4, 6)
+        for carrier in (Carrier(version), Carrier(version, fragment_bytes=64))
+        for (_, payloads) in [WRAPS[way]]
+        for frame in outer(*payloads(recorded("first_steps")[9].data), carrier)
+    ]
+    foreign = [*outer(17, udp(53, bytes(40)), Carrier()), *outer(1, bytes(40), Carrier())]
+    plain = [recorded("first_steps")[0].data]
+    for frames, passes in ((carriers, len(carriers)), (foreign, 0), (plain, 0 if ports else 1)):
+        path = tmp_path / "packets.pcap"
+        path.write_bytes(pcap([Frame(0, data, len(data)) for data in frames]))
+        command = [
+            "tcpdump",
+            "-n",
+            "-t",
+            "-r",
+            str(path),
+            "-w",
+            str(tmp_path / "passed.pcap"),
+            "--",
+            expression,
+        ]
+        subprocess.run(command, capture_output=True, check=True)
+        assert len(read_frames((tmp_path / "passed.pcap").read_bytes())[1]) == passes
 
 
 @pytest.mark.parametrize(

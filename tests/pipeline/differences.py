@@ -27,6 +27,13 @@ _LATE = _differ("times", "A fraction of a second or more is no time to kwsniff; 
 _SWITCH = _differ("packets times", "tshark 4.0 refuses files with this link type (a switch's tag).")
 _TCPDUMP = "tcp/the-tcpdump-group+tcpdump"
 
+_BIG = tuple(
+    f"tcp/the-tcpdump-group+tcpdump/bigtcp-ipv{outer}-{tunnel}-ipv{inner}.pcap"
+    for outer in (4, 6)
+    for tunnel in ("geneve", "vxlan")
+    for inner in (4, 6)
+)
+
 TSHARK: Mapping[str, Difference] = {
     "tcp/seladb+PcapPlusPlus/Tests__Packet++Test__PacketExamples__dns_over_tcp.pcapng": _differ(
         "connections bytes",
@@ -58,6 +65,18 @@ TSHARK: Mapping[str, Difference] = {
         "What the client sends after the second RST is counted as `after_end`: nobody answers it.",
     ),
     "tcp/zeek+zeek/trunc__ip-discarder-truncated-tcp-oob.pcapng": _CUT,
+    **dict.fromkeys(
+        _BIG,
+        _differ(
+            "tcp_packets connections bytes",
+            "Packets of more than 64 KiB inside tunnels, with lengths of 0 in their IP headers; tshark 4.0 "
+            "reads nothing behind those.",
+        ),
+    ),
+    "tcp/deepflowio+deepflow/common__decapsulate_erspan1.pcap": _differ(
+        "bytes",
+        "Three directions begin with segments in swapped order: the earlier bytes count as sent again.",
+    ),
 }
 
 _TUNNEL = _differ("tcp", "Inside a tunnel or a link type that kwsniff does not open.")
@@ -77,19 +96,10 @@ _SAME = (
     f"{_ZEEK}/pppoe-over-qinq.pcap",
 )
 _TUNNELS = (
-    "tcp/deepflowio+deepflow/common__decapsulate_erspan1.pcap",
-    "tcp/deepflowio+deepflow/common__ip6-vxlan.pcap",
     "tcp/seladb+PcapPlusPlus/Tests__ExamplesTest__pcap_examples__tcp-reassembly.pcap",
-    f"{_TCPDUMP}/geneve-gcp.pcap",
-    f"{_ZEEK}/nflog-http.pcap",
-    f"{_ZEEK}/tunnels__geneve-47101.pcap",
-    f"{_ZEEK}/tunnels__geneve-inner-tcp-bad-checksum.pcap",
-    f"{_ZEEK}/tunnels__geneve-many-options.pcap",
     f"{_ZEEK}/tunnels__gre-aruba-amsdu.pcap",
     f"{_ZEEK}/tunnels__gre-aruba.pcap",
     f"{_ZEEK}/tunnels__gre-over-udp-4754.pcap",
-    f"{_ZEEK}/tunnels__vxlan-encapsulated-http.pcap",
-    f"{_ZEEK}/tunnels__vxlan-inner-tcp-bad-checksum.pcap",
 )
 _TAILS = (
     "tcp/deepflowio+deepflow/flow_generator__client-keep-alive.pcap",
@@ -101,6 +111,11 @@ _TAILS = (
 
 PROVENANCE: Mapping[str, Difference] = {
     **dict.fromkeys(_TUNNELS, _TUNNEL),
+    **dict.fromkeys(_BIG, _differ("tcp streams payload", TSHARK[_BIG[0]].why)),
+    "tcp/deepflowio+deepflow/common__decapsulate_erspan1.pcap": _differ(
+        "missing", "The list counts losses by segments."
+    ),
+    "tcp/deepflowio+deepflow/common__ip6-vxlan.pcap": _differ("missing", _CUT_PAYLOAD.why),
     **{name: _differ(what, TSHARK[name].why) for name, what in zip(
         _SAME, ("streams", "tcp streams", "tcp streams payload", "tcp"), strict=True
     )},

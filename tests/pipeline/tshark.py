@@ -18,8 +18,11 @@ _FIELDS = (
     "tcp.payload", "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "ip.proto",
     "ip.flags.mf", "ip.frag_offset", "ipv6.fraghdr.nxt", "ipv6.fraghdr.more", "ipv6.fraghdr.offset",
 )  # fmt: skip
-_ELSEWHERE = {"udp", "gre", "nflog"}
-"""Layers before TCP that make it traffic inside a tunnel or a link type which kwsniff does not open."""
+
+_ELSEWHERE = ("sflow:", "gre:wlan", "udp:gre:")
+"""Layers before TCP that make it traffic inside something which kwsniff does not open."""
+_JOINED = {"4", "6", "41", "47"}
+"""IP protocols whose fragments are put together; those of UDP, too, when it may be a tunnel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,13 @@ def _last(cell: str) -> str:
 
 
 def _is_fragment(row: dict[str, str]) -> bool:
-    if row["ipv6.fraghdr.nxt"] == "6":
+    if row["ipv6.fraghdr.nxt"] in _JOINED:
         return row["ipv6.fraghdr.more"] == "1" or row["ipv6.fraghdr.offset"] != "0"
-    return _last(row["ip.proto"]) == "6" and (
+    if row["ipv6.fraghdr.nxt"] == "17":
+        return row["ipv6.fraghdr.offset"] != "0"
+    if _last(row["ip.proto"]) == "17":  # the first one has ports, which are none of a tunnel
+        return _last(row["ip.frag_offset"]) != "0"
+    return _last(row["ip.proto"]) in _JOINED and (
         _last(row["ip.flags.mf"]) == "1" or _last(row["ip.frag_offset"]) != "0"
     )
 
@@ -78,7 +85,7 @@ def tshark_view(path: Path) -> View:
         layers = row["frame.protocols"].split(":")
         if "tcp" not in layers:
             view.fragments += _is_fragment(row)
-        elif _ELSEWHERE & set(layers[: layers.index("tcp")]):
+        elif any(layers_ in row["frame.protocols"] for layers_ in _ELSEWHERE):
             view.elsewhere += 1
         else:
             view.tcp_packets += 1
@@ -90,9 +97,9 @@ def _add_segment(view: View, row: dict[str, str]) -> None:
     if not row["tcp.stream"]:
         return
     view.streams.add(row["tcp.stream"])
-    source, target = (_last(row[f"ipv6.{end}"]) or _last(row[f"ip.{end}"]) for end in ("src", "dst"))
-    if row["ip.src"] and "ipv6:ip:" in row["frame.protocols"]:
-        source, target = row["ip.src"], row["ip.dst"]
+    layers = row["frame.protocols"].split(":")
+    innermost = next(layer for layer in reversed(layers[: layers.index("tcp")]) if layer in ("ip", "ipv6"))
+    source, target = (_last(row[f"{innermost}.{end}"]) for end in ("src", "dst"))
     data = bytes.fromhex(row["tcp.payload"])
     if data:
         way = source, int(row["tcp.srcport"]), target, int(row["tcp.dstport"])

@@ -17,6 +17,12 @@ def retimed(packets: Packets) -> list[Packet]:
     return [replace(packet, time_ns=time) for packet, time in zip(packets, times, strict=True)]
 
 
+def slowed(packets: Packets, factor: int) -> list[Packet]:
+    """The same packets, so many times further apart."""
+    start = min(packet.time_ns for packet in packets)
+    return [replace(packet, time_ns=start + (packet.time_ns - start) * factor) for packet in packets]
+
+
 def drop(packets: Packets, indexes: Container[int]) -> list[Packet]:
     """Loses the packets at these indexes."""
     return [packet for index, packet in enumerate(packets) if index not in indexes]

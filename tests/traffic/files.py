@@ -182,3 +182,16 @@ FORMATS: Mapping[str, Format] = {
 
 def gzipped(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
+
+
+def read_frames(data: bytes) -> tuple[int, list[Frame]]:
+    """Link type and frames of a classic little-endian pcap, in micro- or nanoseconds."""
+    magic, link = struct.unpack_from("<I", data)[0], struct.unpack_from("<I", data, 20)[0]
+    unit = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}[magic]
+    found = []
+    at = 24
+    while at < len(data):
+        seconds, part, size, length = struct.unpack_from("<IIII", data, at)
+        found.append(Frame(seconds * 10**9 + part * unit, data[at + 16 : at + 16 + size], length))
+        at += 16 + size
+    return link, found

@@ -26,6 +26,7 @@ from kwsniff.core.capture.packets cimport (
     BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS, BLOCK_SYSDIG_FLAGS,
     BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY,
     STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment, bucket_of, free_reader, read_unit, start_reader,
+    tell_contents,
 )
 from kwsniff.core.capture.bucket_lists cimport Place, Times, end_place, end_split, take_record
 
@@ -179,6 +180,10 @@ cdef make_scan(Walk* walk, bytes head, uint64_t asked):
         for number, name in enumerate(_VERDICTS)
     }
     counts["tcp_payload_bytes"] = reader.payload_bytes
+    held = tell_contents(reader.fragment_tunnels, reader.fragment_unread)
+    for name, number in tell_contents(reader.tunnels, reader.unread).items():
+        if number != held.get(name, 0):
+            counts[name] = number - held.get(name, 0)
     changed = as_bytes(&walk.head)
     return Scan(
         begin=walk.begin,
@@ -268,8 +273,9 @@ def meet(bytes head, scans):
 def capture_facts(scans, facts, size):
     whole = dict(facts)
     fragments = whole.pop("fragments", {})      # none: nothing follows the head
-    for name, number in fragments.items():
-        whole[name] = number + sum(one.counts[name] for one in scans)
+    if fragments:
+        for name in fragments.keys() | {name for one in scans for name in one.counts}:
+            whole[name] = fragments.get(name, 0) + sum([one.counts.get(name, 0) for one in scans])
     whole["bytes"] = size
     whole["packets"] = sum(one.packets for one in scans)
     first = [one.first_time for one in scans if one.first_time is not None]

@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.octets cimport Octets
 
@@ -11,7 +11,9 @@ cdef struct Datagram:
     uint8_t source[16]
     uint8_t target[16]
     uint32_t id
+    uint64_t network            # that the fragments came from; 0: none was named
     bint used
+    bint lent                   # whole, and read: no other one takes its place
     int64_t age
     uint32_t total              # bytes of the whole payload, 0 until its last fragment was seen
     uint32_t units              # units that are there
@@ -25,6 +27,6 @@ cdef struct Fragments:
     int64_t clock
 
 cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
-                          uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil
+                          uint64_t network, uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil
 cdef void release_datagram(Fragments* fragments, Octets whole) noexcept nogil
 cdef void free_fragments(Fragments* fragments) noexcept nogil

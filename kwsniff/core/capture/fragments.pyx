@@ -8,12 +8,13 @@ Rules
   3. A fragment that goes beyond the end that the last one told, or tells another end, is none of this datagram: what
      is handed on holds no byte that was not captured.
   4. So many datagrams are put together at a time; the oldest one makes room. None is larger than IP allows.
+  5. A whole datagram keeps its place while it is read: fragments inside it, of a tunnel, take others.
 
     unit      0    1    2    3    4    5
     have      1    1    0    0    1    1(last)
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -30,7 +31,7 @@ cdef void free_fragments(Fragments* fragments) noexcept nogil:
 
 
 cdef Datagram* find_datagram(Fragments* fragments, const uint8_t* source, const uint8_t* target,
-                             uint32_t id) noexcept nogil:
+                             uint32_t id, uint64_t network) noexcept nogil:
     cdef Datagram* datagram
     cdef Datagram* oldest = NULL
     cdef uint32_t i
@@ -41,18 +42,23 @@ cdef Datagram* find_datagram(Fragments* fragments, const uint8_t* source, const 
         fragments.num = fragments.limit
     for i in range(fragments.num):
         datagram = &fragments.datagrams[i]
-        if (datagram.used and datagram.id == id and memcmp(datagram.source, source, 16) == 0
-                and memcmp(datagram.target, target, 16) == 0):
+        if datagram.lent:
+            continue
+        if (datagram.used and datagram.id == id and datagram.network == network
+                and memcmp(datagram.source, source, 16) == 0 and memcmp(datagram.target, target, 16) == 0):
             return datagram
         if oldest == NULL or not datagram.used and oldest.used or (
                 datagram.used == oldest.used and datagram.age < oldest.age):
             oldest = datagram
+    if oldest == NULL:
+        return NULL
     if oldest.bytes == NULL:
         oldest.bytes = <uint8_t*>malloc(DATAGRAM_BYTES)
         if oldest.bytes == NULL:
             return NULL
     oldest.used = True
     oldest.id = id
+    oldest.network = network
     oldest.total = 0
     oldest.units = 0
     memcpy(oldest.source, source, 16)
@@ -70,14 +76,14 @@ cdef void count_units(Datagram* datagram) noexcept nogil:
 
 
 cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uint8_t* target, uint32_t id,
-                          uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil:
+                          uint64_t network, uint32_t offset, bint more, Octets payload, uint32_t length) noexcept nogil:
     """Takes a fragment (`payload`: what was captured of its `length` bytes). Returns the whole payload once it is
     complete, for use until release_datagram; until then a span without an address."""
     cdef Datagram* datagram
     cdef uint32_t unit, at, num
     if offset >= DATAGRAM_BYTES or length > DATAGRAM_BYTES - offset or (more and length % 8):
         return make_octets(NULL, 0)
-    datagram = find_datagram(fragments, source, target, id)
+    datagram = find_datagram(fragments, source, target, id, network)
     if datagram == NULL:
         return make_octets(NULL, 0)
     fragments.clock += 1
@@ -101,6 +107,7 @@ cdef Octets join_fragment(Fragments* fragments, const uint8_t* source, const uin
         at += num
     if datagram.total == 0 or datagram.units < (datagram.total + 7) // 8:
         return make_octets(NULL, 0)
+    datagram.lent = True
     return make_octets(datagram.bytes, datagram.total)
 
 
@@ -109,3 +116,4 @@ cdef void release_datagram(Fragments* fragments, Octets whole) noexcept nogil:
     for i in range(fragments.num):
         if fragments.datagrams[i].bytes == whole.at:
             fragments.datagrams[i].used = False
+            fragments.datagrams[i].lent = False

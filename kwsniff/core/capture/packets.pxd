@@ -32,7 +32,11 @@ cdef struct Segment:
     uint32_t window
     Octets payload          # what was captured
     uint32_t length         # what was on the wire; never less than payload.num
-    Octets datagram         # the fragments put together that the payload lies in, if it does
+    uint32_t mark           # of its TCP header without checksum and IP identification, which copies of the packet share; 0: it has none
+    uint32_t ident          # IP's identification, or 0
+    uint32_t ttl
+    uint64_t network        # VLANs, tunnels and interface that it came through; 0: none is named
+    uint32_t encapsulation  # tunnels that it came through, a byte each, the outermost one in the highest; 0: none
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 
@@ -73,6 +77,17 @@ cdef enum PacketVerdict:
     PACKET_UNKNOWN_LINK_TYPE = 5
     NUM_PACKET_VERDICTS = 6
 
+# What packets that are not read carry: link types by number and one for all others, IP protocols, EtherTypes.
+cdef enum Unread:
+    UNREAD_LINK = 0
+    UNREAD_LINK_OTHER = 320
+    UNREAD_PROTOCOL = 321
+    UNREAD_ETHER = 577
+    NUM_UNREAD = 592
+
+cdef enum:
+    MAX_JOINED = 8          # more than tunnels are followed
+
 cdef struct Interface:
     int32_t link_type
     uint32_t snaplen
@@ -112,6 +127,19 @@ cdef struct Reader:
     bint fragmented         # the packet under way is a fragment
     int64_t fragment_verdicts[6]    # those of `verdicts` that are about fragments,
     int64_t fragment_payload_bytes  # and their share of `payload_bytes`
+    int64_t tunnels[7]          # packets in which a tunnel was opened, by Tunnel; one inside two counts for both
+    int64_t fragment_tunnels[7]
+    int64_t unread[592]
+    int64_t fragment_unread[592]
+    int unread_at           # of the packet under way, or -1
+    uint32_t chain          # Segment.encapsulation,
+    uint64_t network        # tags,
+    uint32_t place          # interface by the packet's own word,
+    uint32_t ident
+    uint32_t ttl
+    bint strict             # what follows is a packet or no tunnel
+    Octets joined[8]        # datagrams that were put together and are read now
+    int num_joined
     uint32_t bucket         # only segments of this bucket are passed on,
     uint32_t num_buckets    # if there is more than one
     int64_t tcp_frame       # of the latest segment, passed on or not; 0: none yet
@@ -126,3 +154,4 @@ cdef void free_reader(Reader* reader) noexcept nogil
 cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil
 cdef int64_t count_drops(Reader* reader) noexcept nogil
 cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil
+cdef dict tell_contents(int64_t* tunnels, int64_t* unread)

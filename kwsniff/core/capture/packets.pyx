@@ -1,24 +1,18 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Capture files to TCP segments: pcap and pcapng, link layers, IP, TCP.
+"""Capture files to TCP segments: pcap and pcapng.
 
 Rules
   1. Any chunking of the file gives the same segments: a record that a chunk breaks off is carried over.
   2. Every packet gets exactly one verdict; the verdicts add up to the packets.
-  3. Checksums are not checked: captures of offloading machines have none, and a capture is not a receiver.
-  4. Fragments of IP datagrams are put together; all but the one that completes a datagram count as fragments.
-  5. Lengths come from IP where IP has them. What the link layer padded is cut off, what the capture cut off is
-     in `length` but not in `payload`. IP total length 0 means that the network card cut the packet up later:
-     then the captured frame's own length counts.
-  6. What may stand between link layer and IP without hiding it is stepped over: VLAN tags, LLC/SNAP, PPPoE, MPLS, and
-     IP in IP, whose inner addresses count. Tunnels with ports or keys of their own (GRE, VXLAN, Geneve) are not TCP.
+  3. What the packets hold is read by headers.pyx. One that is not read is counted by what it carries, so that it can be
+     named.
 
     pcap    magic u32 | version 2 x u16 | zone | sigfigs | snaplen u32 | link type u32
             per packet: seconds u32 | fraction u32 | captured u32 | original u32 | bytes
     pcapng  block: type u32 | total length u32 | body | padding to 4 | total length u32
             section 0x0A0D0D0A, interface 1, packet 2 (old), simple 3, statistics 5, enhanced 6
 
-Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org; RFC 791, 8200, 9293;
-RFC 1042 (SNAP), 2516 (PPPoE), 3032 (MPLS), 2003, 2473, 4213 (IP in IP).
+Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -29,26 +23,28 @@ from kwsniff.core.octets.buffer cimport append, contents, release
 from kwsniff.core.capture.fragments cimport free_fragments, join_fragment, release_datagram
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, file16, file32, file64, has, keep, u8
+from kwsniff.core.octets.buffer cimport append, contents, release
+from kwsniff.core.capture.fragments cimport free_fragments, release_datagram
+from kwsniff.core.octets.hash cimport mix
+from kwsniff.core.headers cimport read_link
+from kwsniff.core.links cimport (
+    LINK_C_HDLC, LINK_C_HDLC_WITH_DIR, LINK_ETHERNET, LINK_IEEE802_11, LINK_IPV4, LINK_IPV6, LINK_LOOP, LINK_NFLOG, LINK_NULL,
+    LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_PPP_PPPD, LINK_PPP_WITH_DIR, LINK_RADIOTAP, LINK_RAW, LINK_RAW_BSD,
+    LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2,
+)
+from kwsniff.core.octets.octets cimport Octets, drop, file16, file32, file64, has, keep, u8
 
-cdef enum LinkType:
-    LINK_NULL = 0
-    LINK_ETHERNET = 1
-    LINK_RAW_BSD = 12
-    LINK_RAW_OPENBSD = 14
-    LINK_RAW = 101
-    LINK_LOOP = 108
-    LINK_SLL = 113
-    LINK_IPV4 = 228
-    LINK_IPV6 = 229
-    LINK_SLL2 = 276
+# In the order of number_of_type of headers.pyx.
+ETHER_NAMES = ("arp", "rarp", "pppoe_discovery", "pppoe_session", "jumbo", "eapol", "lldp", "macsec", "ptp", "fcoe", "fip",
+               "aoe", "loopback", "llc", "other")
 
 # Kept in the order of the bits of Reader.link_types; 63 stands for every other one.
 cdef enum:
     BIT_OTHER_LINK_TYPE = 63
-    MAX_TAGS = 16
-    BROKEN = 0x10000            # no EtherType
-    MAX_NESTED_IP = 4
-    MAX_EXTENSION_HEADERS = 16
+
+from kwsniff.core.columns.verdicts import ENUMS
+
+TUNNELS = ENUMS["tunnel"]
 
 cdef extern from *:
     """
@@ -57,14 +53,12 @@ cdef extern from *:
     #define MAGIC_PATCHED 0xA1B2CD34u
     #define SECOND 1000000000LL
     #define LAST_SECOND 9000000000LL
-    #define SNAP 0xAAAA0300u
     """
     const uint32_t MAGIC_MICROSECONDS
     const uint32_t MAGIC_NANOSECONDS
     const uint32_t MAGIC_PATCHED
     const int64_t SECOND
     const int64_t LAST_SECOND
-    const uint32_t SNAP
 
 
 cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
@@ -207,6 +201,12 @@ cdef void set_link_type(Reader* reader, Interface* interface, uint32_t link_type
     elif link_type == LINK_IPV4: bit = 5
     elif link_type == LINK_IPV6: bit = 6
     elif link_type == LINK_SLL2: bit = 7
+    elif link_type in (LINK_PPP, LINK_PPP_HDLC, LINK_PPP_ETHER, LINK_PPP_PPPD, LINK_PPP_WITH_DIR): bit = 8
+    elif link_type in (LINK_C_HDLC, LINK_C_HDLC_WITH_DIR): bit = 9
+    elif link_type == LINK_IEEE802_11: bit = 10
+    elif link_type == LINK_RADIOTAP: bit = 11
+    elif link_type == LINK_PPI: bit = 12
+    elif link_type == LINK_NFLOG: bit = 13
     interface.link_type = <int32_t>link_type
     reader.link_types |= (<uint64_t>1) << bit
 
@@ -436,22 +436,43 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
         original = <uint32_t>packet.num
     elif original > reader.max_record:
         original = <uint32_t>reader.max_record      # no packet is that long; where IP gives no length, this one counts
-    segment.datagram.at = NULL
     reader.fragmented = False
-    verdict = read_link(reader, interface.link_type, packet, original, &segment)
-    reader.verdicts[verdict] += 1
-    if reader.fragmented:
-        reader.fragment_verdicts[verdict] += 1
+    reader.unread_at = -1
+    reader.chain = 0
+    reader.network = 0
+    reader.place = <uint32_t>(interface - reader.interfaces)
+    reader.strict = False
+    verdict = read_link(reader, interface.link_type, packet, original, &segment, 0)
+    count_packet(reader, verdict)
     if verdict == PACKET_TCP:
         reader.payload_bytes += <int64_t>segment.payload.num
         if reader.fragmented:
             reader.fragment_payload_bytes += <int64_t>segment.payload.num
         reader.tcp_frame = reader.frame
         reader.tcp_time = time
+        segment.network = mix(reader.network, reader.place) if reader.place else reader.network
+        segment.encapsulation = reader.chain
         if reader.num_buckets < 2 or bucket_of(&segment, reader.num_buckets) == reader.bucket:
             reader.sink(reader.context, &segment)
-    if segment.datagram.at != NULL:
-        release_datagram(&reader.fragments, segment.datagram)
+    while reader.num_joined:
+        reader.num_joined -= 1
+        release_datagram(&reader.fragments, reader.joined[reader.num_joined])
+
+
+cdef void count_packet(Reader* reader, int verdict) noexcept nogil:
+    cdef uint32_t chain = reader.chain
+    reader.verdicts[verdict] += 1
+    if reader.fragmented:
+        reader.fragment_verdicts[verdict] += 1
+    if reader.unread_at >= 0 and verdict in (PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_UNKNOWN_LINK_TYPE):
+        reader.unread[reader.unread_at] += 1
+        if reader.fragmented:
+            reader.fragment_unread[reader.unread_at] += 1
+    while chain and verdict in (PACKET_TCP, PACKET_NOT_TCP, PACKET_FRAGMENT):
+        reader.tunnels[chain & 0xFF] += 1
+        if reader.fragmented:
+            reader.fragment_tunnels[chain & 0xFF] += 1
+        chain >>= 8
 
 
 cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil:
@@ -465,184 +486,18 @@ cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil:
     return <uint32_t>(((mix(source + target, source ^ target) >> 32) * num_buckets) >> 32)
 
 
-cdef int read_link(Reader* reader, int32_t link_type, Octets packet, uint32_t original, Segment* segment) noexcept nogil:
-    cdef size_t header
-    cdef uint32_t ether_type
-    if link_type == LINK_ETHERNET:
-        header = 14
-        ether_type = be16(packet, 12)
-    elif link_type == LINK_SLL:
-        header = 16
-        ether_type = be16(packet, 14)
-    elif link_type == LINK_SLL2:
-        header = 20
-        ether_type = be16(packet, 0)
-    elif link_type in (LINK_NULL, LINK_LOOP):
-        # The family word is in the byte order of an unknown machine and its values differ per system;
-        # the IP version nibble behind it says the same without guessing.
-        return read_ip(reader, drop(packet, 4), original - 4 if original > 4 else 0, segment, 0)
-    elif link_type in (LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_IPV4, LINK_IPV6):
-        return read_ip(reader, packet, original, segment, 0)
-    else:
-        return PACKET_UNKNOWN_LINK_TYPE
-    if packet.num < header:
-        return PACKET_MALFORMED
-    ether_type = pass_tags(packet, ether_type, &header)
-    if packet.num < header or ether_type == BROKEN:
-        return PACKET_MALFORMED
-    if ether_type not in (0x0800, 0x86DD):
-        return PACKET_NOT_IP
-    return read_ip(reader, drop(packet, header), original - <uint32_t>header, segment, 0)
-
-
-cdef uint32_t pass_tags(Octets packet, uint32_t ether_type, size_t* header) noexcept nogil:
-    """Moves `header` behind everything that IP may be wrapped in; returns the EtherType of what is there."""
+cdef dict tell_contents(int64_t* tunnels, int64_t* unread):
+    """Packets per tunnel and per what is not read, those that there are, as facts of a capture."""
     cdef int i
-    for i in range(MAX_TAGS):
-        if ether_type in (0x8100, 0x88A8, 0x9100, 0x9200):
-            ether_type = be16(packet, header[0] + 2)
-            header[0] += 4
-        elif ether_type == 0x8864:
-            ether_type = read_session(drop(packet, header[0]))
-            header[0] += 8
-        elif ether_type in (0x8847, 0x8848):    # MPLS does not say what follows its last label: the version of IP does
-            if u8(packet, header[0] + 2) & 1:
-                ether_type = 0x0800
-            header[0] += 4
-        elif ether_type < 0x0600 and be32(packet, header[0]) == SNAP and be16(packet, header[0] + 4) == 0:
-            ether_type = be16(packet, header[0] + 6)
-            header[0] += 8
+    told = {f"tunnel_{name}": tunnels[number + 1] for number, name in enumerate(TUNNELS) if tunnels[<int>number + 1]}
+    for i in range(<int>NUM_UNREAD):
+        if not unread[i]:
+            continue
+        if i < UNREAD_PROTOCOL:
+            name = f"link_{i}"
+        elif i < UNREAD_ETHER:
+            name = f"protocol_{i - UNREAD_PROTOCOL}"
         else:
-            break
-    return ether_type
-
-
-cdef uint32_t read_session(Octets packet) noexcept nogil:
-    """The EtherType for what a PPPoE session carries: six bytes, then PPP's number of the protocol."""
-    cdef uint32_t length = be16(packet, 4)
-    # Boxes that count an Ethernet frame's padding as IP leave the session's length as it was; receivers drop those.
-    if be16(packet, 6) == 0x0021:
-        return 0x0800 if be16(packet, 10) + 2 <= length else BROKEN
-    if be16(packet, 6) == 0x0057:
-        return 0x86DD if be16(packet, 12) + 42 <= length else BROKEN
-    return 0
-
-
-cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
-    cdef uint32_t version = u8(packet, 0) >> 4
-    cdef uint32_t header, total, fragment
-    if version == 4:
-        header = (u8(packet, 0) & 15) * 4
-        if header < 20 or packet.num < header:
-            return PACKET_MALFORMED
-        total = be16(packet, 2)
-        if total == 0:
-            total = original
-        elif total < header:
-            return PACKET_MALFORMED
-        fragment = be16(packet, 6)
-        if u8(packet, 9) in (4, 41) and not fragment & 0x3FFF:
-            return read_inner_ip(reader, drop(keep(packet, total), header), total - header, segment, depth)
-        if u8(packet, 9) != 6:
-            return PACKET_NOT_TCP
-        map_ipv4(packet, 12, segment.source)
-        map_ipv4(packet, 16, segment.target)
-        if fragment & 0x3FFF:
-            return join(reader, be16(packet, 4), (fragment & 0x1FFF) * 8, (fragment & 0x2000) != 0,
-                        drop(keep(packet, total), header), total - header, segment)
-        return read_tcp(drop(keep(packet, total), header), total - header, segment)
-    if version == 6:
-        return read_ipv6(reader, packet, original, segment, depth)
-    return PACKET_NOT_IP if packet.num else PACKET_MALFORMED
-
-
-cdef int read_inner_ip(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
-    cdef int verdict = PACKET_NOT_TCP
-    if depth < MAX_NESTED_IP:
-        verdict = read_ip(reader, packet, original, segment, depth + 1)
-    return PACKET_NOT_TCP if verdict == PACKET_NOT_IP else verdict
-
-
-cdef inline void map_ipv4(Octets packet, size_t at, uint8_t* address) noexcept nogil:
-    memset(address, 0, 10)
-    address[10] = 0xFF
-    address[11] = 0xFF
-    copy_out(packet, at, &address[12], 4)
-
-
-cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
-    cdef uint32_t total, following, fragment, header = 40, step
-    cdef int i
-    if packet.num < 40:
-        return PACKET_MALFORMED
-    # Payload length 0 stands for a jumbogram (RFC 2675) or an offloaded segment: the frame's length counts.
-    total = be16(packet, 4) + 40
-    if total == 40:
-        total = original
-    packet = keep(packet, total)
-    following = u8(packet, 6)
-    copy_out(packet, 8, segment.source, 16)
-    copy_out(packet, 24, segment.target, 16)
-    for i in range(MAX_EXTENSION_HEADERS):
-        if following == 6:
-            if total < header:
-                return PACKET_MALFORMED
-            return read_tcp(drop(packet, header), total - header, segment)
-        if following in (4, 41):
-            if total < header:
-                return PACKET_MALFORMED
-            return read_inner_ip(reader, drop(packet, header), total - header, segment, depth)
-        if following in (0, 43, 60, 135, 139, 140):     # hop-by-hop, routing, destination, mobility, HIP, shim6
-            step = (u8(packet, header + 1) + 1) * 8
-        elif following == 51:                           # authentication header counts in words, less two
-            step = (u8(packet, header + 1) + 2) * 4
-        elif following == 44:
-            fragment = be16(packet, header + 2)
-            if fragment & 0xFFF9:
-                if u8(packet, header) != 6 or total < header + 8:
-                    return PACKET_NOT_TCP if total >= header + 8 else PACKET_MALFORMED
-                return join(reader, be32(packet, header + 4), fragment & 0xFFF8, fragment & 1,
-                            drop(packet, header + 8), total - header - 8, segment)
-            step = 8                                    # an atomic fragment is whole (RFC 6946)
-        else:
-            return PACKET_NOT_TCP
-        if not has(packet, header, step):
-            return PACKET_MALFORMED
-        following = u8(packet, header)
-        header += step
-    return PACKET_MALFORMED
-
-
-cdef int join(Reader* reader, uint32_t id, uint32_t offset, bint more, Octets payload, uint32_t length,
-              Segment* segment) noexcept nogil:
-    """The packet that completes a datagram stands for all of it."""
-    reader.fragmented = True
-    if reader.scanning:
-        return PACKET_FRAGMENT
-    segment.datagram = join_fragment(&reader.fragments, segment.source, segment.target, id, offset, more, payload,
-                                     length)
-    if segment.datagram.at == NULL:
-        return PACKET_FRAGMENT
-    return read_tcp(segment.datagram, <uint32_t>segment.datagram.num, segment)
-
-
-cdef int read_tcp(Octets packet, uint32_t length, Segment* segment) noexcept nogil:
-    """`packet` is what was captured of the TCP header and payload, `length` what was on the wire."""
-    cdef uint32_t header
-    # Sixteen bytes carry everything that is used here; a short snaplen may have cut the rest.
-    if packet.num < 16:
-        return PACKET_MALFORMED
-    header = (u8(packet, 12) >> 4) * 4
-    if header < 20 or length < header:
-        return PACKET_MALFORMED
-    segment.source_port = be16(packet, 0)
-    segment.target_port = be16(packet, 2)
-    segment.seq = be32(packet, 4)
-    segment.ack = be32(packet, 8)
-    segment.flags = u8(packet, 13)
-    segment.window = be16(packet, 14)
-    segment.payload = drop(packet, header)
-    segment.length = length - header
-    if segment.length < segment.payload.num:
-        segment.payload = keep(segment.payload, segment.length)
-    return PACKET_TCP
+            name = f"ether_{ETHER_NAMES[i - UNREAD_ETHER]}"
+        told[f"unread_{name}"] = unread[i]
+    return told

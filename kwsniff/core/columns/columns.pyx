@@ -94,6 +94,7 @@ COLUMNS = {
         ("tls_version", "string", True), ("tls_server_name", "string", True), ("tls_cipher", "string", True),
         ("closed_by", "enum:direction", True), ("close_frame", "int64", True), ("refused", "bool", False),
         ("syn_retries", "int64", True),
+        ("encapsulation", "string", True), ("duplicate_packets", "int64", False),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),

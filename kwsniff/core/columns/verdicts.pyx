@@ -18,12 +18,13 @@ ENUMS = {
         "replicas_possible", "throttle", "authentication_delay", "authentication_delay_possible",
     ),
     "vantage": ("client", "broker", "between", "same_machine", "unknown"),
+    "tunnel": ("vxlan", "geneve", "gre", "erspan", "gtpu", "ipip"),
     "codec": ("none", "gzip", "snappy", "lz4", "zstd", "unknown_5", "unknown_6", "unknown_7"),
     "timestamp_type": ("create_time", "log_append_time", "none"),
     "bin": (
         "answered", "no_response_expected", "unanswered", "response_not_captured", "response_only", "sasl_tokens",
         "torn_frames", "unfinished", "continued", "lost_framing", "retransmitted", "out_of_window", "after_end",
-        "not_kafka", "undecided", "memory_refused",
+        "not_kafka", "undecided", "memory_refused", "captured_twice",
     ),
     "anomaly": (
         "segment_not_captured", "segment_lost", "packet_cut", "segments_overlap", "segment_out_of_window",
@@ -41,7 +42,7 @@ cdef int _num_of(str name):
     return {
         "status": <int>NUM_STATUSES, "reason": <int>NUM_REASONS, "protocol": <int>NUM_PROTOCOLS,
         "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "bin": <int>NUM_BINS, "end": 5, "direction": 2, "caller": <int>NUM_CALLERS,
-        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "codec": 8, "timestamp_type": 3,
+        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "tunnel": 6, "codec": 8, "timestamp_type": 3,
     }[name]
 
 for _name, _names in ENUMS.items():

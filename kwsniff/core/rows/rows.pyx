@@ -27,6 +27,7 @@ from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
+from kwsniff.core.capture.tunnels cimport write_tunnels
 from kwsniff.core.columns.verdicts cimport *
 
 
@@ -439,6 +440,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     cdef Dialog bare
     cdef Direction* asks
     cdef Direction* answers
+    cdef uint8_t[32] tunnels
     cdef int client
     if dialog == NULL:
         memset(&bare, 0, sizeof(Dialog))
@@ -495,6 +497,9 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
         put_enum(table, CONN_CALLER, dialog.caller)
     put_hello(table, dialog.hello)
     put_closing(table, connection, dialog)
+    put_string(table, CONN_ENCAPSULATION, make_octets(
+        tunnels if connection.encapsulation else NULL, <size_t>write_tunnels(connection.encapsulation, tunnels)))
+    put_int64(table, CONN_DUPLICATE_PACKETS, connection.duplicates)
     end_row(table)
 
 

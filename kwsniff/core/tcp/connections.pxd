@@ -36,6 +36,7 @@ cdef enum DropCause:
     DROP_OUT_OF_WINDOW = 1
     DROP_AFTER_END = 2
     DROP_NO_MEMORY = 3
+    DROP_CAPTURED_TWICE = 4
 
 cdef enum StreamOddity:
     ODD_OVERLAP = 0
@@ -71,6 +72,14 @@ cdef struct Again:
 cdef enum:
     AGAIN = 4                   # so many of the latest are remembered
     NEAR_TRIPS = 8
+
+# A packet of the latest ones, for copies of it; see copies.pyx.
+cdef struct Seen:
+    uint32_t mark
+    uint32_t when           # its time in microseconds, 24 bits, and a hash of the place it was captured at
+
+cdef enum:
+    SEEN = 64               # a power of two
 
 cdef struct Direction:
     bint known              # next_seq means something
@@ -122,6 +131,11 @@ cdef struct Direction:
     int64_t strange         # consecutive segments far outside the window
     Recent recent[8]        # the latest segments delivered
     uint32_t num_recent
+    uint64_t network        # that its first packet came from
+    Seen seen[64]
+    uint32_t num_seen
+    uint32_t last_ident     # of IP, in the latest packet,
+    bint idents_differ      # and whether they tell packets from each other
 
 cdef struct Connection:
     Connection* chain       # same hash bucket
@@ -156,6 +170,8 @@ cdef struct Connection:
     Connection* reset_older # of those that wait like this
     Connection* reset_newer
     int other_opener        # of the connection that `other_isn` may be about
+    int64_t duplicates      # packets captured again
+    uint32_t encapsulation  # of the first packet that came through tunnels; see Segment
     void* dialog            # what the rooms above keep for this connection
 
 cdef struct StreamSink:

@@ -4,17 +4,26 @@
 Rules
   1. The two endpoints are ordered, so that both directions find the same connection.
   2. The hash is seeded: a hostile capture cannot choose addresses that share one bucket.
-  3. Ended connections stay until their addresses are used again or they are the most silent ones: what comes late is theirs.
+  3. The same addresses in several networks are several conversations where their numbers say so (copies.pyx); there are
+     not more of them than MOST_NETWORKS.
+  4. Ended connections stay until their addresses are used again or they are the most silent ones: what comes late is theirs.
 
     buckets[hash] -> connection -> chain -> ...        oldest <-> ... <-> newest, by their latest segment
 """
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.copies cimport strangeness
+from kwsniff.core.octets.hash cimport mix
+from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.tcp.streams cimport END_OPEN, Connection, Streams
+
+cdef enum:
+    MOST_NETWORKS = 16
 
 
 cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
@@ -38,17 +47,28 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     cdef uint16_t low_port = segment.source_port if sender == 0 else segment.target_port
     cdef uint16_t high_port = segment.target_port if sender == 0 else segment.source_port
     cdef Connection* connection = streams.last
+    cdef Connection* best = NULL
+    cdef int64_t strange, least = -1
     cdef uint64_t hash
-    if connection != NULL and same_endpoints(connection, low, high, low_port, high_port):
+    cdef int num = 0
+    if (connection != NULL and connection.direction[sender].network == segment.network
+            and same_endpoints(connection, low, high, low_port, high_port)):
         return connection
     hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
     connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
         if connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port):
-            break
+            strange = strangeness(connection, segment, sender)
+            num += 1
+            if best == NULL or strange >= 0 and (least < 0 or strange < least):
+                best = connection
+                least = strange
+            if strange == 0:
+                break
         connection = connection.chain
-    if connection == NULL:
+    if best == NULL or least < 0 and num < MOST_NETWORKS:
         return NULL
+    connection = best
     if streams.newest != connection:
         unlink_age(streams, connection)
         link_newest(streams, connection)
@@ -115,6 +135,8 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.reset_by = -1
     connection.reset_time = NO_TIME
     connection.other_opener = -1
+    connection.duplicates = 0
+    connection.encapsulation = 0
     connection.dialog = NULL
 
 

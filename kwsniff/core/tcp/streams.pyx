@@ -22,7 +22,8 @@ Rules
      follows lost segments: it ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both
      sides go on talking before, there was none. A SYN in the middle of a
      connection means nothing (RFC 5961 4) until its SYN+ACK, or a segment with the number behind it.
- 10. Nothing here knows what the bytes mean.
+ 10. Copies of a packet (copies.pyx) are counted and change nothing.
+ 11. Nothing here knows what the bytes mean.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
@@ -41,6 +42,11 @@ from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
 from kwsniff.core.tcp.repairs cimport note_again, note_mended, note_round_trip
+from kwsniff.core.tcp.connections cimport add_connection, begin_connection, find_connection, remove_connection
+from kwsniff.core.copies cimport is_copy, remember_packet
+from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323
@@ -124,6 +130,17 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         end_connection(streams, streams.first_reset, END_RESET)
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
+    if segment.encapsulation and not connection.encapsulation:
+        connection.encapsulation = segment.encapsulation
+    if is_copy(own, other, segment) and not differs(own, segment.seq, segment.payload):
+        connection.duplicates += 1
+        streams.now = segment.time
+        if segment.payload.num:
+            streams.sink.dropped(streams.sink.context, streams.capture, DROP_CAPTURED_TWICE,
+                                 <int64_t>segment.payload.num)
+        return
+    if segment.mark:
+        remember_packet(own, segment)
     note_packet(connection, own, segment)
     connection.last_capture = streams.capture
     if connection.ordinal != streams.ordinal:

@@ -168,6 +168,7 @@ cdef void pass_collected(Plaintext* plaintext, TlsSession* session, Side* own, S
     other.frame = carrier.frame
     other.time = carrier.time
     other.flags = 0
+    other.mark = 0              # the packet itself was taken already, but is no copy
     plaintext.extra = True
     pass_share(plaintext, own, &other, data, 0)
     plaintext.extra = False

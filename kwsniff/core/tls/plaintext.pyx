@@ -221,6 +221,7 @@ cdef void open_session(Plaintext* plaintext, TlsSession* session, Segment* segme
         raw.flags &= ~<uint32_t>TCP_FIN
         plaintext.reader.payload_bytes += <int64_t>raw.payload.num
         take_segment(plaintext.streams, &raw)
+        segment.mark = 0                    # what follows is no copy of it
         if plaintext.current != session:
             return
     session.opened = True

@@ -1,0 +1,26 @@
+# cython: language_level=3
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from kwsniff.core.octets cimport Octets
+
+cdef enum Tunnel:
+    TUNNEL_NONE = 0
+    TUNNEL_VXLAN = 1
+    TUNNEL_GENEVE, TUNNEL_GRE, TUNNEL_ERSPAN, TUNNEL_GTPU, TUNNEL_IPIP, NUM_TUNNELS
+
+cdef enum:
+    ETHER_FRAME = 0x6558        # transparent Ethernet bridging: a whole frame follows
+    BY_VERSION = 0x10001        # no EtherType: the version of IP says what follows
+
+# What a tunnel's header says of what is behind it.
+cdef struct Inner:
+    int tunnel                  # TUNNEL_NONE: no tunnel that is read
+    uint32_t ether_type         # of what is inside, ETHER_FRAME or BY_VERSION
+    size_t header               # bytes before it
+    uint64_t network            # VNI, key, session or TEID; 0: none
+
+cdef bint is_tunnel_port(uint32_t port) noexcept nogil
+cdef Inner open_udp(uint32_t source_port, uint32_t target_port, Octets payload) noexcept nogil
+cdef Inner open_gre(Octets packet) noexcept nogil
+cdef bint is_plausible_ip(Octets packet, uint32_t length) noexcept nogil
+cdef int write_tunnels(uint32_t chain, uint8_t* text) noexcept nogil

@@ -1,0 +1,123 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""One packet captured more than once, and one pair of addresses in more than one network.
+
+Rules
+  1. A copy has the TCP header of the packet, bit by bit, with its timestamps, and IP's identification. Only the checksum may
+     differ: the sender's card makes it behind the place of a capture there. A retransmission is a packet of its own: stacks
+     give it another identification, or a later timestamp.
+  2. That alone is no proof: appliances send the very same packet again. A copy comes soon after, before anybody sends
+     again: from another place (VLAN, tunnel, interface, time to live) within a second, from the same one within 20 ms,
+     where the sender's identifications tell its packets from each other; within 100 ms and 1 ms where they do not (IPv6, 0,
+     one for all).
+  3. Only what would be taken for sent again is looked up: new bytes and new acknowledgements cost a store.
+  4. What came from another network than a conversation's packets is part of it where its numbers say so: one conversation
+     may carry another tag in each direction, and be captured twice. Where they do not, it is another conversation.
+  5. All of this depends on the conversation's own packets, not on which others are captured.
+
+    seen   | mark, time, place | ... the latest 64 packets of a direction, overwritten in turn
+
+Source: RFC 6864 (identification), RFC 7323 (timestamps), RFC 9293 3.4 (numbers).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from kwsniff.core.hash cimport mix
+from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.segments cimport distance
+from kwsniff.core.streams cimport SEEN, Connection, Direction, Seen
+
+cdef enum:
+    LOW_MICROS = 0xFFFFFF
+    NUMBERED_ELSEWHERE_MICROS = 1000000
+    NUMBERED_HERE_MICROS = 20000
+    ELSEWHERE_MICROS = 100000       # retransmission timeouts are 200 ms and more
+    HERE_MICROS = 1000
+    FAR_BEHIND = -(1 << 24)         # a tap's delay, in bytes of a fast network
+    FAR_AHEAD = 1 << 20             # a loss
+
+
+cdef inline uint32_t low_micros(Segment* segment) noexcept nogil:
+    return <uint32_t>(segment.time // 1000) & LOW_MICROS if segment.time != NO_TIME else 0
+
+
+cdef inline uint32_t place_of(Segment* segment) noexcept nogil:
+    return <uint32_t>mix(segment.network, segment.ttl) & 0xFF
+
+
+cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
+    cdef Seen* seen = &own.seen[own.num_seen & (SEEN - 1)]
+    if own.num_seen == 0:
+        own.network = segment.network
+    elif segment.ident != own.last_ident:
+        own.idents_differ = True
+    own.last_ident = segment.ident
+    own.num_seen += 1
+    seen.mark = segment.mark
+    seen.when = low_micros(segment) << 8 | place_of(segment)
+
+
+cdef inline bint is_new(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether it can only have been sent now."""
+    if segment.length:
+        return own.known and segment.seq == own.next_seq
+    return (not segment.flags & (TCP_SYN | TCP_FIN | TCP_RST) and other.acked_known
+            and distance(segment.ack, other.acked) > 0)
+
+
+cdef bint is_copy(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether one of the latest packets of this direction is the same one. Payload is compared by the caller."""
+    cdef Seen* seen
+    cdef uint32_t i, num = own.num_seen if own.num_seen < SEEN else SEEN
+    cdef uint32_t micros, place
+    cdef int32_t apart, most
+    if segment.mark == 0 or num == 0 or is_new(own, other, segment):
+        return False
+    micros = low_micros(segment)
+    place = place_of(segment)
+    for i in range(num):
+        seen = &own.seen[(own.num_seen - 1 - i) & (SEEN - 1)]
+        if seen.mark != segment.mark:
+            continue
+        # Clocks of two places may differ: the copy may seem to be older.
+        apart = <int32_t>((micros - (seen.when >> 8)) << 8) >> 8
+        if apart < 0:
+            apart = -apart
+        if seen.when & 0xFF != place:
+            most = NUMBERED_ELSEWHERE_MICROS if own.idents_differ and segment.ident else ELSEWHERE_MICROS
+        else:
+            most = NUMBERED_HERE_MICROS if own.idents_differ and segment.ident else HERE_MICROS
+        # Without a time only another place tells.
+        if apart < most and (segment.time != NO_TIME or seen.when & 0xFF != place):
+            return True
+    return False
+
+
+cdef inline bint is_near(int32_t ahead) noexcept nogil:
+    return FAR_BEHIND <= ahead <= FAR_AHEAD
+
+
+cdef int64_t strangeness(Connection* connection, Segment* segment, int sender) noexcept nogil:
+    """How far the segment is from being this conversation's: 0, it comes from where the others of its direction, or else
+    its answers, came from; -1, neither that nor its numbers fit; else how far its numbers are off, and one."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    cdef int64_t off = 1
+    cdef int32_t ahead
+    if own.num_seen and own.network == segment.network:
+        return 0
+    if not own.num_seen and other.num_seen and other.network == segment.network:
+        return 0
+    if segment.flags & TCP_SYN and own.syn:
+        if segment.seq != own.isn:
+            return -1
+    elif own.known:
+        ahead = distance(segment.seq, own.next_seq)
+        if not is_near(ahead):
+            return -1
+        off += ahead if ahead > 0 else -<int64_t>ahead
+    if segment.flags & TCP_ACK and other.known:
+        ahead = distance(segment.ack, other.next_seq)
+        if not is_near(ahead):
+            return -1
+        off += ahead if ahead > 0 else -<int64_t>ahead
+    return off
