@@ -324,6 +324,7 @@ cdef int read_tcp(Reader* reader, Octets packet, uint32_t length, Segment* segme
     segment.ident = reader.ident
     segment.ttl = reader.ttl
     # Without the checksum: where the sender was captured, its card has not made it yet.
-    segment.mark = <uint32_t>hash_octets(
-        drop(keep(packet, header), 18), hash_octets(keep(packet, 16), reader.ident | <uint64_t>segment.length << 16)) | 1
+    segment.mark = <uint32_t>mix(
+        hash_octets(drop(keep(packet, header), 18), <uint64_t>segment.seq << 32 | segment.ack),
+        (<uint64_t>segment.length << 16 | reader.ident) ^ <uint64_t>(segment.flags << 16 | segment.window) << 32) | 1
     return PACKET_TCP

@@ -21,7 +21,6 @@ Source: RFC 6864 (identification), RFC 7323 (timestamps), RFC 9293 3.4 (numbers)
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from kwsniff.core.hash cimport mix
 from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.segments cimport distance
 from kwsniff.core.streams cimport SEEN, Connection, Direction, Seen
@@ -37,11 +36,12 @@ cdef enum:
 
 
 cdef inline uint32_t low_micros(Segment* segment) noexcept nogil:
-    return <uint32_t>(segment.time // 1000) & LOW_MICROS if segment.time != NO_TIME else 0
+    """Of 1024 nanoseconds each: that is near enough, and costs no division."""
+    return <uint32_t>(segment.time >> 10) & LOW_MICROS if segment.time != NO_TIME else 0
 
 
 cdef inline uint32_t place_of(Segment* segment) noexcept nogil:
-    return <uint32_t>mix(segment.network, segment.ttl) & 0xFF
+    return <uint32_t>(segment.network ^ segment.ttl) & 0xFF      # networks are hashes
 
 
 cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
