@@ -6,7 +6,7 @@ Rules
      differ: the sender's card makes it behind the place of a capture there. A retransmission is a packet of its own: stacks
      give it another identification, or a later timestamp.
   2. That alone is no proof: appliances send the very same packet again. A copy comes soon after, before anybody sends
-     again: from another place (VLAN, tunnel, interface, time to live) within a second, from the same one within 20 ms,
+     again: from another place (VLAN, tunnel, interface, time to live) within a second, from the same one within 5 ms,
      where the sender's identifications tell its packets from each other; within 100 ms and 1 ms where they do not (IPv6, 0,
      one for all).
   3. Only what would be taken for sent again is looked up: new bytes and new acknowledgements cost a store.
@@ -28,7 +28,7 @@ from kwsniff.core.streams cimport SEEN, Connection, Direction, Seen
 cdef enum:
     LOW_MICROS = 0xFFFFFF
     NUMBERED_ELSEWHERE_MICROS = 1000000
-    NUMBERED_HERE_MICROS = 20000
+    NUMBERED_HERE_MICROS = 5000
     ELSEWHERE_MICROS = 100000       # retransmission timeouts are 200 ms and more
     HERE_MICROS = 1000
     FAR_BEHIND = -(1 << 24)         # a tap's delay, in bytes of a fast network
