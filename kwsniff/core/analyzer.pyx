@@ -35,13 +35,8 @@ from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
-from kwsniff.core.columns.verdicts cimport ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS
-from kwsniff.core.tcp.streams cimport (
-    Arrival, Connection, StreamSink, Streams, end_streams, free_streams, start_streams, take_segment,
-)
-from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.columns.verdicts cimport (
-    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS,
+    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS, ANOMALY_INTERFACES_LIMIT,
 )
 
 import secrets

@@ -22,11 +22,11 @@ from kwsniff.core.capture.record_starts cimport feed_head
 from kwsniff.core.octets.buffer cimport Buffer, append, release
 from kwsniff.core.octets.octets cimport Octets, drop, file32, keep, make_octets
 from kwsniff.core.capture.packets cimport (
-    BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_ENHANCED, BLOCK_INTERFACE, BLOCK_JOURNAL, BLOCK_PACKET, BLOCK_SECTION,
-    BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS, BLOCK_SYSDIG_FLAGS,
-    BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY,
-    STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment, bucket_of, free_reader, read_unit, start_reader,
-    tell_contents,
+    BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_ENHANCED, BLOCK_INTERFACE, BLOCK_JOURNAL, BLOCK_PACKET,
+    BLOCK_SECTION, BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS,
+    BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME,
+    STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment, bucket_of, free_reader,
+    read_unit, start_reader, tell_contents,
 )
 from kwsniff.core.capture.bucket_lists cimport Place, Times, end_place, end_split, take_record
 

@@ -19,19 +19,20 @@ Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032 (MPLS), 2003, 2
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from kwsniff.core.fragments cimport join_fragment
-from kwsniff.core.hash cimport hash_octets, mix
-from kwsniff.core.links cimport (
-    LINK_BROKEN, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LOOP, LINK_NO_DATA, LINK_NULL, LINK_RAW, LINK_RAW_BSD,
-    LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2, LINK_UNKNOWN, Opened, open_link,
+from kwsniff.core.capture.fragments cimport join_fragment
+from kwsniff.core.octets.hash cimport hash_octets, mix
+from kwsniff.core.capture.links cimport (
+    LINK_BROKEN, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LOOP, LINK_NO_DATA, LINK_NULL, LINK_RAW,
+    LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2, LINK_UNKNOWN, Opened, open_link,
 )
-from kwsniff.core.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
-from kwsniff.core.packets cimport (
-    MAX_JOINED, PACKET_FRAGMENT, PACKET_MALFORMED, PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_TCP, PACKET_UNKNOWN_LINK_TYPE,
-    UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment,
+from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
+from kwsniff.core.capture.packets cimport (
+    MAX_JOINED, PACKET_FRAGMENT, PACKET_MALFORMED, PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_TCP,
+    PACKET_UNKNOWN_LINK_TYPE, UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment,
 )
-from kwsniff.core.tunnels cimport (
-    BY_VERSION, ETHER_FRAME, TUNNEL_IPIP, TUNNEL_NONE, Inner, is_plausible_ip, is_tunnel_port, open_gre, open_udp,
+from kwsniff.core.capture.tunnels cimport (
+    BY_VERSION, ETHER_FRAME, TUNNEL_IPIP, TUNNEL_NONE, Inner, is_plausible_ip, is_tunnel_port, open_gre,
+    open_udp,
 )
 
 cdef enum:

@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int32_t, uint32_t
 
-from kwsniff.core.octets cimport Octets
+from kwsniff.core.octets.octets cimport Octets
 
 cdef enum LinkType:
     LINK_NULL = 0

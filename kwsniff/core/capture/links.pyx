@@ -20,8 +20,8 @@ Source: RFC 1661, 1662, 1547; the link type list of tcpdump.org; linux/netfilter
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
-from kwsniff.core.octets cimport Octets, be16, be32, drop, file16, has, u8
-from kwsniff.core.tunnels cimport BY_VERSION
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, file16, has, u8
+from kwsniff.core.capture.tunnels cimport BY_VERSION
 
 cdef enum:
     MOST_FIELDS = 64            # TLVs of NFLOG

@@ -26,8 +26,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from kwsniff.core.octets.octets cimport Octets, drop, file32, has, make_octets
 from kwsniff.core.capture.packets cimport (
     BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_SECTION, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS,
-    BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAPNG, FORMAT_UNKNOWN, STOP_NONE, Reader,
-    Segment, feed_reader, free_reader, start_reader,
+    BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAPNG, FORMAT_UNKNOWN, STOP_NONE,
+    Reader, Segment, feed_reader, free_reader, start_reader,
 )
 
 from kwsniff.errors import UsageError

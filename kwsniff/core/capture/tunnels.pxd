@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from kwsniff.core.octets cimport Octets
+from kwsniff.core.octets.octets cimport Octets
 
 cdef enum Tunnel:
     TUNNEL_NONE = 0

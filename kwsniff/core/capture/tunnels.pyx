@@ -25,7 +25,7 @@ draft-foschiano-erspan (ERSPAN), 3GPP TS 29.281 (GTP-U).
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.octets cimport Octets, be16, be32, has, u8
+from kwsniff.core.octets.octets cimport Octets, be16, be32, has, u8
 
 cdef enum:
     PORT_VXLAN = 4789

@@ -17,10 +17,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
-from kwsniff.core.copies cimport strangeness
-from kwsniff.core.octets.hash cimport mix
-from kwsniff.core.capture.packets cimport NO_TIME, Segment
-from kwsniff.core.tcp.streams cimport END_OPEN, Connection, Streams
+from kwsniff.core.tcp.copies cimport strangeness
 
 cdef enum:
     MOST_NETWORKS = 16

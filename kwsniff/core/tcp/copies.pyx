@@ -21,9 +21,9 @@ Source: RFC 6864 (identification), RFC 7323 (timestamps), RFC 9293 3.4 (numbers)
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from kwsniff.core.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.segments cimport distance
-from kwsniff.core.streams cimport SEEN, Connection, Direction, Seen
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
 
 cdef enum:
     LOW_MICROS = 0xFFFFFF

@@ -42,11 +42,7 @@ from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
 from kwsniff.core.tcp.repairs cimport note_again, note_mended, note_round_trip
-from kwsniff.core.tcp.connections cimport add_connection, begin_connection, find_connection, remove_connection
-from kwsniff.core.copies cimport is_copy, remember_packet
-from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
-from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 
 cdef enum:
     WINDOW = 1 << 30            # the largest window of RFC 7323

@@ -24,9 +24,7 @@ from kwsniff.core.octets.octets cimport Octets, copy_out, drop, keep, u8
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.streams cimport take_segment
-from kwsniff.core.tls.sessions cimport (
-    Carrier, Piece, Plaintext, Record, Share, Side, TlsSession, drop_front,
-)
+from kwsniff.core.tls.sessions cimport Carrier, Piece, Plaintext, Record, Share, Side, TlsSession, drop_front
 
 cdef enum:
     MOST_CARRIERS = 256         # segments that records under way are in; of what came before, the first one kept counts

@@ -25,14 +25,17 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.octets.buffer cimport append_raw, contents
-from kwsniff.core.tls.arrivals cimport anchor, forget_carriers, is_placed, note_carrier, pass_on, pass_share, record_at, spread
+from kwsniff.core.tls.arrivals cimport (
+    anchor, forget_carriers, is_placed, note_carrier, pass_on, pass_share, record_at, spread,
+)
 from kwsniff.core.octets.octets cimport Octets, copy_out, drop, keep
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Reader, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
 from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink
 from kwsniff.core.tcp.streams cimport take_segment
 from kwsniff.core.tls.sessions cimport (
-    Begin, Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session, forget_session,
+    Begin, Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session,
+    forget_session,
 )
 
 cdef enum:
