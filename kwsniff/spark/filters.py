@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kwsniff.tables.column import Column
+from kwsniff.tables.column import LISTS, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +69,7 @@ def condition(asked: Filter, columns: Mapping[str, Column]) -> Condition | None:
     """The condition that decides the same; None when Spark must decide it itself."""
     function = _COMPUTED.get(type(asked))
     path: tuple[str, ...] = getattr(asked, "attribute", ())
-    if function is None or len(path) != 1 or path[0] not in columns or columns[path[0]].type == "strings":
+    if function is None or len(path) != 1 or path[0] not in columns or columns[path[0]].type in LISTS:
         return None
     value = getattr(asked, "value", None)
     if value is None and function not in ("is_null", "is_valid"):

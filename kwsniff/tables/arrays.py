@@ -61,7 +61,7 @@ def texts(values: Sequence[str | None]) -> pa.StringArray:
 
 
 def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """An array of integers, timestamps (as whole numbers of their unit) or bool; None is null.
+    """An array of integers, timestamps (as whole numbers of their unit), floats or bool; None is null.
 
     Numbers the type cannot hold (sums and differences of what hostile captures say) become the nearest one.
     """
@@ -69,6 +69,8 @@ def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
     filled = [0 if value is None else value for value in values]
     if pa.types.is_boolean(type_):
         return pa.Array.from_buffers(type_, len(values), [bits(valid), bits(np.array(filled, np.bool_))])
+    if pa.types.is_floating(type_):
+        return numbers(type_, np.array(filled, np.float64), valid)
     most = (1 << (type_.bit_width - 1)) - 1
     held = [min(max(value, -most - 1), most) for value in filled]
     return numbers(type_, np.array(held, f"i{type_.bit_width // 8}"), valid)
@@ -80,3 +82,11 @@ def coded_lists(type_: pa.DataType, values: Sequence[Sequence[str] | None]) -> p
     words = texts([text for value in values for text in value or ()]).dictionary_encode()
     mask = bits(np.array([value is not None for value in values], np.bool_))
     return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(ends)], children=[words])
+
+
+def number_lists(type_: pa.DataType, values: Sequence[Sequence[int] | None]) -> pa.Array:
+    """Lists of 64-bit integers; None is null."""
+    inner = plain_values(pa.int64(), [number for value in values for number in value or ()])
+    ends = np.cumsum([0, *(len(value or ()) for value in values)], dtype=np.int32)
+    mask = bits(np.array([value is not None for value in values], np.bool_))
+    return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(ends)], children=[inner])

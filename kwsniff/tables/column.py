@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-TypeWord = Literal["bool", "int16", "int32", "int64", "string", "strings", "time", "binary"]
+TypeWord = Literal[
+    "bool", "int16", "int32", "int64", "double", "integers", "string", "strings", "time", "binary"
+]
 """Types of columns: plain words for what Arrow, Spark and pandas call differently.
 
-``time`` is microseconds since the epoch in UTC, ``strings`` a list of strings. Unsigned integers and
+``time`` is microseconds since the epoch in UTC, ``strings`` a list of strings, ``integers`` a list of
+64-bit integers. Unsigned integers and
 nanosecond timestamps do not occur: Spark reads neither well.
 """
 
+
+LISTS: Final = ("strings", "integers")
+"""Types whose values are lists."""
 
 RUN: Final = "run_id"
 """The column that every table ends with. The rows of a run do not carry it before they leave it."""

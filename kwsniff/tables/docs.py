@@ -20,7 +20,8 @@ _HEAD = """\
   packet numbers, so those of two runs are alike: where a folder, or a query, has several runs, join on
   `run_id` with them, `using (run_id, call_id)`. It is the same in all rows of a run, another in every run.
 - `time` is `timestamp[us, UTC]`. Durations end in `_ns` and keep the precision of the capture.
-- `strings` is a list of strings. There are no unsigned integers and no nanosecond timestamps.
+- `strings` is a list of strings, `integers` one of 64-bit integers; `double` is a 64-bit float.
+  There are no unsigned integers and no nanosecond timestamps.
 - A null always means what the column says about it. Columns that say nothing are never null.
 - Files appear under their names when all of them are complete; a new run replaces them, all or none.
 

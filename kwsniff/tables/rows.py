@@ -10,6 +10,7 @@ from kwsniff.tables.arrays import (
     Bits,
     coded_lists,
     flags,
+    number_lists,
     numbers,
     plain_values,
     texts,
@@ -37,6 +38,8 @@ def _array(column: Column, values: Sequence[Any], type_: pa.DataType) -> pa.Arra
         return _coded(values, type_)
     if column.type == "strings":
         return coded_lists(type_, values)
+    if column.type == "integers":
+        return number_lists(type_, values)
     if column.type == "time":
         values = [None if value is None else value // 1000 for value in values]
     return plain_values(type_, values)
@@ -66,7 +69,7 @@ def _values(array: pa.Array) -> Sequence[Any]:
     if pa.types.is_dictionary(array.type):
         words = [*array.dictionary.to_pylist(), None]
         return [words[code] for code in whole_numbers(array.indices, null=-1).tolist()]
-    if pa.types.is_list(array.type) or pa.types.is_boolean(array.type):
+    if not pa.types.is_integer(array.type) and not pa.types.is_timestamp(array.type):
         values: list[Any] = array.to_pylist()
         return values
     found: list[Any] = whole_numbers(array, null=0).tolist()

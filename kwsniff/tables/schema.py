@@ -35,9 +35,11 @@ TABLES: Final = {
 _SPARK: Final = {
     "binary": "BINARY",
     "bool": "BOOLEAN",
+    "double": "DOUBLE",
     "int16": "SMALLINT",
     "int32": "INT",
     "int64": "BIGINT",
+    "integers": "ARRAY<BIGINT>",
     "string": "STRING",
     "strings": "ARRAY<STRING>",
     "time": "TIMESTAMP",
@@ -85,9 +87,11 @@ def _plain(column: Column) -> "pa.DataType":
     types = {
         "binary": pa.binary(),
         "bool": pa.bool_(),
+        "double": pa.float64(),
         "int16": pa.int16(),
         "int32": pa.int32(),
         "int64": pa.int64(),
+        "integers": pa.list_(pa.field("element", pa.int64())),
         "string": pa.string(),
         "strings": pa.list_(pa.field("element", pa.string())),
         "time": pa.timestamp("us", tz="UTC"),

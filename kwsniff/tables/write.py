@@ -186,7 +186,12 @@ def encoding(table: TableSchema) -> dict[str, Any]:
         "write_batch_size": _BATCH_ROWS,
         "use_dictionary": [*words, *lists],
         "column_encoding": {
-            column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in numbers
+            **{column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in numbers},
+            **{
+                f"{column.name}.list.element": "DELTA_BINARY_PACKED"
+                for column in table.columns
+                if column.type == "integers"
+            },
         },
         "write_statistics": [column.name for column in table.columns if column.statistics],
         "store_schema": False,  # it would tell Arrow's readers to make dictionaries of the strings

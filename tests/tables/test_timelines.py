@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kwsniff.tables import rows
+from kwsniff.tables.column import LISTS
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines import rebalance, rebalances, transactions
 from kwsniff.timelines.rebalance import Call
@@ -108,7 +109,7 @@ def test_long_names_are_cut() -> None:
 
 @pytest.mark.parametrize("name", ["groups", "transactions"])
 def test_a_row_without_values_is_a_row_of_nulls(name: str) -> None:
-    empty = {column.name: [] if column.type == "strings" else None for column in TABLES[name].own}
+    empty = {column.name: [] if column.type in LISTS else None for column in TABLES[name].own}
     batch = rows.batch_of(name, [empty, empty])
     batch.validate(full=True)
     assert batch.schema.equals(coded_schema(TABLES[name]))
@@ -119,7 +120,9 @@ def test_a_row_without_values_is_a_row_of_nulls(name: str) -> None:
 @pytest.mark.parametrize("name", ["groups", "transactions"])
 def test_numbers_that_a_type_cannot_hold_are_the_nearest_it_can(name: str) -> None:
     row = {
-        column.name: {"strings": [], "string": None, "bool": None}.get(column.type, 1 << 80)
+        column.name: {"strings": [], "integers": [1 << 80], "string": None, "bool": None}.get(
+            column.type, 1 << 80
+        )
         for column in TABLES[name].own
     }
     (got,) = rows.batch_of(name, [row]).drop_columns(_times(name)).to_pylist()
