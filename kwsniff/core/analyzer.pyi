@@ -3,9 +3,7 @@ from typing import Any
 
 from typing_extensions import Buffer
 
-LINK_TYPES: tuple[str, ...]
 MESSAGE_KINDS: tuple[str, ...]
-PACKET_VERDICTS: tuple[str, ...]
 
 class Analyzer:
     def __init__(

@@ -36,23 +36,21 @@ from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Strea
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.columns.verdicts cimport (
-    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, NUM_BINS, ANOMALY_INTERFACES_LIMIT,
+    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS,
 )
 
 import secrets
 from hashlib import blake2b
 
+from kwsniff.core.capture.packets import LINK_TYPES, PACKET_VERDICTS
 from kwsniff.core.columns.columns import TABLES
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
-LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2", "ppp", "c_hdlc", "ieee802_11",
-              "ieee802_11_radiotap", "ppi", "nflog")
 CHECK_BYTES = 16        # in front of a saved state
 MOST_BUCKETS = 65536
 ENDS = ["truncated", "damaged"]
-PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
 
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
 

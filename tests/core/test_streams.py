@@ -122,19 +122,29 @@ def test_window_probes_bring_their_byte_once() -> None:
     assert names(tables) == ["segments_overlap"]
 
 
-def test_every_packet_twice() -> None:
-    """`-i any` and two interfaces: the copies bring nothing, and no anomaly."""
+@pytest.mark.parametrize(("later_ns", "sent_again"), [(0, False), (900_000, False), (1_000_000, True)])
+def test_every_packet_twice(later_ns: int, sent_again: bool) -> None:
+    """Two interfaces, or a peer in a hurry: what comes again brings nothing, and no anomaly. IP's identification
+    is always the same here: below a millisecond it is a copy."""
     talk = Talk().open()
     ask(talk, 1)
     ask(talk, 2)
     talk.send(True, flags=FIN | ACK)
     talk.send(False, flags=FIN | ACK)
     talk.send(True)
-    tables = tables_of([packet for packet in talk.packets for _ in range(2)])
+    times = [START_NS + number * 2_000_000 for number in range(len(talk.packets))]
+    tables = tables_of(
+        [packet for packet in talk.packets for _ in range(2)],
+        times_ns=[time + later for time in times for later in (0, later_ns)],
+    )
     assert_answered(tables, 1, 2)
     row = connection_of(tables)
-    assert (row["end"], row["client_bytes"], row["client_retransmitted_bytes"]) == ("fin", 40, 40)
-    assert (row["broker_bytes"], row["broker_retransmitted_bytes"]) == (28, 28)
+    assert (row["end"], row["client_bytes"], row["broker_bytes"]) == ("fin", 40, 28)
+    assert (row["client_retransmitted_bytes"], row["broker_retransmitted_bytes"]) == (
+        (40, 28) if sent_again else (0, 0)
+    )
+    # The row was written at the last packet, before it came again.
+    assert row["duplicate_packets"] == (0 if sent_again else len(talk.packets) - 1)
     assert names(tables) == []
 
 

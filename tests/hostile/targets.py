@@ -72,7 +72,7 @@ def tunnels(seed: int, executions: int, hold: Hold) -> None:
             _take(analyzer)
         if number % 5 == 0:
             with suppress(CaptureError):
-                head = splits.read_head(hold(data))
+                head = file_splits.read_head(hold(data))
                 if head:
                     _split_file(head, data, dice, hold, number)
     _end(analyzer)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.core import analyzer
+from kwsniff.core.capture import packets
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.columns import TABLES as CORE_TABLES
 from kwsniff.core.columns.verdicts import ENUMS
@@ -52,8 +52,8 @@ def test_batch_statuses_are_those_of_the_record_walker() -> None:
 
 
 def test_packet_verdicts_are_those_of_the_packet_reader() -> None:
-    verdicts = names_of(c_enum("capture/packets.pxd", "PacketVerdict"), "PACKET_")
-    assert verdicts == analyzer.PACKET_VERDICTS
+    verdicts = names_of(c_enum("capture/reader.pxd", "PacketVerdict"), "PACKET_")
+    assert verdicts == packets.PACKET_VERDICTS
     skipped = {f"skipped_{name}" for name in verdicts if name != "tcp"}
     assert skipped <= {column.name for column in TABLES["captures"].columns}
 
@@ -61,7 +61,7 @@ def test_packet_verdicts_are_those_of_the_packet_reader() -> None:
 def test_link_types_have_the_bit_that_the_packet_reader_sets() -> None:
     text = (CORE / "capture/packets.pyx").read_text("utf-8")
     bits = re.findall(r"if link_type (?:==|in) .*?bit = (\d+)$", text, re.MULTILINE)
-    assert sorted({int(bit) for bit in bits}) == list(range(len(analyzer.LINK_TYPES)))
+    assert sorted({int(bit) for bit in bits}) == list(range(len(packets.LINK_TYPES)))
 
 
 def test_limits_have_the_names_and_the_order_of_the_struct() -> None:

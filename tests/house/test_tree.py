@@ -18,10 +18,10 @@ LONG_COMPILED = {
     "analyzer.pyx": 570,
     "engine.pyx": 600,
     "facts.pyx": 430,
-    "packets.pyx": 650,
+    "packets.pyx": 510,
     "rows.pyx": 565,
     "state.pyx": 450,
-    "streams.pyx": 930,
+    "streams.pyx": 660,
     "columns.pyx": 450,
 }
 

@@ -73,10 +73,6 @@ TSHARK: Mapping[str, Difference] = {
             "reads nothing behind those.",
         ),
     ),
-    "tcp/deepflowio+deepflow/common__decapsulate_erspan1.pcap": _differ(
-        "bytes",
-        "Three directions begin with segments in swapped order: the earlier bytes count as sent again.",
-    ),
 }
 
 _TUNNEL = _differ("tcp", "Inside a tunnel or a link type that kwsniff does not open.")

@@ -26,7 +26,7 @@ from kwsniff.core.capture.links cimport (
     LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2, LINK_UNKNOWN, Opened, open_link,
 )
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
-from kwsniff.core.capture.packets cimport (
+from kwsniff.core.capture.reader cimport (
     MAX_JOINED, PACKET_FRAGMENT, PACKET_MALFORMED, PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_TCP,
     PACKET_UNKNOWN_LINK_TYPE, UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment,
 )

@@ -2,7 +2,7 @@
 """Headers of link types that are met now and then: PPP, Cisco HDLC, NFLOG, PPI, radiotap and IEEE 802.11.
 
 Rules
-  1. Only headers are read: packets.pyx goes on with what they carry. Ethernet, SLL and raw IP are read there.
+  1. Only headers are read: headers.pyx goes on with what they carry. Ethernet, SLL and raw IP are read there.
   2. Of IEEE 802.11 whole data frames are read; management and control frames, frames without data, encrypted ones and
      aggregates carry nothing that can be read.
 

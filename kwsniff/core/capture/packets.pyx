@@ -20,27 +20,29 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport append, contents, release
-from kwsniff.core.capture.fragments cimport free_fragments, join_fragment, release_datagram
+from kwsniff.core.capture.fragments cimport free_fragments, release_datagram
 from kwsniff.core.octets.hash cimport mix
-from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, file16, file32, file64, has, keep, u8
+from kwsniff.core.octets.octets cimport Octets, drop, file16, file32, file64, has, keep, u8
 from kwsniff.core.capture.headers cimport read_link
 from kwsniff.core.capture.links cimport (
     LINK_C_HDLC, LINK_C_HDLC_WITH_DIR, LINK_ETHERNET, LINK_IEEE802_11, LINK_IPV4, LINK_IPV6, LINK_LOOP,
     LINK_NFLOG, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_PPP_PPPD, LINK_PPP_WITH_DIR,
     LINK_RADIOTAP, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2,
 )
+from kwsniff.core.capture.tunnels import TUNNELS
 
 # In the order of number_of_type of headers.pyx.
 ETHER_NAMES = ("arp", "rarp", "pppoe_discovery", "pppoe_session", "jumbo", "eapol", "lldp", "macsec", "ptp", "fcoe", "fip",
                "aoe", "loopback", "llc", "other")
 
-# Kept in the order of the bits of Reader.link_types; 63 stands for every other one.
+# In the order of PacketVerdict.
+PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
+
+# In the order of the bits of Reader.link_types; 63 stands for every other one.
+LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2", "ppp", "c_hdlc", "ieee802_11",
+              "ieee802_11_radiotap", "ppi", "nflog")
 cdef enum:
     BIT_OTHER_LINK_TYPE = 63
-
-from kwsniff.core.columns.verdicts import ENUMS
-
-TUNNELS = ENUMS["tunnel"]
 
 cdef extern from *:
     """

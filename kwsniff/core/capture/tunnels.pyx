@@ -2,7 +2,7 @@
 """Headers of tunnels: what is inside, how far behind, and in whose network.
 
 Rules
-  1. Headers are read, nothing is followed: packets.pyx goes on with what is inside.
+  1. Headers are read, nothing is followed: headers.pyx goes on with what is inside.
   2. A port is no proof. Behind UDP a tunnel is one only where its own header is right and what is inside is a packet
      that fits into the datagram (`is_plausible_ip`); anything else is somebody's UDP.
   3. Options, sequence numbers and checksums are stepped over, not checked.
@@ -39,10 +39,13 @@ cdef extern from *:
     """
     static const char KWSNIFF_TUNNELS[7][8] = {"", "vxlan", "geneve", "gre", "erspan", "gtpu", "ipip"};
     """
-    const char[7][8] KWSNIFF_TUNNELS    # by Tunnel; ENUMS["tunnel"] has them for Python
+    const char[7][8] KWSNIFF_TUNNELS    # by Tunnel
 
 cdef extern from "<string.h>" nogil:
     size_t strnlen(const char* text, size_t most)
+
+# For Python: without the first, which is none.
+TUNNELS = tuple([(<bytes><const char*>KWSNIFF_TUNNELS[number]).decode() for number in range(1, <int>NUM_TUNNELS)])
 
 
 cdef int write_tunnels(uint32_t chain, uint8_t* text) noexcept nogil:

@@ -1,6 +1,10 @@
 # cython: language_level=3, autotestdict=False
 """Names of the closed lists, in the order of the enums of verdicts.pxd."""
 
+from kwsniff.core.capture.tunnels cimport NUM_TUNNELS
+
+from kwsniff.core.capture.tunnels import TUNNELS
+
 ENUMS = {
     "status": ("answered", "no_response_expected", "unanswered", "response_not_captured", "response_only"),
     "reason": (
@@ -18,7 +22,7 @@ ENUMS = {
         "replicas_possible", "throttle", "authentication_delay", "authentication_delay_possible",
     ),
     "vantage": ("client", "broker", "between", "same_machine", "unknown"),
-    "tunnel": ("vxlan", "geneve", "gre", "erspan", "gtpu", "ipip"),
+    "tunnel": TUNNELS,
     "codec": ("none", "gzip", "snappy", "lz4", "zstd", "unknown_5", "unknown_6", "unknown_7"),
     "timestamp_type": ("create_time", "log_append_time", "none"),
     "bin": (
@@ -42,7 +46,7 @@ cdef int _num_of(str name):
     return {
         "status": <int>NUM_STATUSES, "reason": <int>NUM_REASONS, "protocol": <int>NUM_PROTOCOLS,
         "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "bin": <int>NUM_BINS, "end": 5, "direction": 2, "caller": <int>NUM_CALLERS,
-        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "tunnel": 6, "codec": 8, "timestamp_type": 3,
+        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "tunnel": <int>NUM_TUNNELS - 1, "codec": 8, "timestamp_type": 3,
     }[name]
 
 for _name, _names in ENUMS.items():

@@ -2,7 +2,7 @@
 """Addresses as people write them.
 
 Rules
-  1. IPv4 is what is mapped into IPv6 (RFC 4291 2.5.5.2), as packets.pyx keeps it.
+  1. IPv4 is what is mapped into IPv6 (RFC 4291 2.5.5.2), as headers.pyx keeps it.
   2. The text never exceeds the 48 bytes that callers have for it.
 """
 

@@ -4,23 +4,28 @@
 Rules
   1. The two endpoints are ordered, so that both directions find the same connection.
   2. The hash is seeded: a hostile capture cannot choose addresses that share one bucket.
-  3. The same addresses in several networks are several conversations where their numbers say so (copies.pyx); there are
-     not more of them than MOST_NETWORKS.
+  3. What came from another network than a conversation's packets is part of it where its numbers say so: one conversation
+     may carry another tag in each direction, and be captured twice. Where they do not, it is another conversation; of one
+     pair of addresses and ports there are not more than MOST_NETWORKS.
   4. Ended connections stay until their addresses are used again or they are the most silent ones: what comes late is theirs.
 
     buckets[hash] -> connection -> chain -> ...        oldest <-> ... <-> newest, by their latest segment
+
+Source: RFC 9293 3.4 (numbers).
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.octets.hash cimport mix
-from kwsniff.core.capture.packets cimport NO_TIME, Segment
-from kwsniff.core.tcp.copies cimport strangeness
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
+from kwsniff.core.tcp.segments cimport distance
 
 cdef enum:
     MOST_NETWORKS = 16
+    FAR_BEHIND = -(1 << 24)         # a tap's delay, in bytes of a fast network
+    FAR_AHEAD = 1 << 20             # a loss
 
 
 cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
@@ -35,6 +40,37 @@ cdef inline bint same_endpoints(Connection* connection, const uint8_t* low, cons
                                 uint16_t low_port, uint16_t high_port) noexcept nogil:
     return (connection.port[0] == low_port and connection.port[1] == high_port
             and memcmp(connection.address[0], low, 16) == 0 and memcmp(connection.address[1], high, 16) == 0)
+
+
+cdef inline bint is_near(int32_t ahead) noexcept nogil:
+    return FAR_BEHIND <= ahead <= FAR_AHEAD
+
+
+cdef inline int64_t strangeness(Connection* connection, Segment* segment, int sender) noexcept nogil:
+    """How far the segment is from being this conversation's: 0, it comes from where the others of its direction, or else
+    its answers, came from; -1, neither that nor its numbers fit; else how far its numbers are off, and one."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    cdef int64_t off = 1
+    cdef int32_t ahead
+    if own.num_seen and own.network == segment.network:
+        return 0
+    if not own.num_seen and other.num_seen and other.network == segment.network:
+        return 0
+    if segment.flags & TCP_SYN and own.syn:
+        if segment.seq != own.isn:
+            return -1
+    elif own.known or own.acked_known:
+        ahead = distance(segment.seq, own.next_seq if own.known else own.acked)
+        if not is_near(ahead):
+            return -1
+        off += ahead if ahead > 0 else -<int64_t>ahead
+    if segment.flags & TCP_ACK and (other.known or other.acked_known):
+        ahead = distance(segment.ack, other.next_seq if other.known else other.acked)
+        if not is_near(ahead):
+            return -1
+        off += ahead if ahead > 0 else -<int64_t>ahead
+    return off
 
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""One packet captured more than once, and one pair of addresses in more than one network.
+"""One packet captured more than once.
 
 Rules
   1. A copy has the TCP header of the packet, bit by bit, with its timestamps, and IP's identification. Only the checksum may
@@ -10,33 +10,30 @@ Rules
      where the sender's identifications tell its packets from each other; within 100 ms and 1 ms where they do not (IPv6, 0,
      one for all).
   3. Only what would be taken for sent again is looked up: new bytes and new acknowledgements cost a store.
-  4. What came from another network than a conversation's packets is part of it where its numbers say so: one conversation
-     may carry another tag in each direction, and be captured twice. Where they do not, it is another conversation.
-  5. All of this depends on the conversation's own packets, not on which others are captured.
+  4. All of this depends on the conversation's own packets, not on which others are captured.
 
     seen   | mark, time, place | ... the latest 64 packets of a direction, overwritten in turn
 
-Source: RFC 6864 (identification), RFC 7323 (timestamps), RFC 9293 3.4 (numbers).
+Source: RFC 6864 (identification), RFC 7323 (timestamps).
 """
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
+from kwsniff.core.tcp.connections cimport SEEN, Direction, Seen
 
 cdef enum:
     LOW_MICROS = 0xFFFFFF
-    NUMBERED_ELSEWHERE_MICROS = 1000000
-    NUMBERED_HERE_MICROS = 5000
-    ELSEWHERE_MICROS = 100000       # retransmission timeouts are 200 ms and more
-    HERE_MICROS = 1000
-    FAR_BEHIND = -(1 << 24)         # a tap's delay, in bytes of a fast network
-    FAR_AHEAD = 1 << 20             # a loss
+    # Of 1024 nanoseconds each, as times are kept here.
+    NUMBERED_ELSEWHERE = 1000000000 >> 10
+    NUMBERED_HERE = 5000000 >> 10
+    ELSEWHERE = 100000000 >> 10     # retransmission timeouts are 200 ms and more
+    HERE = 1000000 >> 10
 
 
 cdef inline uint32_t low_micros(Segment* segment) noexcept nogil:
-    """Of 1024 nanoseconds each: that is near enough, and costs no division."""
+    """Nearly: 1024 nanoseconds each cost no division."""
     return <uint32_t>(segment.time >> 10) & LOW_MICROS if segment.time != NO_TIME else 0
 
 
@@ -83,41 +80,10 @@ cdef bint is_copy(Direction* own, Direction* other, Segment* segment) noexcept n
         if apart < 0:
             apart = -apart
         if seen.when & 0xFF != place:
-            most = NUMBERED_ELSEWHERE_MICROS if own.idents_differ and segment.ident else ELSEWHERE_MICROS
+            most = NUMBERED_ELSEWHERE if own.idents_differ and segment.ident else ELSEWHERE
         else:
-            most = NUMBERED_HERE_MICROS if own.idents_differ and segment.ident else HERE_MICROS
+            most = NUMBERED_HERE if own.idents_differ and segment.ident else HERE
         # Without a time only another place tells.
         if apart < most and (segment.time != NO_TIME or seen.when & 0xFF != place):
             return True
     return False
-
-
-cdef inline bint is_near(int32_t ahead) noexcept nogil:
-    return FAR_BEHIND <= ahead <= FAR_AHEAD
-
-
-cdef int64_t strangeness(Connection* connection, Segment* segment, int sender) noexcept nogil:
-    """How far the segment is from being this conversation's: 0, it comes from where the others of its direction, or else
-    its answers, came from; -1, neither that nor its numbers fit; else how far its numbers are off, and one."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
-    cdef int64_t off = 1
-    cdef int32_t ahead
-    if own.num_seen and own.network == segment.network:
-        return 0
-    if not own.num_seen and other.num_seen and other.network == segment.network:
-        return 0
-    if segment.flags & TCP_SYN and own.syn:
-        if segment.seq != own.isn:
-            return -1
-    elif own.known:
-        ahead = distance(segment.seq, own.next_seq)
-        if not is_near(ahead):
-            return -1
-        off += ahead if ahead > 0 else -<int64_t>ahead
-    if segment.flags & TCP_ACK and other.known:
-        ahead = distance(segment.ack, other.next_seq)
-        if not is_near(ahead):
-            return -1
-        off += ahead if ahead > 0 else -<int64_t>ahead
-    return off

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""How far away the other side is, and what lost segments took: what timing.pyx asks of a direction.
+"""How far away the other side is, what lost segments and closed windows took: what timing.pyx asks of a direction.
 
 Rules
   1. Any acknowledgement tells how long the way takes at most. How long it takes tell those that nothing held up.
@@ -10,9 +10,9 @@ Rules
                        [ Again ]                                      [  mended  ]
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, Segment
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Arrival, Direction
 
@@ -24,6 +24,14 @@ cdef extern from *:
     #define DELAYED_ACK 35000000LL
     """
     const int64_t DELAYED_ACK   # so much later than at once: a receiver that waited for more (RFC 1122 4.2.3.2)
+
+
+cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length) noexcept nogil:
+    """One segment at a time is timed until its acknowledgement, never a repeated one (RFC 6298, Karn's rule)."""
+    if not own.timed and segment.time != NO_TIME:
+        own.timed = True
+        own.timed_seq = segment.seq + length
+        own.timed_at = segment.time
 
 
 cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took) noexcept nogil:
@@ -63,3 +71,21 @@ cdef inline void note_mended(Direction* own, Segment* segment, Arrival* arrival)
     own.hole_since = segment.time
     own.mending = True
     arrival.mended = own.mended
+
+
+cdef inline int64_t zero_window_until(Direction* own, int64_t time) noexcept nogil:
+    if own.closed_since == NO_TIME or time <= own.closed_since:
+        return own.zero_window
+    return own.zero_window + (time - own.closed_since)
+
+
+cdef inline void note_window(Direction* own, Segment* segment) noexcept nogil:
+    """How long the sender has had no room for what comes. One that says it is done needs none."""
+    if segment.time == NO_TIME:
+        return
+    if segment.window == 0 and not segment.flags & TCP_FIN:
+        if own.closed_since == NO_TIME:
+            own.closed_since = segment.time
+    elif own.closed_since != NO_TIME:
+        own.zero_window = zero_window_until(own, segment.time)
+        own.closed_since = NO_TIME

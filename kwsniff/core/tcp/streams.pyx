@@ -16,12 +16,8 @@ Rules
   7. What a connection is called, and what it gives, depends on its own packets, not on which others are captured.
   8. What a receiver acknowledged was on the wire. When a direction ends, with its connection or with the capture, what
      was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
-  9. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that
-     the bytes under way ever reached (RFC 9293 3.10.7.4, RFC 5961 3). One with a number expected ends the connection
-     at once; if both sides go on talking all the same, another begins. One beyond is a challenge to its receiver, or
-     follows lost segments: it ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both
-     sides go on talking before, there was none. A SYN in the middle of a
-     connection means nothing (RFC 5961 4) until its SYN+ACK, or a segment with the number behind it.
+  9. Resets count where their receiver would take them (resets.pyx). A SYN in the middle of a connection means nothing
+     until its SYN+ACK, or a segment with the number behind it (handshakes.pyx).
  10. Copies of a packet (copies.pyx) are counted and change nothing.
  11. Nothing here knows what the bytes mean.
 
@@ -33,34 +29,34 @@ A connection without a handshake begins, in each direction, at the number that a
 lowest payload byte of the first packets: until its receiver acknowledges more, or `gap_patience` packets went by.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
-from kwsniff.core.tcp.connections cimport *
-from kwsniff.core.octets.octets cimport Octets, drop, has, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.repairs cimport note_again, note_mended, note_round_trip
+from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
+from kwsniff.core.tcp.handshakes cimport (
+    begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn,
+)
+from kwsniff.core.tcp.held cimport drop_held, keep_held, unhold_first
+from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
+from kwsniff.core.tcp.recent cimport differs, remember
+from kwsniff.core.tcp.repairs cimport (
+    note_again, note_mended, note_round_trip, note_window, time_segment, zero_window_until,
+)
+from kwsniff.core.tcp.resets cimport doubt_reset, goes_on_after_reset, is_reset, resets
+from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
 cdef enum:
-    WINDOW = 1 << 30            # the largest window of RFC 7323
-    REMEMBERED_BYTES = 2048     # payload of an ordinary segment, and some
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
-    LEAST_WINDOW = 65535        # what a receiver may have open when its scale is not known (RFC 9293 3.1)
 
 cdef extern from *:
     """
     #define SECOND 1000000000LL
     """
     const int64_t SECOND
-
-cdef extern from *:
-    """
-    #define RESET_PATIENCE 10000000000LL
-    """
-    const int64_t RESET_PATIENCE    # nanoseconds in which two peers that took no reset say something more
 
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil:
@@ -198,32 +194,6 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     close_if_done(streams, connection)
 
 
-cdef inline void note_window(Direction* own, Segment* segment) noexcept nogil:
-    """How long the sender has had no room for what comes. One that says it is done needs none."""
-    if segment.time == NO_TIME:
-        return
-    if segment.window == 0 and not segment.flags & TCP_FIN:
-        if own.closed_since == NO_TIME:
-            own.closed_since = segment.time
-    elif own.closed_since != NO_TIME:
-        own.zero_window = zero_window_until(own, segment.time)
-        own.closed_since = NO_TIME
-
-
-cdef inline int64_t zero_window_until(Direction* own, int64_t time) noexcept nogil:
-    if own.closed_since == NO_TIME or time <= own.closed_since:
-        return own.zero_window
-    return own.zero_window + (time - own.closed_since)
-
-
-cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length) noexcept nogil:
-    """One segment at a time is timed until its acknowledgement, never a repeated one (RFC 6298, Karn's rule)."""
-    if not own.timed and segment.time != NO_TIME:
-        own.timed = True
-        own.timed_seq = segment.seq + length
-        own.timed_at = segment.time
-
-
 cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
     if num:
         streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
@@ -238,12 +208,6 @@ cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
     """Gives up connections that were silent for too long by the capture's own clock."""
     while streams.oldest != NULL and silent_too_long(streams, streams.oldest, time):
         evict(streams, streams.oldest)
-
-
-cdef inline bint is_reset(Connection* connection, int64_t time) noexcept nogil:
-    """Whether the reset has been there for so long that nobody will gainsay it."""
-    return (connection.reset_by >= 0 and not connection.ended and time != NO_TIME
-            and connection.reset_time != NO_TIME and time - connection.reset_time > RESET_PATIENCE)
 
 
 cdef void evict(Streams* streams, Connection* connection) noexcept nogil:
@@ -275,21 +239,13 @@ cdef Arrival latest_arrival(Connection* connection) noexcept nogil:
 
 cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
     """The same addresses and ports carry another connection now, whose SYN may have come already."""
-    cdef int opener = connection.other_opener
     cdef bint[2] with_syn = [connection.direction[0].other_syn, connection.direction[1].other_syn]
-    cdef uint32_t[2] isn = [connection.direction[0].other_isn, connection.direction[1].other_isn]
-    cdef int i
     connection.direction[0].other_syn = False
     connection.direction[1].other_syn = False
     end_connection(streams, connection, END_REUSED)
-    begin_connection(streams, connection)
-    for i in range(2):
-        if with_syn[i]:
-            connection.opener = opener
-            connection.direction[i].syn = True
-            connection.direction[i].isn = isn[i]
-            connection.direction[i].known = True
-            connection.direction[i].next_seq = isn[i] + 1
+    connection.direction[0].other_syn = with_syn[0]
+    connection.direction[1].other_syn = with_syn[1]
+    begin_behind_syn(streams, connection)
 
 
 cdef inline void note_packet(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
@@ -331,137 +287,6 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         connection.reset_ahead = distance(segment.seq, furthest(own))
         connection.reset_time = segment.time
         link_reset(streams, connection)
-
-
-cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil:
-    """Whether this acknowledges what was sent behind the reset: a receiver that took it answers nothing more."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
-    if connection.end != END_RESET or segment.flags & (TCP_RST | TCP_SYN):
-        return False
-    if segment.length and 0 < distance(segment.seq + segment.length, own.at_reset) <= WINDOW:
-        own.sent = segment.seq + segment.length
-        own.sent_known = True
-    return (segment.flags & TCP_ACK and other.sent_known and distance(other.sent, other.at_reset) > 0
-            and 0 < distance(segment.ack, other.at_reset) <= distance(other.sent, other.at_reset))
-
-
-cdef inline uint32_t furthest(Direction* own) noexcept nogil:
-    """The highest number that is known of this direction."""
-    cdef uint32_t to_seq = own.next_seq if own.known else own.acked
-    if own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, to_seq) > 0:
-        to_seq = own.held_last.seq + own.held_last.length
-    if own.sent_known and distance(own.sent, to_seq) > 0:
-        to_seq = own.sent
-    if own.acked_known and distance(own.acked, to_seq) > 0:
-        to_seq = own.acked
-    return to_seq
-
-
-cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil:
-    """Whether a receiver would take this RST: one that answers a SYN by its acknowledgement (RFC 9293 3.10.7.3), any
-    other by its number. Where the receiver stands is not known better than between its last acknowledgement and the
-    furthest number sent; what it has room for not better than by what was under way before."""
-    cdef int32_t room = LEAST_WINDOW
-    if other.syn and not own.syn and not own.known and segment.flags & TCP_ACK and segment.seq == 0:
-        return segment.ack == other.isn + 1 or distance(segment.ack, furthest(other)) == 0
-    if not own.known and not own.acked_known:
-        return True
-    if <int32_t>own.flight > room:
-        room = <int32_t>own.flight
-    if distance(segment.seq, furthest(own)) > room:
-        return False
-    if distance(segment.seq, own.next_seq if own.known else own.acked) >= -1:
-        return True
-    return own.acked_known and distance(segment.seq, own.acked) >= -1
-
-
-cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
-                      Arrival* arrival) noexcept nogil:
-    """A side that sent a reset says nothing more, and one that took it answers nothing more: what was sent behind the
-    reset is answered only if there was none."""
-    cdef int by = connection.reset_by
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
-    if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
-        return
-    if sender != by and (segment.length == 0 or distance(segment.seq + segment.length, own.at_reset) <= 0):
-        return
-    unlink_reset(streams, connection)
-    connection.reset_by = -1
-    if not connection.direction[0].fin and not connection.direction[1].fin:
-        connection.closer = -1
-        connection.close_frame = 0
-    streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
-
-
-cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil:
-    """Whether this SYN belongs to another connection than the one known under these addresses and ports. If that is
-    not known yet, the numbers of the other one are kept."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
-    if connection.packets == 0:
-        return False
-    if own.syn and segment.seq == own.isn:
-        return False        # a repeated SYN, even after the end
-    if connection.ended or connection.reset_by >= 0:
-        return True
-    if (segment.flags & TCP_ACK and other.other_syn and not own.other_syn
-            and segment.ack == other.other_isn + 1):
-        return True
-    # A SYN behind payload: the number just before the payload means that the capture recorded it late.
-    if not own.syn and (not own.known or segment.seq + 1 == own.next_seq - <uint32_t>own.offset):
-        return False
-    # A live peer answers it with a challenge (RFC 9293 3.10.7.4); only what follows says that there is a new one.
-    own.other_syn = True
-    own.other_isn = segment.seq
-    connection.other_opener = sender
-    if segment.flags & TCP_ACK:
-        connection.other_opener = 1 - sender
-        other.other_syn = True
-        other.other_isn = segment.ack - 1
-    return False
-
-
-cdef inline bint goes_on_elsewhere(Direction* own, Direction* other, Segment* segment) noexcept nogil:
-    """Whether this is the segment behind a SYN that was not believed: a new connection after all."""
-    if (not own.other_syn or segment.flags & (TCP_SYN | TCP_RST) or segment.seq != own.other_isn + 1
-            or own.known and segment.seq == own.next_seq):
-        return False
-    if other.other_syn:
-        return segment.flags & TCP_ACK and 0 <= distance(segment.ack, other.other_isn + 1) <= LEAST_WINDOW
-    return segment.length > 0
-
-
-cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
-    """The side that seemed to have begun anew goes on as before."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef int i
-    streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HANDSHAKE,
-                        distance(own.other_isn, own.next_seq))
-    for i in range(2):
-        connection.direction[i].other_syn = False
-    connection.other_opener = -1
-
-
-cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
-    if own.syn:
-        connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
-        own.timed = False
-        if sender == connection.opener and segment.seq == own.isn:
-            connection.syn_retries += 1
-        return
-    time_segment(own, segment, 1)
-    own.syn = True
-    own.isn = segment.seq
-    if not own.known:
-        own.known = True
-        own.next_seq = segment.seq + 1
-    segment.seq += 1                        # payload of a SYN (RFC 7413) follows the SYN's own number
-    if connection.opener < 0:
-        connection.opener = (1 - sender) if segment.flags & TCP_ACK else sender
-    if not segment.flags & TCP_ACK:
-        connection.syn_time = segment.time
 
 
 cdef inline void take_ack(Connection* connection, Direction* own, Direction* other, Segment* segment,
@@ -514,18 +339,6 @@ cdef void begin_earlier(Direction* own, Direction* other, uint32_t seq) noexcept
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
     connection.direction[sender].beginning = False
     deliver_held(streams, connection, sender, True)
-
-
-cdef inline bint fits(Direction* own, uint32_t seq) noexcept nogil:
-    """Whether a segment with this number can be this stream's at all."""
-    return not own.known or -WINDOW <= distance(seq, own.next_seq) <= WINDOW
-
-
-cdef inline void note_sent(Direction* own, uint32_t to_seq) noexcept nogil:
-    """A segment without payload says how far its sender has come."""
-    if fits(own, to_seq) and (not own.sent_known or distance(to_seq, own.sent) > 0):
-        own.sent = to_seq
-        own.sent_known = True
 
 
 cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
@@ -600,50 +413,6 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         deliver_held(streams, connection, sender, False)
 
 
-cdef inline uint64_t hash_payload(Octets payload) noexcept nogil:
-    """Four lanes of eight bytes, so that the multiplications overlap."""
-    cdef uint64_t[4] lanes = [1, 2, 3, payload.num]
-    cdef uint64_t[4] words
-    cdef int i
-    while payload.num >= 32:
-        memcpy(words, payload.at, 32)
-        for i in range(4):
-            lanes[i] = (lanes[i] ^ words[i]) * <uint64_t>0x9E3779B97F4A7C15
-            lanes[i] ^= lanes[i] >> 32
-        payload = drop(payload, 32)
-    memset(words, 0, 32)
-    memcpy(words, payload.at, payload.num)
-    for i in range(4):
-        lanes[i] = (lanes[i] ^ words[i]) * <uint64_t>0xD6E8FEB86659FD93
-    return lanes[0] ^ (lanes[1] << 1) ^ (lanes[2] << 2) ^ (lanes[3] << 3)
-
-
-cdef inline void remember(Direction* own, uint32_t seq, uint32_t length, Octets payload) noexcept nogil:
-    cdef Recent* recent
-    # Long segments come from offloading cards, which retransmit in other pieces: there is nothing to compare.
-    if payload.num < length or length > REMEMBERED_BYTES:
-        return
-    recent = &own.recent[own.num_recent & 7]
-    own.num_recent += 1
-    recent.seq = seq
-    recent.length = length
-    recent.hash = hash_payload(payload)
-
-
-cdef bint differs(Direction* own, uint32_t seq, Octets payload) noexcept nogil:
-    """Whether `payload`, which was sent before, has other bytes than those of the latest segments that lie in it."""
-    cdef Recent* recent
-    cdef int32_t ahead
-    cdef uint32_t i
-    for i in range(8 if own.num_recent > 8 else own.num_recent):
-        recent = &own.recent[i]
-        ahead = distance(recent.seq, seq)
-        if (ahead >= 0 and has(payload, <size_t>ahead, recent.length)
-                and recent.hash != hash_payload(keep(drop(payload, <size_t>ahead), recent.length))):
-            return True
-    return False
-
-
 cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* segment,
                  Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
@@ -679,8 +448,6 @@ cdef void deliver(Streams* streams, Connection* connection, int sender, Octets p
 cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
                Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
-    cdef Held* held
-    cdef Held** link
     if (own.held_bytes + segment.length > streams.limits.held_bytes
             or own.held_num >= streams.limits.held_segments
             or streams.held_total + segment.length > streams.limits.held_bytes_total):
@@ -689,34 +456,9 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
         return
-    held = <Held*>malloc(sizeof(Held) + segment.payload.num)
-    if held == NULL:
+    if not keep_held(streams, own, segment, arrival):
         streams.no_memory = True
         drop_payload(streams, arrival, DROP_NO_MEMORY, segment.payload.num)
-        return
-    held.seq = segment.seq
-    held.length = segment.length
-    held.captured = <uint32_t>segment.payload.num
-    held.arrival = arrival[0]
-    held.data = <uint8_t*>&held[1]
-    if own.held == NULL:
-        own.hole_since = segment.time
-    memcpy(held.data, segment.payload.at, segment.payload.num)
-    own.held_bytes += held.length
-    own.held_num += 1
-    streams.held_total += <int64_t>(sizeof(Held) + held.captured)
-    if own.held_last != NULL and distance(held.seq, own.held_last.seq) >= 0:
-        held.next = NULL
-        own.held_last.next = held
-        own.held_last = held
-        return
-    link = &own.held
-    while link[0] != NULL and distance(held.seq, link[0].seq) >= 0:
-        link = &link[0].next
-    held.next = link[0]
-    link[0] = held
-    if held.next == NULL:
-        own.held_last = held
 
 
 cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -732,22 +474,6 @@ cdef void take_payload_after_drain(Streams* streams, Connection* connection, int
     drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, <uint32_t>(-ahead)).num)
     deliver(streams, connection, sender, drop(segment.payload, <uint32_t>(-ahead)),
             segment.length - <uint32_t>(-ahead), arrival)
-
-
-cdef Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
-    cdef Held* held = own.held
-    own.held = held.next
-    if own.held == NULL:
-        own.held_last = NULL
-    own.held_bytes -= held.length
-    own.held_num -= 1
-    streams.held_total -= <int64_t>(sizeof(Held) + held.captured)
-    return held
-
-
-cdef void drop_held(Streams* streams, Direction* own) noexcept nogil:
-    while own.held != NULL:
-        free(unhold_first(streams, own))
 
 
 cdef void deliver_held(Streams* streams, Connection* connection, int sender, bint given_up) noexcept nogil:

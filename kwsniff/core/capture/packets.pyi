@@ -1,0 +1,2 @@
+LINK_TYPES: tuple[str, ...]
+PACKET_VERDICTS: tuple[str, ...]

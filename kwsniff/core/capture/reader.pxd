@@ -1,0 +1,150 @@
+# cython: language_level=3
+"""A capture being read, the segment under way, and what becomes of a packet: for packets.pyx and headers.pyx alike."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from kwsniff.core.octets.buffer cimport Buffer
+from kwsniff.core.capture.fragments cimport Fragments
+from kwsniff.core.octets.octets cimport Octets
+
+cdef extern from *:
+    """
+    #define NO_TIME INT64_MIN
+    """
+    # No time is known: pcapng's simple packet block carries none.
+    const int64_t NO_TIME
+
+cdef enum TcpFlag:
+    TCP_FIN = 1
+    TCP_SYN = 2
+    TCP_RST = 4
+    TCP_PSH = 8
+    TCP_ACK = 16
+
+cdef struct Segment:
+    int64_t time            # nanoseconds since the epoch, or NO_TIME
+    int64_t frame           # packet number in its capture, from 1, as Wireshark counts
+    uint8_t source[16]      # IPv4 addresses are kept as ::ffff:a.b.c.d
+    uint8_t target[16]
+    uint16_t source_port
+    uint16_t target_port
+    uint32_t seq
+    uint32_t ack
+    uint32_t flags
+    uint32_t window
+    Octets payload          # what was captured
+    uint32_t length         # what was on the wire; never less than payload.num
+    uint32_t mark           # of its TCP header without checksum and IP identification, which copies of the packet share; 0: it has none
+    uint32_t ident          # IP's identification, or 0
+    uint32_t ttl
+    uint64_t network        # VLANs, tunnels and interface that it came through; 0: none is named
+    uint32_t encapsulation  # tunnels that it came through, a byte each, the outermost one in the highest; 0: none
+
+ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
+
+cdef enum Block:
+    BLOCK_SECTION = 0x0A0D0D0A
+    BLOCK_INTERFACE = 1
+    BLOCK_PACKET = 2
+    BLOCK_SIMPLE = 3
+    BLOCK_STATISTICS = 5
+    BLOCK_ENHANCED = 6
+    BLOCK_JOURNAL = 9           # systemd journal, sysdig events, custom: no packets, but Wireshark numbers them
+    BLOCK_SYSDIG = 0x204
+    BLOCK_SYSDIG_FLAGS = 0x208
+    BLOCK_SYSDIG_2 = 0x216
+    BLOCK_SYSDIG_2_FLAGS = 0x217
+    BLOCK_SYSDIG_LARGE = 0x221
+    BLOCK_SYSDIG_LARGE_FLAGS = 0x222
+    BLOCK_CUSTOM = 0xBAD
+    BLOCK_CUSTOM_NO_COPY = 0x40000BAD
+
+cdef enum CaptureFormat:
+    FORMAT_UNKNOWN = 0
+    FORMAT_PCAP = 1
+    FORMAT_PCAPNG = 2
+
+cdef enum ReaderStop:
+    STOP_NONE = 0
+    STOP_NOT_A_CAPTURE = 1
+    STOP_DAMAGED = 2        # a record header that cannot be: what follows has no known boundaries
+    STOP_NO_MEMORY = 3
+
+cdef enum PacketVerdict:
+    PACKET_TCP = 0
+    PACKET_NOT_IP = 1
+    PACKET_NOT_TCP = 2
+    PACKET_FRAGMENT = 3
+    PACKET_MALFORMED = 4
+    PACKET_UNKNOWN_LINK_TYPE = 5
+    NUM_PACKET_VERDICTS = 6
+
+# What packets that are not read carry: link types by number and one for all others, IP protocols, EtherTypes.
+cdef enum Unread:
+    UNREAD_LINK = 0
+    UNREAD_LINK_OTHER = 320
+    UNREAD_PROTOCOL = 321
+    UNREAD_ETHER = 577
+    NUM_UNREAD = 592
+
+cdef enum:
+    MAX_JOINED = 8          # more than tunnels are followed
+
+cdef struct Interface:
+    int32_t link_type
+    uint32_t snaplen
+    bint binary             # time unit is 2^-exponent seconds instead of 10^-exponent
+    uint32_t exponent
+    int64_t offset          # seconds added to every time
+    int64_t dropped         # by its last statistics block, or -1
+
+cdef struct Reader:
+    int format
+    int stop
+    bint swapped
+    bint nanoseconds
+    size_t record_header    # 16, or 24 for the patched pcap of 1998 Linux
+    Interface* interfaces
+    uint32_t num_interfaces     # of the current section
+    uint32_t total_interfaces
+    uint32_t max_interfaces
+    int64_t passed_interfaces   # that were one too many: their packets are of no known link type
+    uint32_t passed_of_section
+    int64_t dropped_before      # by interfaces of earlier sections
+    bint drops_known
+    Buffer carry            # a record that the last feed broke off
+    size_t need             # bytes that the carried record needs before it can be read on
+    uint64_t skip           # bytes of an unwanted block still to pass over
+    int64_t frame
+    int64_t bytes
+    int64_t first_time
+    int64_t last_time
+    int64_t verdicts[6]
+    int64_t payload_bytes
+    uint32_t snaplen
+    uint64_t link_types     # bit set of positions in LINK_TYPES
+    size_t max_record
+    Fragments fragments
+    bint scanning           # nobody waits for datagrams: fragments are not put together
+    bint fragmented         # the packet under way is a fragment
+    int64_t fragment_verdicts[6]    # those of `verdicts` that are about fragments,
+    int64_t fragment_payload_bytes  # and their share of `payload_bytes`
+    int64_t tunnels[7]          # packets in which a tunnel was opened, by Tunnel; one inside two counts for both
+    int64_t fragment_tunnels[7]
+    int64_t unread[592]
+    int64_t fragment_unread[592]
+    int unread_at           # of the packet under way, or -1
+    uint32_t chain          # Segment.encapsulation,
+    uint64_t network        # tags,
+    uint32_t place          # interface by the packet's own word,
+    uint32_t ident
+    uint32_t ttl
+    bint strict             # what follows is a packet or no tunnel
+    Octets joined[8]        # datagrams that were put together and are read now
+    int num_joined
+    uint32_t bucket         # only segments of this bucket are passed on,
+    uint32_t num_buckets    # if there is more than one
+    int64_t tcp_frame       # of the latest segment, passed on or not; 0: none yet
+    int64_t tcp_time
+    SegmentSink sink
+    void* context

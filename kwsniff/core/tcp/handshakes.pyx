@@ -1,0 +1,97 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""SYNs: at the beginning, again, and where nobody expects one.
+
+Rules
+  1. A SYN in the middle of a connection means nothing until its SYN+ACK, or a segment with the number behind it, says that
+     there is a new connection: a live peer answers it with a challenge. Till then its number is kept.
+  2. A SYN takes a number; what it carries comes behind it (RFC 7413).
+
+    SYN other_isn ... SYN+ACK, or data at other_isn + 1    another connection
+                  ... data at next_seq                     the same one: an oddity
+
+Source: RFC 9293 3.10.7, RFC 5961 4.
+"""
+
+from libc.stdint cimport uint32_t
+
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
+from kwsniff.core.tcp.connections cimport (
+    ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection,
+)
+from kwsniff.core.tcp.repairs cimport time_segment
+from kwsniff.core.tcp.segments cimport distance
+
+
+cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil:
+    """Whether this SYN belongs to another connection than the one known under these addresses and ports. If that is
+    not known yet, the numbers of the other one are kept."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    if connection.packets == 0:
+        return False
+    if own.syn and segment.seq == own.isn:
+        return False        # a repeated SYN, even after the end
+    if connection.ended or connection.reset_by >= 0:
+        return True
+    if (segment.flags & TCP_ACK and other.other_syn and not own.other_syn
+            and segment.ack == other.other_isn + 1):
+        return True
+    # A SYN behind payload: the number just before the payload means that the capture recorded it late.
+    if not own.syn and (not own.known or segment.seq + 1 == own.next_seq - <uint32_t>own.offset):
+        return False
+    # A live peer answers it with a challenge (RFC 9293 3.10.7.4); only what follows says that there is a new one.
+    own.other_syn = True
+    own.other_isn = segment.seq
+    connection.other_opener = sender
+    if segment.flags & TCP_ACK:
+        connection.other_opener = 1 - sender
+        other.other_syn = True
+        other.other_isn = segment.ack - 1
+    return False
+
+
+cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
+    if own.syn:
+        connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
+        own.timed = False
+        if sender == connection.opener and segment.seq == own.isn:
+            connection.syn_retries += 1
+        return
+    time_segment(own, segment, 1)
+    own.syn = True
+    own.isn = segment.seq
+    if not own.known:
+        own.known = True
+        own.next_seq = segment.seq + 1
+    segment.seq += 1                        # payload of a SYN (RFC 7413) follows the SYN's own number
+    if connection.opener < 0:
+        connection.opener = (1 - sender) if segment.flags & TCP_ACK else sender
+    if not segment.flags & TCP_ACK:
+        connection.syn_time = segment.time
+
+
+cdef void begin_behind_syn(Streams* streams, Connection* connection) noexcept nogil:
+    """The connection that the SYNs kept are about begins."""
+    cdef int opener = connection.other_opener
+    cdef bint[2] with_syn = [connection.direction[0].other_syn, connection.direction[1].other_syn]
+    cdef uint32_t[2] isn = [connection.direction[0].other_isn, connection.direction[1].other_isn]
+    cdef int i
+    begin_connection(streams, connection)
+    for i in range(2):
+        if with_syn[i]:
+            connection.opener = opener
+            connection.direction[i].syn = True
+            connection.direction[i].isn = isn[i]
+            connection.direction[i].known = True
+            connection.direction[i].next_seq = isn[i] + 1
+
+
+cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
+    """The side that seemed to have begun anew goes on as before."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef int i
+    streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HANDSHAKE,
+                        distance(own.other_isn, own.next_seq))
+    for i in range(2):
+        connection.direction[i].other_syn = False
+    connection.other_opener = -1

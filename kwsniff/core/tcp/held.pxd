@@ -1,0 +1,62 @@
+# cython: language_level=3
+"""Segments that came before those in front of them.
+
+Rules
+  1. They are kept in the order of their numbers, and in that of their coming where these are the same.
+  2. Bounds are the caller's; what is held is counted here.
+
+    held -> segment, bytes -> segment, bytes -> ... <- held_last
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from kwsniff.core.capture.packets cimport Segment
+from kwsniff.core.tcp.connections cimport Arrival, Direction, Held, Streams
+from kwsniff.core.tcp.segments cimport distance
+
+
+cdef inline bint keep_held(Streams* streams, Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
+    """Copies the segment into its place; False when memory is refused."""
+    cdef Held** link = &own.held
+    cdef Held* held = <Held*>malloc(sizeof(Held) + segment.payload.num)
+    if held == NULL:
+        return False
+    held.seq = segment.seq
+    held.length = segment.length
+    held.captured = <uint32_t>segment.payload.num
+    held.arrival = arrival[0]
+    held.data = <uint8_t*>&held[1]
+    if own.held == NULL:
+        own.hole_since = segment.time
+    memcpy(held.data, segment.payload.at, segment.payload.num)
+    own.held_bytes += held.length
+    own.held_num += 1
+    streams.held_total += <int64_t>(sizeof(Held) + held.captured)
+    if own.held_last != NULL and distance(held.seq, own.held_last.seq) >= 0:
+        link = &own.held_last.next
+    while link[0] != NULL and distance(held.seq, link[0].seq) >= 0:
+        link = &link[0].next
+    held.next = link[0]
+    link[0] = held
+    if held.next == NULL:
+        own.held_last = held
+    return True
+
+
+cdef inline Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
+    """The first one, which is the caller's now."""
+    cdef Held* held = own.held
+    own.held = held.next
+    if own.held == NULL:
+        own.held_last = NULL
+    own.held_bytes -= held.length
+    own.held_num -= 1
+    streams.held_total -= <int64_t>(sizeof(Held) + held.captured)
+    return held
+
+
+cdef inline void drop_held(Streams* streams, Direction* own) noexcept nogil:
+    while own.held != NULL:
+        free(unhold_first(streams, own))

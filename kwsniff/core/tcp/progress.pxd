@@ -1,0 +1,43 @@
+# cython: language_level=3
+"""How far a direction has come.
+
+Rules
+  1. A number means something only near the ones that are known: a window is 1 GiB at most.
+  2. What is known of a direction is the furthest of what it showed, what it said and what was acknowledged.
+
+    acked    next_seq         held             sent
+    -----------|-----[ hole ][####]-------------|
+"""
+
+from libc.stdint cimport int32_t, uint32_t
+
+from kwsniff.core.tcp.connections cimport Direction
+from kwsniff.core.tcp.segments cimport distance
+
+cdef enum:
+    WINDOW = 1 << 30            # the largest window of RFC 7323
+    LEAST_WINDOW = 65535        # what a receiver may have open when its scale is not known (RFC 9293 3.1)
+
+
+cdef inline uint32_t furthest(Direction* own) noexcept nogil:
+    """The highest number that is known of this direction."""
+    cdef uint32_t to_seq = own.next_seq if own.known else own.acked
+    if own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, to_seq) > 0:
+        to_seq = own.held_last.seq + own.held_last.length
+    if own.sent_known and distance(own.sent, to_seq) > 0:
+        to_seq = own.sent
+    if own.acked_known and distance(own.acked, to_seq) > 0:
+        to_seq = own.acked
+    return to_seq
+
+
+cdef inline bint fits(Direction* own, uint32_t seq) noexcept nogil:
+    """Whether a segment with this number can be this stream's at all."""
+    return not own.known or -WINDOW <= distance(seq, own.next_seq) <= WINDOW
+
+
+cdef inline void note_sent(Direction* own, uint32_t to_seq) noexcept nogil:
+    """A segment without payload says how far its sender has come."""
+    if fits(own, to_seq) and (not own.sent_known or distance(to_seq, own.sent) > 0):
+        own.sent = to_seq
+        own.sent_known = True

@@ -1,0 +1,22 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t
+
+from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
+
+cdef extern from *:
+    """
+    #define RESET_PATIENCE 10000000000LL
+    """
+    const int64_t RESET_PATIENCE    # nanoseconds in which two peers that took no reset say something more
+
+cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil
+cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil
+cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+                      Arrival* arrival) noexcept nogil
+
+
+cdef inline bint is_reset(Connection* connection, int64_t time) noexcept nogil:
+    """Whether the reset has been there for so long that nobody will gainsay it."""
+    return (connection.reset_by >= 0 and not connection.ended and time != NO_TIME
+            and connection.reset_time != NO_TIME and time - connection.reset_time > RESET_PATIENCE)

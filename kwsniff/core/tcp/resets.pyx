@@ -1,0 +1,75 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Which resets count.
+
+Rules
+  1. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that the
+     bytes under way ever reached.
+  2. One with a number expected ends the connection at once; if both sides go on talking all the same, another begins.
+  3. One beyond is a challenge to its receiver, or follows lost segments: it ends the connection when RESET_PATIENCE went
+     by, or the connection's packets do; if both sides go on talking before, there was none.
+  4. A side that took a reset answers nothing more, and one that sent it says nothing more: that is how both are known.
+
+    acked          next_seq, held, sent     + flight, LEAST_WINDOW or more
+    --[ at once ]-------|-------[ doubtful ]--------|--[ none ]--
+
+Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3.
+"""
+
+from libc.stdint cimport int32_t
+
+from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
+from kwsniff.core.tcp.connections cimport (
+    END_RESET, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Streams, unlink_reset,
+)
+from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
+from kwsniff.core.tcp.segments cimport distance
+
+
+cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether a receiver would take this RST: one that answers a SYN by its acknowledgement (RFC 9293 3.10.7.3), any
+    other by its number. Where the receiver stands is not known better than between its last acknowledgement and the
+    furthest number sent; what it has room for not better than by what was under way before."""
+    cdef int32_t room = LEAST_WINDOW
+    if other.syn and not own.syn and not own.known and segment.flags & TCP_ACK and segment.seq == 0:
+        return segment.ack == other.isn + 1 or distance(segment.ack, furthest(other)) == 0
+    if not own.known and not own.acked_known:
+        return True
+    if <int32_t>own.flight > room:
+        room = <int32_t>own.flight
+    if distance(segment.seq, furthest(own)) > room:
+        return False
+    if distance(segment.seq, own.next_seq if own.known else own.acked) >= -1:
+        return True
+    return own.acked_known and distance(segment.seq, own.acked) >= -1
+
+
+cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil:
+    """Whether this acknowledges what was sent behind the reset: a receiver that took it answers nothing more."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    if connection.end != END_RESET or segment.flags & (TCP_RST | TCP_SYN):
+        return False
+    if segment.length and 0 < distance(segment.seq + segment.length, own.at_reset) <= WINDOW:
+        own.sent = segment.seq + segment.length
+        own.sent_known = True
+    return (segment.flags & TCP_ACK and other.sent_known and distance(other.sent, other.at_reset) > 0
+            and 0 < distance(segment.ack, other.at_reset) <= distance(other.sent, other.at_reset))
+
+
+cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+                      Arrival* arrival) noexcept nogil:
+    """A side that sent a reset says nothing more, and one that took it answers nothing more: what was sent behind the
+    reset is answered only if there was none."""
+    cdef int by = connection.reset_by
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
+        return
+    if sender != by and (segment.length == 0 or distance(segment.seq + segment.length, own.at_reset) <= 0):
+        return
+    unlink_reset(streams, connection)
+    connection.reset_by = -1
+    if not connection.direction[0].fin and not connection.direction[1].fin:
+        connection.closer = -1
+        connection.close_frame = 0
+    streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
