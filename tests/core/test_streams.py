@@ -124,7 +124,7 @@ def test_window_probes_bring_their_byte_once() -> None:
 
 @pytest.mark.parametrize(("later_ns", "sent_again"), [(0, False), (900_000, False), (1_000_000, True)])
 def test_every_packet_twice(later_ns: int, sent_again: bool) -> None:
-    """Two interfaces, or a peer in a hurry: what comes again brings nothing, and no anomaly. IP's identification
+    """Two interfaces, or a peer in a hurry: what comes again brings nothing, no anomaly. IP's identification
     is always the same here: below a millisecond it is a copy."""
     talk = Talk().open()
     ask(talk, 1)
