@@ -1,0 +1,167 @@
+"""Rules over tables -> findings, worst first."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_PROOFS = 20
+"""Calls, or packets, that a finding names at most."""
+_MOST_OF_ONE_RULE = 100
+_PARTIES = ("client", "broker", "topic", "group_id")
+_CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
+
+
+@dataclass(slots=True)
+class Finding:
+    """One row of the table `findings`; the fields are its columns."""
+
+    finding: str
+    severity: str
+    confidence: str
+    blames: str
+    subject_kind: str
+    subject: str
+    first_time: datetime | None
+    last_time: datetime | None
+    value: float | None
+    expected: float | None
+    unit: str
+    calls: int
+    time_share: float | None
+    call_ids: list[int]
+    frames: list[int]
+    explained_by: str | None
+    text: str
+    advice: str
+    command: str
+    parties: Mapping[str, str] = field(default_factory=dict)
+    """Whom it concerns: client, broker, topic, group_id, as far as it says."""
+
+
+def evaluate(
+    database: "duckdb.DuckDBPyConnection",
+    *,
+    capture: str = "CAPTURE",
+    tables: str = "DIR",
+    rules: Sequence[Rule] | None = None,
+) -> list[Finding]:
+    """All findings of the tables that `database` shows (tables.py), worst first; consequences behind their causes.
+
+    `capture` and `tables` are what the commands in the findings name: a capture, a folder of tables.
+    """
+    total = _total_time(database)
+    places = {"capture": capture, "tables": tables}
+    findings: list[Finding] = []
+    chosen = load_rules() if rules is None else rules
+    for rule in chosen:
+        findings += [_finding(rule, {**places, **row}, total) for row in _rows(database, rule)]
+    _explain(findings, {rule.name: rule for rule in chosen})
+    findings.sort(key=_weight)
+    return findings
+
+
+def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:
+    wanted = {name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)}
+    return _fetch(database, f"from ({rule.query}) limit {_MOST_OF_ONE_RULE}", wanted)
+
+
+def _fetch(
+    database: "duckdb.DuckDBPyConnection", query: str, values: Mapping[str, float] | None = None
+) -> list[dict[str, Any]]:
+    # Not fetchall: times would want pytz.
+    rows: list[dict[str, Any]] = database.sql(query, params=values or None).to_arrow_table().to_pylist()
+    return rows
+
+
+def _total_time(database: "duckdb.DuckDBPyConnection") -> int:
+    """Nanoseconds that all calls took."""
+    return int(
+        _fetch(database, "select coalesce(sum(total_ns), 0)::bigint as total from latency")[0]["total"]
+    )
+
+
+def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
+    said = {**rule.floors, **row}
+    said.setdefault("since", clock(row["first_time"]))
+    said.setdefault("until", clock(row["last_time"]))
+    spent = row.get("time_ns")
+    return Finding(
+        finding=rule.name,
+        severity=row.get("severity") or rule.severity,
+        confidence=row.get("confidence") or rule.confidence,
+        blames=row.get("blames") or rule.blames,
+        subject_kind=row.get("subject_kind") or rule.subject_kind,
+        subject=str(row["subject"]),
+        first_time=_utc(row["first_time"]),
+        last_time=_utc(row["last_time"]),
+        value=_number(row.get("value")),
+        expected=_number(row.get("expected")),
+        unit=rule.unit,
+        calls=int(row.get("calls") or 0),
+        time_share=None if spent is None or not total else min(float(spent) / total, 1.0),
+        call_ids=_proofs(row.get("call_ids")),
+        frames=_proofs(row.get("frames")),
+        explained_by=None,
+        text=_words(rule.text, said),
+        advice=_words(rule.advice, said),
+        command=_words(rule.command, said),
+        parties={name: str(row[name]) for name in _PARTIES if row.get(name) is not None},
+    )
+
+
+def _proofs(numbers: Sequence[int | None] | None) -> list[int]:
+    return [int(each) for each in dict.fromkeys(numbers or ()) if each is not None][:MOST_PROOFS]
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def clock(time: datetime | None) -> str:
+    """A time as texts have it: 22:06:53.312, in UTC."""
+    return "an unknown time" if time is None else _utc(time).astimezone(UTC).strftime("%H:%M:%S.%f")[:-3]  # type: ignore[union-attr]
+
+
+def _words(template: str, said: Mapping[str, Any]) -> str:
+    return " ".join(template.format_map(said).split())
+
+
+def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
+    """Names the cause of what is a consequence: the first cause of its rule's list that concerns the same party."""
+    for finding in findings:
+        for cause in rules[finding.finding].explained_by:
+            if any(each.finding == cause and _related(each, finding) for each in findings):
+                finding.explained_by = cause
+                break
+
+
+def _related(cause: Finding, consequence: Finding) -> bool:
+    shared = cause.parties.keys() & consequence.parties.keys()
+    if shared and not any(cause.parties[name] == consequence.parties[name] for name in shared):
+        return False
+    if cause.first_time and consequence.last_time and cause.first_time > consequence.last_time:
+        return False
+    return cause is not consequence
+
+
+def _weight(finding: Finding) -> tuple[Any, ...]:
+    return (
+        SEVERITIES.index(finding.severity),
+        finding.explained_by is not None,
+        _CONFIDENCES[finding.confidence],
+        -(finding.time_share or 0.0),
+        -finding.calls,
+        finding.finding,
+        finding.subject,
+    )

@@ -1,0 +1,78 @@
+"""What a rule is, and all rules: read from the files in `rules/`, which hold figures, query and texts side by side."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+Severity = Literal["problem", "warning", "info"]
+SEVERITIES: Final = ("problem", "warning", "info")
+"""Worst first."""
+CONFIDENCES: Final = ("certain", "likely", "possible")
+BLAMES: Final = ("broker", "network", "client", "follower", "configuration", "capture")
+SUBJECT_KINDS: Final = (
+    "broker", "client", "group", "topic", "partition", "transactional_id", "connection", "capture",
+)  # fmt: skip
+
+GROUPS: Final = ("brokers", "network", "clients", "groups", "transactions", "refusals", "doors", "capture")
+"""The files of rules, in the order in which findings of equal weight are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule: when `query` gives rows, each is a finding.
+
+    `query` is SQL over the views of views.sql; `$name` stands for a figure of `floors`. Its columns are `subject`,
+    `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns` (time those calls took), `call_ids`, `frames`;
+    `client`, `broker`, `topic`, `group_id` say whom it concerns; `severity`, `confidence`, `blames` overrule the rule's
+    own; whatever else it has, `text`, `advice` and `command` may name in braces, as they may name the floors.
+    """
+
+    name: str
+    severity: str
+    confidence: str
+    blames: str
+    subject_kind: str
+    unit: str
+    says: str
+    """The rule in words; figures of `floors` in braces."""
+    query: str
+    text: str
+    advice: str
+    command: str
+    floors: Mapping[str, float] = field(default_factory=dict)
+    explained_by: tuple[str, ...] = ()
+    """Findings that this one may be a consequence of, when they concern the same client, broker, topic or group."""
+    group: str = ""
+
+
+def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
+    known = dict(fields)
+    known["explained_by"] = tuple(known.get("explained_by", ()))
+    rule = Rule(group=group, **known)
+    for value, allowed in (
+        (rule.severity, SEVERITIES), (rule.confidence, CONFIDENCES), (rule.blames, BLAMES),
+        (rule.subject_kind, SUBJECT_KINDS),
+    ):  # fmt: skip
+        if value not in allowed:
+            raise ValueError(f"rule {rule.name}: {value!r} is none of {', '.join(allowed)}")
+    return rule
+
+
+@cache
+def load_rules() -> tuple[Rule, ...]:
+    """All rules, in the order in which they are evaluated and described. Raises ValueError for a wrong one."""
+    rules = []
+    for group in GROUPS:
+        text = files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")
+        rules += [_rule(group, each) for each in tomllib.loads(text)["rule"]]
+    names = [rule.name for rule in rules]
+    if len(set(names)) != len(names):
+        raise ValueError("a rule's name stands twice")
+    for rule in rules:
+        for cause in rule.explained_by:
+            if cause not in names:
+                raise ValueError(f"rule {rule.name} names {cause!r} as a cause, which is no rule")
+    return tuple(rules)

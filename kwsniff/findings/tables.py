@@ -1,0 +1,114 @@
+"""A folder of tables, of `analyze`, `live` or `pipeline` alike, as one database of views."""
+
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.errors import UsageError
+from kwsniff.tables.column import Column
+from kwsniff.tables.schema import TABLES, arrow_schema
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
+_MEMORY = "512MB"
+
+
+def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
+    """The tables of a folder as views for rules. Raises UsageError where it holds none."""
+    place = Path(folder)
+    sources = {}
+    for name in READ:
+        if (place / f"{name}.parquet").is_file():
+            sources[name] = [str(place / f"{name}.parquet")]
+        elif (place / name).is_dir():
+            sources[name] = sorted(
+                str(file) for file in (place / name).rglob("*.parquet") if _shown(file, place)
+            )
+    if "api_calls" not in sources or "connections" not in sources:
+        raise UsageError(
+            f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
+            "`kwsniff analyze CAPTURE -o DIR`"
+        )
+    database = _database()
+    for name in READ:
+        if sources.get(name):
+            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in sources[name])
+            _show(database, name, f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)")
+        else:
+            database.register(f"{name}_empty", arrow_schema(TABLES[name]).empty_table())
+            _show(database, name, f"{name}_empty")
+    return _with_views(database)
+
+
+def open_tables(tables: Mapping[str, "pa.Table"]) -> "duckdb.DuckDBPyConnection":
+    """Tables in memory as views for rules; those that are missing have no rows."""
+    database = _database()
+    for name in READ:
+        rows = tables.get(name)
+        database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
+        _show(database, name, f"{name}_rows")
+    return _with_views(database)
+
+
+def _shown(file: Path, folder: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _database() -> "duckdb.DuckDBPyConnection":
+    import duckdb
+
+    database = duckdb.connect(":memory:")
+    database.execute("set TimeZone = 'UTC'")
+    database.execute(f"set memory_limit = '{_MEMORY}'")
+    return database
+
+
+def _show(database: "duckdb.DuckDBPyConnection", name: str, source: str) -> None:
+    """A table with all columns of today: those that a folder of before does not have are null."""
+    there = set(database.sql(f"select * from {source}").columns)
+    columns = [
+        f'"{column.name}"' if column.name in there else f'{_absent(column)} as "{column.name}"'
+        for column in TABLES[name].columns
+    ]
+    database.execute(f"create temp view {name} as select {', '.join(columns)} from {source}")
+
+
+def _absent(column: Column) -> str:
+    # Rows of before runs had ids join with each other: all of them are of one run.
+    return "''" if column.name == "run_id" else f"null::{_TYPES[column.type]}"
+
+
+_TYPES: Mapping[str, Any] = {
+    "bool": "boolean", "int16": "smallint", "int32": "integer", "int64": "bigint", "double": "double",
+    "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz", "binary": "blob",
+}  # fmt: skip
+
+
+def _with_views(database: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":
+    _add_least_versions(database)
+    database.execute(files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
+    return database
+
+
+def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
+    """least_version(api_key, least, since): below what version the newest release refuses, and since which release."""
+    from kwsniff.layout.catalog import load_catalog
+
+    releases = load_catalog().releases
+    rows = []
+    for key, spans in releases.ranges.items():
+        newest = spans[-1]
+        if newest is not None and newest[0] > 0:
+            since = next(
+                name
+                for name, span in zip(releases.names, spans, strict=True)
+                if span and span[0] == newest[0]
+            )
+            rows.append((key, newest[0], since))
+    database.execute("create temp table least_version (api_key smallint, least smallint, since varchar)")
+    database.executemany("insert into least_version values (?, ?, ?)", rows)
