@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -69,12 +69,13 @@ def evaluate(
 
 def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:
     wanted = {name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)}
-    return _fetch(database, f"from ({rule.query}) limit {_MOST_OF_ONE_RULE}", wanted)
+    return fetch(database, f"from ({rule.query}) limit {_MOST_OF_ONE_RULE}", wanted)
 
 
-def _fetch(
+def fetch(
     database: "duckdb.DuckDBPyConnection", query: str, values: Mapping[str, float] | None = None
 ) -> list[dict[str, Any]]:
+    """The rows of a query, column name -> value."""
     # Not fetchall: times would want pytz.
     rows: list[dict[str, Any]] = database.sql(query, params=values or None).to_arrow_table().to_pylist()
     return rows
@@ -82,9 +83,7 @@ def _fetch(
 
 def _total_time(database: "duckdb.DuckDBPyConnection") -> int:
     """Nanoseconds that all calls took."""
-    return int(
-        _fetch(database, "select coalesce(sum(total_ns), 0)::bigint as total from latency")[0]["total"]
-    )
+    return int(fetch(database, "select coalesce(sum(total_ns), 0)::bigint as total from latency")[0]["total"])
 
 
 def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
@@ -165,3 +164,13 @@ def _weight(finding: Finding) -> tuple[Any, ...]:
         finding.finding,
         finding.subject,
     )
+
+
+def as_json(finding: Finding) -> dict[str, Any]:
+    """The columns of a finding for JSON; times as ISO 8601 in UTC."""
+    columns = asdict(finding)
+    del columns["parties"]
+    for name in ("first_time", "last_time"):
+        time = columns[name]
+        columns[name] = None if time is None else time.astimezone(UTC).isoformat()
+    return columns

@@ -18,6 +18,15 @@ READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _MEMORY = "512MB"
 
 
+def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
+    """Whether kwsniff has written tables there."""
+    folder = Path(place)
+    return any(
+        (folder / f"{name}.parquet").is_file() or (folder / name).is_dir()
+        for name in ("api_calls", "connections")
+    )
+
+
 def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
     """The tables of a folder as views for rules. Raises UsageError where it holds none."""
     place = Path(folder)

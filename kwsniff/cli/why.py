@@ -1,0 +1,187 @@
+"""``kwsniff why``: what is wrong, who has to act, and the calls that prove it."""
+
+import argparse
+import json
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.texts import clean, in_bytes, plural
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from kwsniff.findings.evaluate import Finding
+
+_EXAMPLES = """examples:
+  kwsniff why capture.pcap                what is wrong in a capture, worst first
+  kwsniff why tables/                     the same of a folder of tables, of analyze, live or pipeline
+  kwsniff why capture.pcap --json         for scripts
+
+exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
+"""
+
+_VERSION = 1
+_NARROWEST, _WIDEST = 60, 100
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "why",
+        help="what is wrong, who has to act, with proof",
+        description="Look for causes in captures, or in a folder of tables: findings, worst first, each with its proof.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="INPUT",
+        help="captures, as analyze takes them, or one folder of tables of analyze, live or pipeline",
+    )
+    parser.add_argument(
+        "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
+    )
+    parser.add_argument(
+        "--tls-keylog",
+        metavar="FILE",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
+    )
+    parser.add_argument("--json", action="store_true", help="findings as JSON")
+    add_limit_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 1 where a finding is a problem, else 0."""
+    from kwsniff.findings.evaluate import evaluate
+    from kwsniff.findings.report import describe_basis, list_not_seen
+
+    with _opened(args) as (database, capture, tables):
+        findings = evaluate(database, capture=capture, tables=tables)
+        basis = describe_basis(database)
+    not_seen = list_not_seen(basis)
+    if args.json:
+        _print_json(basis, findings, not_seen)
+    else:
+        for line in _lines(basis, findings, not_seen, _width()):
+            print(line)
+    return int(any(each.severity == "problem" for each in findings))
+
+
+@contextmanager
+def _opened(args: argparse.Namespace) -> Iterator[tuple["duckdb.DuckDBPyConnection", str, str]]:
+    """The tables as a database, and how commands name the capture and the tables."""
+    from kwsniff.cli.analyze import parse_port
+    from kwsniff.findings.tables import is_folder_of_tables, open_folder
+
+    if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
+        yield open_folder(args.inputs[0]), "CAPTURE", args.inputs[0]
+        return
+    from kwsniff.tables.analyze import analyze
+
+    # On disk, not in memory: captures may be larger than that.
+    with tempfile.TemporaryDirectory(prefix="kwsniff-why-") as folder:
+        analyze(
+            args.inputs,
+            output=folder,
+            ports=[parse_port(port) for text in args.port for port in text.split(",")],
+            limits=parse_limits(args.limit),
+            tls_keylog=args.tls_keylog,
+        )
+        yield open_folder(folder), " ".join(args.inputs), "DIR"
+
+
+def _print_json(basis: Mapping[str, Any], findings: Sequence["Finding"], not_seen: Sequence[str]) -> None:
+    from importlib import metadata
+
+    from kwsniff.findings.evaluate import as_json
+
+    found = {
+        "version": _VERSION,
+        "kwsniff": metadata.version("kwsniff"),
+        "captures": basis["captures"] or [],
+        "findings": [as_json(each) for each in findings],
+        "not_seen": list(not_seen),
+    }
+    print(json.dumps(found, indent=2, ensure_ascii=True))
+
+
+def _width() -> int:
+    import shutil
+
+    return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
+
+
+def _lines(
+    basis: Mapping[str, Any], findings: Sequence["Finding"], not_seen: Sequence[str], width: int
+) -> Iterator[str]:
+    yield from _headline(basis, findings, width)
+    for finding in findings:
+        if finding.severity != "info":
+            yield ""
+            yield from _paragraph(finding, width)
+    notes = [finding for finding in findings if finding.severity == "info"]
+    if notes:
+        yield ""
+        yield "To know:"
+        for finding in notes:
+            yield from _wrapped(finding.text, width, "- ")
+    yield ""
+    yield "Not seen:"
+    for sentence in not_seen:
+        yield from _wrapped(sentence, width, "- ")
+
+
+def _headline(basis: Mapping[str, Any], findings: Sequence["Finding"], width: int) -> Iterator[str]:
+    counts = [
+        plural(number, word)
+        for word in ("problem", "warning")
+        if (number := sum(each.severity == word for each in findings))
+    ]
+    long = "" if basis["seconds"] is None else f" in {basis['seconds']:.1f} s"
+    stands = (
+        f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
+        f"with {plural(basis['brokers'], 'broker')}{long}, {in_bytes(basis['payload_bytes'])}"
+    )
+    if counts:
+        yield from _wrapped(f"{' and '.join(counts)} in {stands}.", width, "")
+    elif basis["calls"]:
+        yield from _wrapped(f"Nothing wrong was found. That stands on {stands}.", width, "")
+    else:
+        yield from _wrapped("There are no Kafka calls to judge.", width, "")
+
+
+def _paragraph(finding: "Finding", width: int) -> Iterator[str]:
+    share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
+    cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
+    yield from _wrapped(
+        f"{finding.severity.upper()} {finding.finding} ({finding.confidence}; {finding.blames} has to act{cause})",
+        width,
+        "",
+    )
+    yield from _wrapped(clean(finding.text) + share, width, "  ")
+    yield from _wrapped(clean(finding.advice), width, "  Do: ")
+    if finding.call_ids:
+        yield from _wrapped("calls " + _some(finding.call_ids), width, "  Proof: ")
+    elif finding.frames:
+        yield from _wrapped("packets " + _some(finding.frames), width, "  Proof: ")
+    yield f"  See: {clean(finding.command)}"
+
+
+def _some(numbers: Sequence[int], most: int = 4) -> str:
+    shown = ", ".join(str(number) for number in numbers[:most])
+    return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
+
+
+def _wrapped(text: str, width: int, begin: str) -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent=begin, subsequent_indent=" " * len(begin),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

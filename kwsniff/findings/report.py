@@ -1,0 +1,65 @@
+"""What a judgement stands on, and what the tables cannot tell: the parts of a report beside its findings."""
+
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import fetch
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SHORT_SECONDS = 60
+
+_BASIS = """
+select
+    (select count(*) from call) as calls,
+    (select count(*) from call where status in ('answered', 'no_response_expected')) as whole_calls,
+    (select count(distinct client) from client_call) as clients,
+    (select count(distinct broker) from connection where protocol = 'kafka') as brokers,
+    (select count(*) from connection where protocol = 'kafka') as connections,
+    (select count(*) from connection where protocol = 'kafka' and not handshake) as begun_before,
+    (select count(*) from connection where protocol = 'tls') as sealed,
+    (select count(*) from connection where protocol = 'kafka' and (client_packets = 0 or broker_packets = 0)) as one_sided,
+    (select count(*) from call where status = 'response_not_captured') as not_captured,
+    (select count(*) from connection where protocol = 'kafka' and vantage in ('between', 'unknown')) as no_vantage,
+    (select coalesce(sum(tcp_payload_bytes), 0)::bigint from captures) as payload_bytes,
+    (select first_time from span) as first_time, (select seconds from span) as seconds,
+    (select list(distinct capture order by capture) from captures) as captures
+"""
+
+
+def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
+    """How much traffic a judgement stands on: calls, whole_calls, clients, brokers, connections, payload_bytes,
+    seconds (None without times), first_time, captures; and what limits it: begun_before, sealed, one_sided,
+    not_captured, no_vantage."""
+    return fetch(database, _BASIS)[0]
+
+
+def list_not_seen(basis: dict[str, Any]) -> list[str]:
+    """What these tables cannot tell, a sentence each."""
+    said = []
+    if basis["sealed"]:
+        said.append(
+            f"{basis['sealed']} TLS connection(s) were not opened: nothing is known of the calls inside (docs/tls.md)."
+        )
+    if basis["one_sided"]:
+        said.append(
+            f"{basis['one_sided']} connection(s) show one direction only: whether their calls were answered is not known."
+        )
+    if basis["not_captured"]:
+        said.append(
+            f"{basis['not_captured']} call(s) may have been answered: bytes of their responses are not in the capture."
+        )
+    if basis["begun_before"]:
+        said.append(
+            f"{basis['begun_before']} connection(s) began before the capture: what was said before it is not known."
+        )
+    if basis["no_vantage"] and basis["no_vantage"] == basis["connections"]:
+        said.append("Where the capture was taken is not known: time on the network counts as the broker's.")
+    if basis["seconds"] is not None and basis["seconds"] < _SHORT_SECONDS:
+        said.append(
+            f"The capture is {basis['seconds']:.1f} s long: what happens less often than that does not show."
+        )
+    said.append(
+        "What brokers do among themselves on other networks, and inside clients, is on no wire seen here."
+    )
+    return said
