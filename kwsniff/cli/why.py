@@ -2,12 +2,10 @@
 
 import argparse
 import json
-import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
@@ -35,7 +33,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "why",
         help="what is wrong, who has to act, with proof",
-        description="Look for causes in captures, or in a folder of tables: findings, worst first, each with its proof.",
+        description="Look for causes in captures, or in a folder of tables: worst first, with proof.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -84,7 +82,7 @@ def _opened(args: argparse.Namespace) -> Iterator[tuple["duckdb.DuckDBPyConnecti
     if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
         yield open_folder(args.inputs[0]), "CAPTURE", args.inputs[0]
         return
-    from kwsniff.tables.analyze import analyze
+    from kwsniff.analysis.analyze import analyze
 
     # On disk, not in memory: captures may be larger than that.
     with tempfile.TemporaryDirectory(prefix="kwsniff-why-") as folder:
@@ -162,7 +160,8 @@ def _paragraph(finding: "Finding", width: int) -> Iterator[str]:
     share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrapped(
-        f"{finding.severity.upper()} {finding.finding} ({finding.confidence}; {finding.blames} has to act{cause})",
+        f"{finding.severity.upper()} {finding.finding} "
+        f"({finding.confidence}; {finding.blames} has to act{cause})",
         width,
         "",
     )

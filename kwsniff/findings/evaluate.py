@@ -52,7 +52,7 @@ def evaluate(
     tables: str = "DIR",
     rules: Sequence[Rule] | None = None,
 ) -> list[Finding]:
-    """All findings of the tables that `database` shows (tables.py), worst first; consequences behind their causes.
+    """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
 
     `capture` and `tables` are what the commands in the findings name: a capture, a folder of tables.
     """
@@ -137,7 +137,7 @@ def _words(template: str, said: Mapping[str, Any]) -> str:
 
 
 def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
-    """Names the cause of what is a consequence: the first cause of its rule's list that concerns the same party."""
+    """Names the cause of what is a consequence: the first of its rule's list that concerns the same party."""
     for finding in findings:
         for cause in rules[finding.finding].explained_by:
             if any(each.finding == cause and _related(each, finding) for each in findings):

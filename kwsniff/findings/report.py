@@ -18,9 +18,11 @@ select
     (select count(*) from connection where protocol = 'kafka') as connections,
     (select count(*) from connection where protocol = 'kafka' and not handshake) as begun_before,
     (select count(*) from connection where protocol = 'tls') as sealed,
-    (select count(*) from connection where protocol = 'kafka' and (client_packets = 0 or broker_packets = 0)) as one_sided,
+    (select count(*) from connection where protocol = 'kafka'
+        and (client_packets = 0 or broker_packets = 0)) as one_sided,
     (select count(*) from call where status = 'response_not_captured') as not_captured,
-    (select count(*) from connection where protocol = 'kafka' and vantage in ('between', 'unknown')) as no_vantage,
+    (select count(*) from connection where protocol = 'kafka'
+        and vantage in ('between', 'unknown')) as no_vantage,
     (select coalesce(sum(tcp_payload_bytes), 0)::bigint from captures) as payload_bytes,
     (select first_time from span) as first_time, (select seconds from span) as seconds,
     (select list(distinct capture order by capture) from captures) as captures
@@ -28,9 +30,11 @@ select
 
 
 def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
-    """How much traffic a judgement stands on: calls, whole_calls, clients, brokers, connections, payload_bytes,
-    seconds (None without times), first_time, captures; and what limits it: begun_before, sealed, one_sided,
-    not_captured, no_vantage."""
+    """How much traffic a judgement stands on, and what limits it.
+
+    calls, whole_calls, clients, brokers, connections, payload_bytes, seconds (or None), first_time,
+    captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls.
+    """
     return fetch(database, _BASIS)[0]
 
 
@@ -39,19 +43,23 @@ def list_not_seen(basis: dict[str, Any]) -> list[str]:
     said = []
     if basis["sealed"]:
         said.append(
-            f"{basis['sealed']} TLS connection(s) were not opened: nothing is known of the calls inside (docs/tls.md)."
+            f"{basis['sealed']} TLS connection(s) were not opened: "
+            "nothing is known of the calls inside (docs/tls.md)."
         )
     if basis["one_sided"]:
         said.append(
-            f"{basis['one_sided']} connection(s) show one direction only: whether their calls were answered is not known."
+            f"{basis['one_sided']} connection(s) show one direction only: "
+            "whether their calls were answered is not known."
         )
     if basis["not_captured"]:
         said.append(
-            f"{basis['not_captured']} call(s) may have been answered: bytes of their responses are not in the capture."
+            f"{basis['not_captured']} call(s) may have been answered: "
+            "bytes of their responses are not in the capture."
         )
     if basis["begun_before"]:
         said.append(
-            f"{basis['begun_before']} connection(s) began before the capture: what was said before it is not known."
+            f"{basis['begun_before']} connection(s) began before the capture: "
+            "what was said before it is not known."
         )
     if basis["no_vantage"] and basis["no_vantage"] == basis["connections"]:
         said.append("Where the capture was taken is not known: time on the network counts as the broker's.")

@@ -1,4 +1,4 @@
-"""What a rule is, and all rules: read from the files in `rules/`, which hold figures, query and texts side by side."""
+"""What a rule is, and all rules: the files in `rules/` hold figures, query and texts side by side."""
 
 import tomllib
 from collections.abc import Mapping
@@ -24,10 +24,11 @@ GROUPS: Final = ("brokers", "network", "clients", "groups", "transactions", "ref
 class Rule:
     """One rule: when `query` gives rows, each is a finding.
 
-    `query` is SQL over the views of views.sql; `$name` stands for a figure of `floors`. Its columns are `subject`,
-    `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns` (time those calls took), `call_ids`, `frames`;
-    `client`, `broker`, `topic`, `group_id` say whom it concerns; `severity`, `confidence`, `blames` overrule the rule's
-    own; whatever else it has, `text`, `advice` and `command` may name in braces, as they may name the floors.
+    `query` is SQL over the views of views.sql; `$name` stands for a figure of `floors`. Its columns are
+    `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns` (time those calls took),
+    `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it concerns; `severity`,
+    `confidence`, `blames` overrule the rule's own; whatever else it has, `text`, `advice` and `command` may
+    name in braces, as they may name the floors.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Rule:
     command: str
     floors: Mapping[str, float] = field(default_factory=dict)
     explained_by: tuple[str, ...] = ()
-    """Findings that this one may be a consequence of, when they concern the same client, broker, topic or group."""
+    """Findings that this one may follow from, when they concern the same client, broker, topic or group."""
     group: str = ""
 
 
@@ -63,7 +64,7 @@ def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
 
 @cache
 def load_rules() -> tuple[Rule, ...]:
-    """All rules, in the order in which they are evaluated and described. Raises ValueError for a wrong one."""
+    """All rules, in the order of evaluation and description. Raises ValueError for a wrong one."""
     rules = []
     for group in GROUPS:
         text = files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")

@@ -79,12 +79,13 @@ def _database() -> "duckdb.DuckDBPyConnection":
 
 def _show(database: "duckdb.DuckDBPyConnection", name: str, source: str) -> None:
     """A table with all columns of today: those that a folder of before does not have are null."""
-    there = set(database.sql(f"select * from {source}").columns)
+    there = set(database.sql(f"select * from {source}").columns)  # noqa: S608
     columns = [
         f'"{column.name}"' if column.name in there else f'{_absent(column)} as "{column.name}"'
         for column in TABLES[name].columns
     ]
-    database.execute(f"create temp view {name} as select {', '.join(columns)} from {source}")
+    # Names are those of TABLES; paths are quoted by open_folder.
+    database.execute(f"create temp view {name} as select {', '.join(columns)} from {source}")  # noqa: S608
 
 
 def _absent(column: Column) -> str:
@@ -94,7 +95,8 @@ def _absent(column: Column) -> str:
 
 _TYPES: Mapping[str, Any] = {
     "bool": "boolean", "int16": "smallint", "int32": "integer", "int64": "bigint", "double": "double",
-    "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz", "binary": "blob",
+    "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz",
+    "binary": "blob",
 }  # fmt: skip
 
 
@@ -105,7 +107,7 @@ def _with_views(database: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnec
 
 
 def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
-    """least_version(api_key, least, since): below what version the newest release refuses, and since which release."""
+    """least_version(api_key, least, since): what the newest release takes at least, and since which one."""
     from kwsniff.layout.catalog import load_catalog
 
     releases = load_catalog().releases
