@@ -9,12 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
@@ -61,19 +63,20 @@ def analyze(
     """
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog()
+    made = with_sources(chosen)
     analyzer = Analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
         limits=limits or {},
-        tables=(delivered := _delivered(chosen)),
+        tables=(delivered := _delivered(made)),
         compile_early=early_access(catalog),
     )
     summary = Summary()
     with ExitStack() as stack:
         writer = None
         if output is not None:
-            writer = stack.enter_context(TableWriter(local_path(output), chosen, run))
-        rows = stack.enter_context(_Rows(catalog, summary, writer, chosen))
+            writer = stack.enter_context(TableWriter(local_path(output), made, run))
+        rows = stack.enter_context(_Rows(catalog, summary, writer, made))
         _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
         rows.take(analyzer, delivered)
@@ -81,12 +84,14 @@ def analyze(
         _account(summary, analyzer, found)
         rows.keep("captures", captures_batch(summary.captures))
         summary.late_topics = analyzer.late_topics()
-        changes = late_names(summary.late_topics, chosen)
+        changes = late_names(summary.late_topics, made)
         if not writer:
             return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
         for table, change in changes.items():
             writer.rewrite(table, change)
-        return Analysis(summary, writer.commit(), {}, {}, chosen, run_id=run)
+        if "findings" in chosen:
+            summary.findings = write_findings(writer, " ".join(found.captures), str(output))
+        return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
 
 
 def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:

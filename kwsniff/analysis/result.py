@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kwsniff.analysis.judgement import find_in_memory, listed
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
 from kwsniff.tables.run import stamped
@@ -93,8 +94,15 @@ class Analysis:
         return self.table("captures")
 
     @property
+    def findings(self) -> pa.Table:
+        """One row per finding, worst first; `kwsniff why` shows them."""
+        return self.table("findings")
+
+    @property
     def summary(self) -> dict[str, Any]:
-        """What the command line shows: counts, latency percentiles (nanoseconds), errors; JSON-ready."""
+        """What the command line shows: findings, counts, percentiles (nanoseconds), errors; JSON-ready."""
+        if "findings" in self._chosen and not self.paths and self._summary.findings is None:
+            self._summary.findings = listed(self.findings)
         return {**self._summary.as_dict(), "tables": {name: str(path) for name, path in self.paths.items()}}
 
     def table(self, name: str) -> pa.Table:
@@ -102,6 +110,9 @@ class Analysis:
         if name not in self._chosen:
             known = "was not asked for" if name in TABLES else "does not exist"
             raise UsageError(f"table {name!r} {known}; there are {', '.join(self._chosen)}")
+        return self._kept(name)
+
+    def _kept(self, name: str) -> pa.Table:
         if name not in self._tables:
             self._tables[name] = self._load(name)
         return self._tables[name]
@@ -110,6 +121,8 @@ class Analysis:
         if name in self.paths:
             # Not read_table: that would make columns of directory names such as day=1.
             return pq.ParquetFile(self.paths[name]).read()
+        if name == "findings":
+            return find_in_memory(self._kept, self.run_id)
         batches = [stamped(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
         coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))

@@ -67,6 +67,8 @@ class Summary:
         self.captures: list[dict[str, Any]] = []
         self.unread: list[Unread] = []
         """What stood among the captures and could not be read; their rows are the last of `captures`."""
+        self.findings: list[dict[str, Any]] | None = None
+        """Worst first; None where they were not asked for."""
         self.late_topics: dict[str, str] = {}
         """Topic id -> name, for ids that were counted before any message named them."""
 
@@ -148,8 +150,9 @@ class Summary:
         ]
         return {
             "captures": [_with_iso_times(row) for row in self.captures],
+            "findings": self.findings or [],
             "unread": [{"capture": printable(each.name), "reason": each.why} for each in self.unread],
-            "rows": {**self.rows, "captures": len(self.captures)},
+            "rows": {**self.rows, "captures": len(self.captures), "findings": len(self.findings or [])},
             "calls": calls,
             "latency": self.shares.as_dict(self.late_topics),
             "statuses": self._statuses(),

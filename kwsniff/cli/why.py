@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 def _opened(args: argparse.Namespace) -> Iterator[tuple["duckdb.DuckDBPyConnection", str, str]]:
     """The tables as a database, and how commands name the capture and the tables."""
     from kwsniff.cli.analyze import parse_port
-    from kwsniff.findings.tables import is_folder_of_tables, open_folder
+    from kwsniff.findings.tables import READ, is_folder_of_tables, open_folder
 
     if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
         yield open_folder(args.inputs[0]), "CAPTURE", args.inputs[0]
@@ -92,6 +92,7 @@ def _opened(args: argparse.Namespace) -> Iterator[tuple["duckdb.DuckDBPyConnecti
             ports=[parse_port(port) for text in args.port for port in text.split(",")],
             limits=parse_limits(args.limit),
             tls_keylog=args.tls_keylog,
+            tables=READ,
         )
         yield open_folder(folder), " ".join(args.inputs), "DIR"
 

@@ -60,11 +60,17 @@ def evaluate(
     places = {"capture": capture, "tables": tables}
     findings: list[Finding] = []
     chosen = load_rules() if rules is None else rules
-    for rule in chosen:
+    for rule in _worth_asking(database, chosen):
         findings += [_finding(rule, {**places, **row}, total) for row in _rows(database, rule)]
     _explain(findings, {rule.name: rule for rule in chosen})
     findings.sort(key=_weight)
     return findings
+
+
+def _worth_asking(database: "duckdb.DuckDBPyConnection", rules: Sequence[Rule]) -> list[Rule]:
+    asked = ", ".join(f"coalesce({rule.when}, false)" for rule in rules)
+    answers = fetch(database, f"select [{asked}] as answers from presence")[0]["answers"]  # noqa: S608
+    return [rule for rule, answer in zip(rules, answers, strict=True) if answer]
 
 
 def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:

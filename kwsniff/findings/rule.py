@@ -37,6 +37,8 @@ class Rule:
     blames: str
     subject_kind: str
     unit: str
+    when: str
+    """SQL over the one row of presence.sql: whether it is worth asking."""
     says: str
     """The rule in words; figures of `floors` in braces."""
     query: str

@@ -1,13 +1,14 @@
 """A folder of tables, of `analyze`, `live` or `pipeline` alike, as one database of views."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.errors import UsageError
 from kwsniff.tables.column import Column
+from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _MEMORY = "512MB"
+
+
+def with_sources(tables: Sequence[str]) -> tuple[str, ...]:
+    """These tables, and those that findings are made of where they are wanted."""
+    wanted = {*tables, *READ} if "findings" in tables else set(tables)
+    return tuple(name for name in TABLES if name in wanted)
 
 
 def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
@@ -30,7 +37,9 @@ def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
 def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
     """The tables of a folder as views for rules. Raises UsageError where it holds none."""
     place = Path(folder)
-    sources = {}
+    if place.is_dir():
+        settle(place)
+    sources: dict[str, list[str]] = {}
     for name in READ:
         if (place / f"{name}.parquet").is_file():
             sources[name] = [str(place / f"{name}.parquet")]
@@ -43,10 +52,15 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
             f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
             "`kwsniff analyze CAPTURE -o DIR`"
         )
+    return open_files(sources)
+
+
+def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
+    """Parquet files, by table, as views for rules; tables without files have no rows."""
     database = _database()
     for name in READ:
         if sources.get(name):
-            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in sources[name])
+            listed = ", ".join("'" + str(each).replace("'", "''") + "'" for each in sources[name])
             _show(database, name, f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)")
         else:
             database.register(f"{name}_empty", arrow_schema(TABLES[name]).empty_table())
@@ -85,6 +99,8 @@ def _show(database: "duckdb.DuckDBPyConnection", name: str, source: str) -> None
         for column in TABLES[name].columns
     ]
     # Names are those of TABLES; paths are quoted by open_folder.
+    if name == "connections" and "twin_of" not in {column.name for column in TABLES[name].columns}:
+        columns.append("null::bigint as twin_of")
     database.execute(f"create temp view {name} as select {', '.join(columns)} from {source}")  # noqa: S608
 
 
@@ -102,7 +118,8 @@ _TYPES: Mapping[str, Any] = {
 
 def _with_views(database: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":
     _add_least_versions(database)
-    database.execute(files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
+    for name in ("views.sql", "presence.sql"):
+        database.execute(files("kwsniff.findings").joinpath(name).read_text("utf-8"))
     return database
 
 

@@ -19,6 +19,8 @@ from typing import Self
 
 import pyarrow as pa
 
+from kwsniff.findings.table import findings_batch
+from kwsniff.findings.tables import READ, open_files
 from kwsniff.live.session import Batches, one_batch
 from kwsniff.tables.folder import Folder, guarded
 from kwsniff.tables.run import new_run_id
@@ -91,8 +93,16 @@ class RollingTables:
 
     def finish(self) -> None:
         """Completes the open files. Every table has one then, be it an empty one: its directory can be
-        read."""
+        read. Findings are those of the whole run."""
+        if "findings" in self._tables and set(READ) <= set(self._tables):
+            self.close_files()
+            self._held["findings"] = [self._judge()]
         self.close_files(every=True)
+
+    def _judge(self) -> pa.RecordBatch:
+        sources = {name: sorted((self.directory / name).glob(f"{self._stamp}-*.parquet")) for name in READ}
+        with open_files(sources) as database:
+            return findings_batch(database, capture="CAPTURE", tables=str(self.directory))
 
     def close_files(self, *, every: bool = False) -> None:
         """Gives the open files their names. A table without rows gets one if `every` table is to have one."""

@@ -40,6 +40,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
     "captures": ("first_time",),
+    "findings": ("first_time",),
 }
 """Table -> the times that say which day a row belongs to: the first of them that is not null."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.errors import UsageError
+from kwsniff.findings.tables import with_sources
 from kwsniff.limits import Limits
 from kwsniff.sources.files import Unread
 from kwsniff.sources.keylog import holds_secrets
@@ -24,6 +25,7 @@ from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
 from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.judgement import write_findings
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.secrets import may_hold_secrets, note_secrets
@@ -130,7 +132,7 @@ class _Run:
             staging=folder,
             scratch=scratch,
             num_buckets=self.num_buckets,
-            tables=needed & TABLES.keys(),
+            tables=frozenset(with_sources(tuple(needed & TABLES.keys()))),
             ports=self.ports,
             limits=self.limits,
             run_id=self.staging.run,
@@ -147,6 +149,11 @@ class _Run:
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]
+        if "findings" in work.tables:
+            named_captures = [capture.name for capture in readable]
+            parts += write_findings(
+                folder, parts, captures=named_captures, output=str(self.staging.output), run_id=work.run_id
+            )
         facts = {
             "buckets": self.num_buckets,
             "splits": sum(map(len, scans)),

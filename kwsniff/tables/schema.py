@@ -8,6 +8,7 @@ from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
 from kwsniff.tables.error_codes import ERROR_CODES
+from kwsniff.tables.judgement import FINDINGS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.movement import PARTITIONS, RECORD_BATCHES
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
@@ -28,6 +29,7 @@ TABLES: Final = {
         GROUPS,
         TRANSACTIONS,
         CAPTURES,
+        FINDINGS,
     )
 }
 """Table name -> declaration, in the order they are shown."""

@@ -11,7 +11,7 @@ of snappy: 0.34 and 30. Numbers of 16 bits are left plain: 4 % faster, one byte 
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -78,9 +78,9 @@ class TableFiles:
                 writer.write_table(change(file.read_row_group(group)).cast(schema))
         draft.replace(written)
 
-    def close(self) -> None:
-        """Completes every file."""
-        for name in list(self._sinks):
+    def close(self, tables: Iterable[str] | None = None) -> None:
+        """Completes every file, or those of some tables."""
+        for name in list(self._sinks if tables is None else tables):
             self._close(name)
 
     def abort(self) -> None:
@@ -147,8 +147,16 @@ class TableWriter:
         with guarded(self.directory):
             self._files.rewrite(table, change)
 
-    def commit(self) -> dict[str, Path]:
-        """Completes every file and gives it its name; returns table name -> path."""
+    def complete(self, tables: Iterable[str]) -> dict[str, Path]:
+        """Completes the files of these tables, for what is computed of them; returns where they are."""
+        with guarded(self.directory):
+            self._files.close(tables)
+        return {name: self._folder.new / self.paths[name].name for name in tables}
+
+    def commit(self, without: Iterable[str] = ()) -> dict[str, Path]:
+        """Completes every file and gives it its name, but for some; returns table name -> path."""
+        for name in without:
+            del self.paths[name]
         try:
             with guarded(self.directory):
                 self._files.close()
