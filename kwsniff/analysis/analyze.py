@@ -1,9 +1,9 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +73,7 @@ def analyze(
     )
     summary = Summary()
     with ExitStack() as stack:
-        writer = None
-        if output is not None:
-            writer = stack.enter_context(TableWriter(local_path(output), made, run))
+        writer = stack.enter_context(_writer(output, made, run))
         rows = stack.enter_context(_Rows(catalog, summary, writer, made))
         _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
@@ -90,8 +88,19 @@ def analyze(
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in chosen:
-            summary.findings = write_findings(writer, " ".join(found.captures), str(output))
+            summary.findings = write_findings(writer, found.captures)
         return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
+
+
+@contextmanager
+def _writer(
+    output: str | os.PathLike[str] | None, made: Sequence[str], run: str
+) -> Iterator[TableWriter | None]:
+    if output is None:
+        yield None
+        return
+    with TableWriter(local_path(output), made, run) as writer:
+        yield writer
 
 
 def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:

@@ -1,6 +1,6 @@
 """Findings of an analysis: of the files it is about to commit, or of its tables in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +14,10 @@ from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.write import TableWriter
 
 
-def write_findings(writer: TableWriter, capture: str, output: str) -> list[dict[str, Any]]:
+def write_findings(writer: TableWriter, captures: Sequence[str]) -> list[dict[str, Any]]:
     """Writes the table of findings, the last one; returns it as JSON has it."""
     with open_files({name: [path] for name, path in writer.complete(READ).items()}) as database:
-        findings = evaluate(database, capture=capture, tables=output)
+        findings = evaluate(database, capture=" ".join(captures), tables=str(writer.directory))
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 

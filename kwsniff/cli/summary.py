@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kwsniff.cli.grids import Grid, fitted, plain, wrap
+from kwsniff.cli.summary_findings import findings_grid
 from kwsniff.cli.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.tables.words import WORDS
 
@@ -64,7 +65,7 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
     yield _found(summary)
-    yield from _wrong(summary["findings"], top)
+    yield from findings_grid(summary.get("findings") or [], top)
     yield from _closed(summary["tls"], top)
     yield from _network(summary["transport"])
     slowest = list(_slowest(summary["latency"]))
@@ -85,29 +86,6 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
         (folder, *_) = {str(Path(path).parent) for path in summary["tables"].values()}
         yield Grid(
             "Tables written", ("table", "count", "file"), rows, title_without=f"Tables written to {folder}"
-        )
-
-
-def _wrong(findings: Sequence[Facts], top: int) -> Iterator[Part]:
-    """What `kwsniff why` says, shortened."""
-    bad = [each for each in findings if each["severity"] != "info"]
-    if bad:
-        rows = [
-            (
-                each["severity"],
-                each["finding"],
-                each["blames"],
-                clean(each["subject"]),
-                each["explained_by"] or "",
-            )
-            for each in bad[:top]
-        ]
-        more = f" (first {top} of {len(bad)})" if len(bad) > top else ""
-        yield Grid(
-            f"What is wrong, and who has to act; `kwsniff why` has the proof{more}",
-            ("severity", "finding", "who", "subject", "follows from"),
-            rows,
-            ("finding", "subject", "who", "severity", "follows from"),
         )
 
 

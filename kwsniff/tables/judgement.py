@@ -19,9 +19,9 @@ FINDINGS = TableSchema(
     name="findings",
     row="one thing that is wrong, wasteful, or worth knowing",
     doc="What `kwsniff why` says, worst first: who has to act, and the calls that prove it. "
-    "[why.md](why.md) has every rule with its figures.",
+    "[findings.md](findings.md) has every rule with its figures.",
     columns=(
-        _column("finding", "string", "Its name, one of those in why.md."),
+        _column("finding", "string", "Its name, one of those in findings.md."),
         _column("severity", "string", "How bad it is.", enum="severity"),
         _column("confidence", "string", "How sure it is.", enum="confidence"),
         _column("blames", "string", "Who has to act.", enum="blames"),

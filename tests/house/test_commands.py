@@ -130,12 +130,23 @@ def test_every_extra_and_dependency_is_named_once() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needs = [re.match(r"[\w.-]+", need)[0] for need in project["dependencies"]]  # type: ignore[index]
     assert len(needs) == len(set(needs))
-    assert set(needs) == {"numpy", "pandas", "pyarrow", "rich"}
+    assert set(needs) == {"duckdb", "numpy", "pandas", "pyarrow", "rich"}
 
 
 @pytest.mark.parametrize(
     "page",
-    ["anomalies", "coverage", "decisions", "limits", "live", "performance", "spark", "tables", "tls"],
+    [
+        "anomalies",
+        "coverage",
+        "decisions",
+        "findings",
+        "limits",
+        "live",
+        "performance",
+        "spark",
+        "tables",
+        "tls",
+    ],
 )
 def test_a_page_of_the_docs_is_found_from_the_readme(page: str) -> None:
     assert (DOCS / f"{page}.md").is_file()

@@ -1,0 +1,92 @@
+"""Recorded incidents: what was done to the system is known, and found; where nothing was done, nothing is."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+from tests.house.tree import ROOT
+
+INCIDENTS = ROOT / "captures" / "incidents"
+SHARED = ROOT.parent / "shared" / "incidents"
+NOT_SHOWN = {
+    "idle_members": "the tables do not say yet which member has no partition",
+    "share_lock_expired": "the recording begins after the records were taken",
+}
+"""Incidents that their recording, or the tables, do not show."""
+BESIDE_BROKERS = {
+    "path_dead": "answers that are sent again count in no call",
+    "timeout_too_short": "the client's end comes after the answers there",
+}
+"""Incidents that only the client's recording shows."""
+
+GIVEN = {
+    "broker_pause": ("broker_stalled", "broker", "10.77.0.1:9092"),
+    "connection_churn": ("connection_churn", "client", "webshop"),
+    "lag_grows": ("lag_grows", "client", "lagger"),
+    "metadata_storm": ("metadata_storm", "client", "dashboard"),
+    "old_java_0.10.2.2_on_4.3": ("broker_hangs_up", "client", None),
+    "request_storm": ("request_storm", "client", "shop"),
+    "slow_consumer": ("poll_interval_exceeded", "client", "billing-1"),
+    "static_fenced": ("static_id_shared", "configuration", None),
+    "tls_to_plain": ("tls_on_plaintext", "configuration", None),
+    "txn_timeout": ("transaction_timed_out", "client", "till-1"),
+    "wrong_topic": ("unknown_topic", "client", "ordres"),
+}
+HEALTHY = (
+    "healthy",
+    "far_client_at_broker",
+    "new_rdkafka_on_3.9",
+    "old_java_1.1.1_on_3.9",
+    "old_kp_2.6_on_3.9",
+)
+
+
+def _found(capture: Path) -> list[tuple[str, str, str, str]]:
+    rows = kwsniff.analyze(capture).findings.to_pylist()
+    return [(row["finding"], row["severity"], row["blames"], row["subject"]) for row in rows]
+
+
+def _recordings() -> list[tuple[str, Path, str]]:
+    found = []
+    for about in sorted(INCIDENTS.glob("*/about.toml")):
+        said = tomllib.loads(about.read_text("utf-8"))
+        for place, file in said["files"].items():
+            name = about.parent.name
+            if name not in NOT_SHOWN and not (place == "broker" and name in BESIDE_BROKERS):
+                found.append((f"{name}-{place}", about.parent / file, said["finding"]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("capture", "finding"), [each[1:] for each in _recordings()], ids=[each[0] for each in _recordings()]
+)
+def test_a_recorded_incident_is_among_the_first_three(capture: Path, finding: str) -> None:
+    found = _found(capture)
+    if finding:
+        assert finding in [name for name, *_ in found[:3]]
+    else:
+        assert [each for each in found if each[1] != "info"] == []
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_an_incident_with_a_known_cause_comes_first(name: str) -> None:
+    capture = SHARED / f"{name}.pcap"
+    if not capture.is_file():
+        pytest.skip("the recordings are not beside this checkout")
+    finding, blames, subject = GIVEN[name]
+    first, severity, who, what = _found(capture)[0]
+    assert (first, who) == (finding, blames)
+    assert severity != "info"
+    assert subject is None or what == subject
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_where_nothing_is_wrong_nothing_is_said(name: str) -> None:
+    capture = SHARED / f"{name}.pcap"
+    if not capture.is_file():
+        pytest.skip("the recordings are not beside this checkout")
+    assert [each for each in _found(capture) if each[1] != "info"] == []

@@ -1,0 +1,70 @@
+"""`kwsniff why`: what it prints, what it exits with, what a folder of tables gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import kwsniff
+from kwsniff.findings.rule import load_rules
+from tests.house.tree import ROOT
+
+STALLED = ROOT / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
+HEALTHY = ROOT / "captures" / "incidents" / "healthy_idle" / "broker.pcap"
+
+
+def _why(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kwsniff.cli.main", "why", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={"COLUMNS": "80", "PATH": ""}
+    )
+
+
+def test_a_problem_is_told_with_its_proof_and_exits_with_1() -> None:
+    done = _why(STALLED)
+    assert done.returncode == 1, done.stderr
+    assert "PROBLEM broker_stalled" in done.stdout
+    assert "Proof: calls " in done.stdout
+    prose = [line for line in done.stdout.splitlines() if not line.startswith("  See:")]
+    assert max(map(len, prose)) <= 80
+
+
+def test_a_healthy_capture_is_told_with_what_the_judgement_stands_on() -> None:
+    done = _why(HEALTHY)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Nothing wrong was found. That stands on ")
+    assert "PROBLEM" not in done.stdout
+
+
+def test_what_is_no_capture_is_one_line_and_exits_with_2(tmp_path: Path) -> None:
+    done = _why(tmp_path / "nothing")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_a_folder_of_tables_says_what_its_capture_says(tmp_path: Path) -> None:
+    written = kwsniff.analyze(STALLED, output=tmp_path / "out")
+    of_capture, of_folder = (
+        json.loads(_why(place, "--json").stdout) for place in (STALLED, tmp_path / "out")
+    )
+    assert set(of_capture) == {"version", "kwsniff", "captures", "findings", "not_seen"}
+    names = [[each["finding"] for each in found["findings"]] for found in (of_capture, of_folder)]
+    assert names[0] == names[1] == written.findings["finding"].to_pylist()
+    assert pq.read_table(tmp_path / "out" / "findings.parquet").num_rows == len(names[0])
+
+
+def test_proofs_are_calls_of_the_capture() -> None:
+    found = kwsniff.analyze(STALLED)
+    calls = set(found.api_calls["call_id"].to_pylist())
+    proofs = [call for row in found.findings.to_pylist() for call in row["call_ids"]]
+    assert proofs
+    assert set(proofs) <= calls
+
+
+def test_every_rule_has_a_name_of_its_own_and_known_causes() -> None:
+    names = [rule.name for rule in load_rules()]
+    assert len(names) == len(set(names)) >= 40
+    assert all(cause in names for rule in load_rules() for cause in rule.explained_by)
