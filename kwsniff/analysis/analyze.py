@@ -72,8 +72,7 @@ def analyze(
         compile_early=early_access(catalog),
     )
     summary = Summary()
-    with ExitStack() as stack:
-        writer = stack.enter_context(_writer(output, made, run))
+    with _writer(output, made, run) as writer, ExitStack() as stack:
         rows = stack.enter_context(_Rows(catalog, summary, writer, made))
         _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
