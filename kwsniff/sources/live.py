@@ -21,7 +21,7 @@ BUFFER_MB: Final = 64
 TOOLS: Final = ("dumpcap", "tcpdump", "scapy")
 """What can capture, in the order they are tried."""
 
-_TUNNEL_PORTS: Final = (4789, 4790, 8472, 6081, 2152)  # as in kwsniff/core/tunnels.pyx
+_TUNNEL_PORTS: Final = (4789, 4790, 8472, 6081, 2152)  # as in kwsniff/core/capture/tunnels.pyx
 _CARRIERS: Final = " or ".join(
     [f"udp port {port}" for port in _TUNNEL_PORTS]
     + [f"{ip} proto {protocol}" for ip in ("ip", "ip6") for protocol in (47, 4, 41)]

@@ -222,7 +222,8 @@ class Terminal:
 
     def _run(self, *arguments: str) -> str:
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        environment.pop("TMUX", None)
+        for name in ("TMUX", "COLUMNS", "LINES"):  # the size is the window's, not what a runner of tests says
+            environment.pop(name, None)
         done = subprocess.run(
             [*self._tmux, *arguments], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
         )
