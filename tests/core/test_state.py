@@ -17,8 +17,9 @@ from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 from tests.pipeline.test_damage import long_scene
-from tests.traffic import damage, files, scenes
-from tests.traffic.tcp import Packet
+from tests.pipeline.test_eviction import three_connections
+from tests.traffic import damage, files, groups, scenes
+from tests.traffic.tcp import Endpoint, Packet, Scene
 
 CATALOG = load_catalog()
 ARGUMENTS = analyzer_arguments(CATALOG)
@@ -140,3 +141,51 @@ def test_results_are_taken_before_the_state() -> None:
     analyzer.feed(files.pcap(files.frames(damaged()["whole"])))
     with pytest.raises(UsageError, match="take the tables"):
         analyzer.save()
+
+
+def idle(idle_seconds: int, data: bytes, *, resumed: bool, bucket: tuple[int, int] = (0, 1)) -> list[str]:
+    """How the connections of a capture ended, whose analysis was saved before it was finished, or was not."""
+    analyzer = Analyzer(*ARGUMENTS, limits={"idle_seconds": idle_seconds}, bucket=bucket)
+    builder = Builder(CATALOG, ENUMS)
+    analyzer.open_capture("capture")
+    half = packet_ends(data)[-2]
+    analyzer.feed(data[:half])
+    rows = builder.build("connections", analyzer.take("connections")).to_pylist()
+    for rest in (data[half:], b""):
+        if resumed:
+            for table in COLUMNS:
+                analyzer.take(table)
+            analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+        if rest:
+            analyzer.feed(rest)
+            analyzer.close_capture()
+            rows += builder.build("connections", analyzer.take("connections")).to_pylist()
+    analyzer.finish()
+    rows += builder.build("connections", analyzer.take("connections")).to_pylist()
+    return sorted(row["end"] for row in rows)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize(
+    ("idle_seconds", "ends"), [(15, ["evicted", "evicted", "open", "open"]), (31, ["open"] * 3)]
+)
+def test_the_idle_clock_goes_on_when_an_analysis_is_resumed(
+    idle_seconds: int, ends: list[str], resumed: bool
+) -> None:
+    """Three connections, 10 s apart; the first asks again after 30 s, last of all."""
+    data = files.pcap(files.frames(three_connections(10 * 10**9).packets()))
+    assert idle(idle_seconds, data, resumed=resumed) == ends
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_packets_of_other_buckets_tell_the_time_when_an_analysis_is_resumed(resumed: bool) -> None:
+    """Two connections in two buckets: one falls silent, the other goes on for 30 s."""
+    scene = Scene()
+    for port in range(50_000, 50_040):
+        script = scene.connection(Endpoint("10.9.0.1", port), Endpoint("10.9.1.1", 9092))
+        script.open(0)
+    script.call(groups.heartbeat(3, 1, "g"), at=30 * 10**9, answer_at=31 * 10**9)
+    data = files.pcap(files.frames(scene.packets()))
+    ends = [idle(15, data, resumed=resumed, bucket=(number, 2)) for number in (0, 1)]
+    assert sorted(map(set, ends), key=len) == [{"evicted"}, {"evicted", "open"}]
+    assert [end for each in ends for end in each].count("open") == 1

@@ -234,3 +234,88 @@ def test_empty_segments_are_only_packets() -> None:
     assert_answered(tables, 1)
     row = connection_of(tables)
     assert (row["client_packets"], row["broker_packets"], names(tables)) == (7, 6, [])
+
+
+def test_an_answer_that_was_recorded_early_may_acknowledge_more_than_its_request() -> None:
+    """Both requests were sent before the first was answered; the capture has the answer before either."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2))
+    talk.send(True, request(3))
+    talk.send(False, response(2))
+    talk.send(False, response(3))
+    *before, second, third, answer, last = talk.packets
+    for order in (
+        [answer, second, third, last],
+        [second, third, answer, last],
+        [answer, last, second, third],
+    ):
+        tables = tables_of([*before, *order])
+        assert_answered(tables, 1, 2, 3)
+
+
+def test_an_answer_whose_sender_had_not_received_the_request_is_not_its_answer() -> None:
+    """What was sent before the request had arrived answers something else, whatever number it has."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(False, response(2))
+    talk.send(True, request(2))
+    talk.send(False, response(2))
+    tables = tables_of(talk.packets)
+    calls = {row["status"]: row for row in tables["api_calls"] if row["correlation_id"] == 2}
+    assert set(calls) == {"answered", "response_only"}
+    assert calls["response_only"]["response_frame"] == len(talk.packets) - 2
+    assert (calls["answered"]["request_frame"], calls["answered"]["response_frame"]) == (
+        len(talk.packets) - 1, len(talk.packets),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("from_client", [True, False])
+def test_a_fin_is_no_byte_while_the_other_side_goes_on(from_client: bool) -> None:
+    """RFC 9293 3.4: it takes a number. Its acknowledgement leaves no hole, however long it goes on."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2))
+    talk.send(from_client, flags=FIN | ACK)
+    for _ in range(40):
+        talk.send(not from_client)
+    if from_client:
+        talk.send(False, response(2))
+    tables = tables_of(talk.packets)
+    row = connection_of(tables)
+    assert (row["client_missing_bytes"], row["broker_missing_bytes"], names(tables)) == (0, 0, [])
+    assert [call["correlation_id"] for call in tables["api_calls"] if call["status"] == "answered"] == (
+        [1, 2] if from_client else [1]
+    )
+
+
+FAR = 2**30 + 1  # beyond the largest window (RFC 7323 2.3)
+
+
+@pytest.mark.parametrize("strange", [1, 2])
+def test_a_few_segments_outside_the_window_move_no_stream(strange: int) -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    for number in range(strange):
+        talk.send(True, request(50 + number), seq=talk.next[True] + FAR + 100 * number)
+    ask(talk, 2)
+    for number in range(strange):  # not in a row
+        talk.send(True, request(60 + number), seq=talk.next[True] + FAR + 100 * number)
+    ask(talk, 3)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2, 3)
+    assert names(tables) == ["segment_out_of_window"] * 2 * strange
+
+
+def test_three_segments_in_a_row_outside_the_window_are_the_stream() -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.next[True] += FAR
+    for number in (2, 3, 4):
+        talk.send(True, request(number))
+    talk.send(False, response(4))
+    ask(talk, 5)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 4, 5)
+    assert names(tables).count("segment_out_of_window") == 3
+    assert "segment_lost" in names(tables)

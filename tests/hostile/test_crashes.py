@@ -95,8 +95,12 @@ def test_control_c_while_a_layout_is_compiled_reaches_the_caller():
     def interrupted(*_: int) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        _unfinished(interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # under nohup Python ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _unfinished(interrupted)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_analyzer_at_work_is_touched_by_nobody():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.compare import analyzed_packets, assert_calls, assert_scene, in_order
-from tests.traffic import groups, messages, scenes
+from tests.traffic import damage, groups, messages, scenes
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 
 TOKEN = b"\0alice\0wonderland"
@@ -251,6 +251,20 @@ def test_unknown_api_and_version_are_named_and_keep_their_place(tmp_path: Path) 
     assert [row["reason"] for row in rows] == [None, "unknown_api", "unknown_version", None]
     assert [row["response_bytes"] for row in rows] == [len(call.response or b"") for call in known]
     assert {"unknown_api", "unknown_version"} <= {row["name"] for row in tables["anomalies"]}
+
+
+@pytest.mark.parametrize(("version", "calls"), [(5, 3), (8, 3), (9, 0)])
+def test_requests_of_a_newer_client_confirm_each_other(version: int, calls: int, tmp_path: Path) -> None:
+    """Heartbeat goes up to version 4; up to four versions more are believed of requests alone."""
+    known = [groups.heartbeat(4, number, "g") for number in range(3)]
+    newer = [
+        replace(call, request=call.request[:6] + struct.pack(">h", version) + call.request[8:])
+        for call in known
+    ]
+    packets = damage.one_direction(scenes.one_by_one(newer).packets(), from_client=True)
+    rows = in_order(analyzed_packets(tmp_path, packets)["api_calls"])
+    assert [row["api_version"] for row in rows] == [version] * calls
+    assert {row["status"] for row in rows} <= {"response_not_captured"}
 
 
 def test_a_first_request_that_cannot_be_read_does_not_spoil_the_rest(tmp_path: Path) -> None:

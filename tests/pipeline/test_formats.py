@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.pipeline.compare import analyzed, analyzed_packets, assert_calls, content, in_order, written
+from tests.pipeline.running import run
 from tests.traffic import files, scenes
 from tests.traffic.links import LINKS, IpStyle
 from tests.traffic.tcp import Endpoint
@@ -132,6 +136,36 @@ def test_frames_are_counted_as_wireshark_counts_them(tmp_path: Path) -> None:
     assert [row["request_frame"] for row in in_order(with_custom["api_calls"])] == [
         2 * row["request_frame"] for row in in_order(plain["api_calls"])
     ]
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_packets_that_the_interface_lost_are_told_before_those_of_the_system(big: bool) -> None:
+    """isb_ifdrop (5) counts what the capturing machine lost, isb_osdrop (7) what passed the filter of it;
+    where both are written, in any order, the first one counts. Sections and interfaces add up."""
+
+    def section(*statistics: tuple[int, Mapping[int, int]], interfaces: int = 1) -> bytes:
+        order = ">" if big else "<"
+        out = [files.block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
+        out += [files.block(order, 1, struct.pack(order + "HHI", 1, 0, 0))] * interfaces
+        for number, counts in statistics:
+            options = [
+                files.option(order, code, struct.pack(order + "Q", count)) for code, count in counts.items()
+            ]
+            out.append(files.block(order, 5, struct.pack(order + "III", number, 0, 0) + b"".join(options)))
+        return b"".join(out)
+
+    def dropped(data: bytes) -> Any:
+        return run([data])[1]["dropped_by_kernel"]
+
+    assert dropped(section()) is None
+    assert dropped(section((0, {4: 1000}))) is None  # isb_ifrecv
+    assert dropped(section((0, {5: 7, 7: 9}))) == 7
+    assert dropped(section((0, {7: 9, 5: 7}))) == 7
+    assert dropped(section((0, {7: 9}))) == 9
+    assert dropped(section((0, {5: 0}))) == 0
+    assert dropped(section((0, {5: 7}), (1, {7: 9}), interfaces=2)) == 16
+    assert dropped(section((0, {5: 7}), (0, {5: 8}))) == 8  # the later count of one interface
+    assert dropped(section((0, {5: 7})) + section((0, {5: 1}))) == 8
 
 
 @pytest.mark.parametrize("cut", [1, 7, 15, 16, 17, 40, 400])

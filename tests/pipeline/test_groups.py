@@ -27,14 +27,15 @@ class Story:
         self._scripts: dict[str, Script] = {}
         self._number = 0
 
-    def say(self, call: Any, at: float, answer: float, **words: Any) -> None:
+    def say(self, call: Any, at: float, answer: float | None, **words: Any) -> None:
         who = words["client_id"]
         if who not in self._scripts:
             self._scripts[who] = self.scene.connection()
             self._scripts[who].open(at=int(at * MILLISECOND) - MILLISECOND // 2)
         self._number += 1
         exchange = call(self._number, "g", **words)
-        self._scripts[who].call(exchange, at=int(at * MILLISECOND), answer_at=int(answer * MILLISECOND))
+        when = None if answer is None else int(answer * MILLISECOND)
+        self._scripts[who].call(exchange, at=int(at * MILLISECOND), answer_at=when)
 
     def founded_by_two(self) -> None:
         """Generation 1 is ana's; bob asks for an id, comes in and makes generation 2."""
@@ -98,6 +99,22 @@ def test_a_group_founded_and_joined(tmp_path: Path) -> None:
         calls=5,
         error_count=1,
     )
+
+
+def test_a_join_that_nobody_answers_is_one_all_the_same(tmp_path: Path) -> None:
+    story = Story()
+    story.say(membership.join, 10, None, **ANA, asked_as="ana-1", generation=1)
+    (row,) = story.rows(tmp_path)
+    assert_row(
+        row, generation=None, members=["ana-1"], calls=1, error_count=0, begin_time=at(10), end_time=None
+    )
+
+
+def test_a_join_that_is_refused_takes_no_part(tmp_path: Path) -> None:
+    """GROUP_MAX_SIZE_REACHED (81) sends it away; MEMBER_ID_REQUIRED (79) is how a join begins (KIP-394)."""
+    story = Story()
+    story.say(membership.join, 10, 11, **ANA, asked_as="ana-1", generation=0, error=81)
+    assert story.rows(tmp_path) == []
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])

@@ -291,7 +291,18 @@ def test_the_time_without_room_during_a_call_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("client_us", "broker_us", "vantage"),
-    [(20, 5000, "client"), (5000, 20, "broker"), (3000, 3000, "between"), (20, 30, "same_machine")],
+    [
+        (20, 5000, "client"),
+        (5000, 20, "broker"),
+        (3000, 3000, "between"),
+        (20, 30, "same_machine"),
+        (1000, 4100, "client"),  # more than four times as near: docs/tables.md, vantage
+        (1000, 3900, "between"),
+        (3900, 1000, "between"),
+        (4100, 1000, "broker"),
+        (99, 101, "between"),  # microseconds; both below 100: one machine
+        (101, 99, "between"),
+    ],
 )
 def test_acknowledgements_tell_where_the_capture_was_taken(
     tmp_path: Path, client_us: int, broker_us: int, vantage: str
@@ -308,6 +319,20 @@ def test_acknowledgements_tell_where_the_capture_was_taken(
     assert row["client_round_trip_ns"] == client_us * MICROSECOND
     assert row["broker_round_trip_ns"] == broker_us * MICROSECOND
     assert row["vantage"] == vantage
+
+
+def test_a_call_of_unknown_layout_is_one_to_wait_for(tmp_path: Path) -> None:
+    """It was answered 20 ms after it was asked; the heartbeat came 5 ms later and waited for the rest."""
+    scene, script = talk()
+    known = heartbeat(2)
+    vendor = replace(known, request=known.request[:4] + b"\x01\xf5" + known.request[6:])  # API 501
+    script.call(heartbeat(1), at=1 * MILLISECOND, answer_at=2 * MILLISECOND)
+    script.call(vendor, at=10 * MILLISECOND, answer_at=30 * MILLISECOND)
+    script.call(heartbeat(3), at=15 * MILLISECOND, answer_at=31 * MILLISECOND)
+    rows = latencies(tmp_path, scene.packets())
+    assert parts(rows[3]) == (0, 15 * MILLISECOND, 1 * MILLISECOND, 0, 0)
+    calls = {row["correlation_id"]: row["call_id"] for row in exact(tmp_path, scene.packets())["api_calls"]}
+    assert rows[3]["behind"] == calls[2]
 
 
 def assert_sums(tables: dict[str, list[Row]]) -> None:

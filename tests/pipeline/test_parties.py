@@ -66,6 +66,23 @@ def test_a_connection_says_who_calls_once_somebody_told(tmp_path: Path) -> None:
     assert connection["caller"] is None
 
 
+@pytest.mark.parametrize(
+    ("calls", "caller"),
+    [
+        ([messages.metadata(12, 1, ["orders"]), allocate_producer_ids(2, 5)], "broker"),
+        ([allocate_producer_ids(1, 5), messages.metadata(12, 2, ["orders"])], "broker"),
+        ([allocate_producer_ids(1, 5), messages.fetch(11, 2, ORDERS)], "broker"),
+        ([messages.fetch(11, 1, ORDERS), messages.fetch(11, 2, ORDERS, replica=3)], "replica"),
+        ([messages.fetch(11, 1, ORDERS, replica=3), messages.metadata(12, 2, ["orders"])], "replica"),
+    ],
+)
+def test_what_only_brokers_say_tells_more_of_a_connection_than_what_all_say(
+    calls: list[Exchange], caller: str, tmp_path: Path
+) -> None:
+    (connection,) = analyzed_packets(tmp_path, one_by_one(calls).packets())["connections"]
+    assert connection["caller"] == caller
+
+
 @pytest.mark.parametrize("version", FETCHES)
 def test_isolation_level_of_a_reader(version: int, tmp_path: Path) -> None:
     calls = [

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import struct
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
+from kwsniff.analysis.analyze import analyzer_arguments
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.layout.catalog import load_catalog
 from tests.pipeline.compare import analyzed_packets, in_order
+from tests.pipeline.running import CORE_TABLES, rows_of
 from tests.traffic import damage, messages, scenes
 from tests.traffic.exchange import Exchange
+from tests.traffic.files import frames, pcap
 from tests.traffic.records import batch
 
 DATA = batch([b"news"])
@@ -75,3 +83,70 @@ def test_refused_session_is_none(tmp_path: Path) -> None:
     ]
     rows = in_order(analyzed_packets(tmp_path, scenes.one_by_one(calls).packets())["api_calls"])
     assert [row["partition_count"] for row in rows] == [1, None]
+
+
+@pytest.mark.parametrize("version", [7, 16])
+def test_a_partition_that_is_forgotten_is_the_one_that_goes(version: int, tmp_path: Path) -> None:
+    """Each in turn, wherever it stands in the session."""
+    calls = [
+        messages.metadata(12, 0, ["a", "b", "c"]),
+        messages.fetch(
+            version, 1, {"a": {0: b""}, "b": {0: b"", 1: b""}, "c": {0: b""}}, session=(0, 0), opened=77
+        ),
+        messages.fetch(version, 2, {}, session=(77, 1), opened=77, forgotten={"a": [0]}),
+        messages.fetch(version, 3, {}, session=(77, 2), opened=77, forgotten={"b": [1]}),
+        messages.fetch(version, 4, {}, session=(77, 3), opened=77, forgotten={"b": [1]}),  # it is gone
+        messages.fetch(version, 5, {}, session=(77, 4), opened=77, forgotten={"c": [0]}),
+        messages.fetch(version, 6, {"b": {0: b""}}, session=(77, 5), opened=77),  # named again, not added
+    ]
+    rows = in_order(analyzed_packets(tmp_path, scenes.one_by_one(calls).packets())["api_calls"])[1:]
+    assert [(set(row["topics"]), row["partition_count"]) for row in rows] == [
+        ({"a", "b", "c"}, 4), ({"b", "c"}, 3), ({"b", "c"}, 2), ({"b", "c"}, 2), ({"b"}, 1), ({"b"}, 1),
+    ]  # fmt: skip
+
+
+def test_partitions_of_two_topics_are_told_apart_by_their_id(tmp_path: Path) -> None:
+    calls = [
+        messages.fetch(16, 1, {"a": {0: b""}, "b": {0: b""}}, session=(0, 0), opened=77),
+        messages.fetch(16, 2, {}, session=(77, 1), opened=77, forgotten={"b": [0]}),
+        messages.metadata(12, 3, ["a", "b"]),
+        messages.fetch(16, 4, {}, session=(77, 2), opened=77),
+    ]
+    rows = in_order(analyzed_packets(tmp_path, scenes.one_by_one(calls).packets())["api_calls"])
+    assert [(rows[n]["topics"], rows[n]["partition_count"]) for n in (1, 3)] == [(["a"], 1)] * 2
+
+
+@pytest.mark.parametrize(("following", "count"), [(1, 1), (0x7FFFFFFF, None), (2, None)])
+def test_epochs_go_on_with_1_behind_the_largest(following: int, count: int | None) -> None:
+    """FetchMetadata.nextEpoch. Nobody records so many fetches: the epoch is put into a saved state."""
+    number = 0x1234_5678
+    calls = [
+        messages.fetch(11, 1, {"a": {0: b""}}, session=(0, 0), opened=number),
+        messages.fetch(11, 2, {}, session=(number, 1), opened=number),
+        messages.fetch(11, 3, {}, session=(number, following), opened=number),
+    ]
+    scene = scenes.one_by_one(calls, handshake=False)
+    first = scene.calls[2].request.start
+    packets = scene.packets()
+    cut = next(at for at, packet in enumerate(packets) if packet.from_client and packet.offset == first)
+    arguments = analyzer_arguments(load_catalog())
+    analyzer = Analyzer(*arguments)
+    analyzer.open_capture("capture")
+    whole = pcap(frames(packets))
+    size = len(pcap(frames(packets[:cut])))
+    analyzer.feed(whole[:size])
+    for table in COLUMNS:
+        analyzer.take(table)
+    state = analyzer.save()
+    size_of_check = next(n for n in range(8, 65) if state[:n] == blake2b(state[n:], digest_size=n).digest())
+    session = struct.pack("=qq", number, 1)
+    body = state[size_of_check:]
+    assert body.count(session) == 1
+    body = body.replace(session, struct.pack("=qq", number, 0x7FFFFFFF))
+    check = blake2b(body, digest_size=size_of_check).digest()
+    analyzer = Analyzer.resume(*arguments, check + body)
+    analyzer.feed(whole[size:])
+    analyzer.close_capture()
+    analyzer.finish()
+    (row,) = rows_of({name: analyzer.take(name) for name in CORE_TABLES})["api_calls"]
+    assert (row["correlation_id"], row["partition_count"]) == (3, count)

@@ -106,6 +106,28 @@ def test_without_add_partitions_the_first_produce_is_the_beginning(tmp_path: Pat
     assert_row(second, begin_time=at(100), end_time=at(112), calls=2)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_partitions_of_a_transaction_are_those_of_its_largest_produce(tmp_path: Path, first: int) -> None:
+    """Two calls may write to the same partitions: their sum would count them twice."""
+    till = Till()
+    for number in (1, 2):
+        records = RECORDS if (number == 1) == (first == 0) else {"orders": {0: batch([b"four"])}}
+        till.say(written(number, records=records), 20 * number, 20 * number + 1)
+    till.say(transactions.end(3, 3, TILL, committed=True), 60, 61)
+    (row,) = till.rows(tmp_path)
+    assert_row(row, partition_count=2, record_count=4, calls=3)
+
+
+def test_partitions_that_are_added_bit_by_bit_are_all_counted(tmp_path: Path) -> None:
+    """AddPartitionsToTxn names each partition once."""
+    till = Till()
+    till.say(transactions.add_partitions(3, 1, TILL, {"orders": [0, 1]}), 20, 21)
+    till.say(transactions.add_partitions(3, 2, TILL, {"returns": [0]}), 22, 23)
+    till.say(transactions.end(3, 3, TILL, committed=True), 60, 61)
+    (row,) = till.rows(tmp_path)
+    assert_row(row, partition_count=3, topics=["orders", "returns"])
+
+
 def test_retries_of_an_end_are_part_of_it(tmp_path: Path) -> None:
     till = Till()
     till.say(written(1), 20, 21)

@@ -8,6 +8,6 @@ reading of the protocol guide, the RFCs and the capture formats, which is what m
     talk.open(at=0)
     talk.call(produce(7, 1, {"orders": {0: batch([b"one"])}}), at=1_000_000, answer_at=3_000_000)
     talk.close(at=9_000_000)
-    capture = write_pcap(scene.packets())
-    calls = scene.truth(scene.packets())
+    capture = files.pcap(files.frames(scene.packets()))
+    calls = truth.truth(scene.calls, scene.packets())
 """

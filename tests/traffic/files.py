@@ -71,11 +71,13 @@ class Resolution:
         return self.ticks(time_ns) * 10**9 // self.per_second + self.offset_s * 10**9
 
 
-def _option(order: str, code: int, value: bytes) -> bytes:
+def option(order: str, code: int, value: bytes) -> bytes:
+    """One option of a block."""
     return struct.pack(order + "HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
 
 
-def _block(order: str, kind: int, body: bytes) -> bytes:
+def block(order: str, kind: int, body: bytes) -> bytes:
+    """One block, padded."""
     body += b"\0" * (-len(body) % 4)
     total = struct.pack(order + "I", len(body) + 12)
     return struct.pack(order + "I", kind) + total + body + total
@@ -97,21 +99,21 @@ def pcapng(
     ``custom`` does so with custom blocks, which Wireshark counts as frames."""
     order = ">" if big else "<"
     end = struct.pack(order + "HH", 0, 0)
-    out = [_block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    out = [block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for index, resolution in enumerate(resolutions):
-        options = _option(order, 2, f"eth{index}".encode())
+        options = option(order, 2, f"eth{index}".encode())
         if resolution.code is not None:
-            options += _option(order, 9, bytes([resolution.code]))
+            options += option(order, 9, bytes([resolution.code]))
         if resolution.offset_s:
-            options += _option(order, 14, struct.pack(order + "q", resolution.offset_s))
-        out.append(_block(order, 1, struct.pack(order + "HHI", link, 0, snaplen) + options + end))
+            options += option(order, 14, struct.pack(order + "q", resolution.offset_s))
+        out.append(block(order, 1, struct.pack(order + "HHI", link, 0, snaplen) + options + end))
     for index, row in enumerate(rows):
         if noise:
             out += _noise(order, index)
         if custom:
-            out.append(_block(order, 0x0BAD, struct.pack(order + "I", 32_473) + b"custom data"))
+            out.append(block(order, 0x0BAD, struct.pack(order + "I", 32_473) + b"custom data"))
         if simple:
-            out.append(_block(order, 3, struct.pack(order + "I", row.length) + row.data))
+            out.append(block(order, 3, struct.pack(order + "I", row.length) + row.data))
             continue
         interface = index % len(resolutions)
         ticks = resolutions[interface].ticks(row.time_ns)
@@ -119,12 +121,12 @@ def pcapng(
             order + "IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, len(row.data), row.length
         )
         data = row.data + b"\0" * (-len(row.data) % 4)
-        options = _option(order, 2, struct.pack(order + "I", 1)) + end if noise else b""
-        out.append(_block(order, 6, head + data + options))
+        options = option(order, 2, struct.pack(order + "I", 1)) + end if noise else b""
+        out.append(block(order, 6, head + data + options))
     if noise:
-        counters = _option(order, 4, struct.pack(order + "Q", len(rows)))
-        counters += _option(order, 5, struct.pack(order + "Q", 0)) + end
-        out.append(_block(order, 5, struct.pack(order + "III", 0, 0, 0) + counters))
+        counters = option(order, 4, struct.pack(order + "Q", len(rows)))
+        counters += option(order, 5, struct.pack(order + "Q", 0)) + end
+        out.append(block(order, 5, struct.pack(order + "III", 0, 0, 0) + counters))
     return b"".join(out)
 
 
@@ -132,9 +134,9 @@ def _noise(order: str, index: int) -> list[bytes]:
     """Blocks that hold no packet: names, secrets, and one of an unknown type."""
     name = b"\x0a\x01\x00\x5cbroker-1\0"
     record = struct.pack(order + "HH", 1, len(name)) + name + b"\0" * (-len(name) % 4)
-    names = _block(order, 4, record + struct.pack(order + "HH", 0, 0))
-    secrets = _block(order, 0x0A, struct.pack(order + "II", 0x544C534B, 4) + b"none")
-    unknown = _block(order, 0x0000F00D, bytes(index % 9))
+    names = block(order, 4, record + struct.pack(order + "HH", 0, 0))
+    secrets = block(order, 0x0A, struct.pack(order + "II", 0x544C534B, 4) + b"none")
+    unknown = block(order, 0x0000F00D, bytes(index % 9))
     return [[names], [secrets, secrets], [unknown], []][index % 4]
 
 

@@ -16,7 +16,7 @@ from libc.string cimport memcmp, memset
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog
 from kwsniff.core.wire.facts cimport TOPIC_BY_ID, Facts
-from kwsniff.core.octets.octets cimport Octets, be16, drop, keep
+from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets
 from kwsniff.core.kafka.request_partitions cimport keep_parts
 from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
 from kwsniff.core.kafka.row_sink cimport write_anomaly
@@ -145,4 +145,23 @@ cdef void learn_principal(Dialog* dialog, Octets token) noexcept nogil:
         while end < token.num and token.at[end] != 0x2C:
             end += 1
         if start + 3 < token.num:
-            learn_text(dialog, &dialog.principal, keep(drop(token, start + 3), end - start - 3))
+            learn_saslname(dialog, keep(drop(token, start + 3), end - start - 3))
+
+
+cdef void learn_saslname(Dialog* dialog, Octets name) noexcept nogil:
+    """A comma is written =2C, an equals sign =3D (RFC 5802 5.1). Any other escape is none, and stays as it is."""
+    cdef Octets rest = name
+    cdef uint32_t code
+    if name.num == 0:
+        return
+    dialog.principal.len = 0
+    memset(dialog.texts, 0, sizeof(dialog.texts))       # as in learn_text
+    while rest.num:
+        code = be16(rest, 1) if rest.at[0] == 0x3D and rest.num >= 3 else 0
+        if code == 0x3243:
+            append(&dialog.principal, make_octets(b",", 1))
+        elif code == 0x3344:
+            append(&dialog.principal, make_octets(b"=", 1))
+        else:
+            append(&dialog.principal, keep(rest, 1))
+        rest = drop(rest, 3 if code in (0x3243, 0x3344) else 1)
