@@ -74,10 +74,8 @@ def verdicts_in(facts: Mapping[str, Any]) -> dict[str, int]:
 def tables_of(
     packets: Sequence[bytes], *, times_ns: Sequence[int] = (), link: int = 101, **options: Any
 ) -> Rows:
-    """Rows of every table for raw IP packets, two milliseconds apart unless their times are given.
-
-    Closer together, a packet that comes again is the same one, captured twice (tcp/copies.pyx)."""
-    times = times_ns or [START_NS + number * 2_000_000 for number in range(len(packets))]
+    """Rows of every table for raw IP packets, one millisecond apart unless their times are given."""
+    times = times_ns or [START_NS + number * 1_000_000 for number in range(len(packets))]
     frames = [Frame(time, packet, len(packet)) for time, packet in zip(times, packets, strict=True)]
     engine = analyzer(**options)
     engine.open_capture("capture")
