@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tests.traffic.topics import (
 )
 
 FETCHES = (4, 7, 11, 12, 14, 15, 16)
+_BEAT = groups.heartbeat(4, 2, "g")
+VENDORS = replace(_BEAT, request=_BEAT.request[:4] + b"\x01\xf5" + _BEAT.request[6:])  # API 501
 
 
 def column(folder: Path, name: str, *calls: Exchange) -> list[Any]:
@@ -71,6 +74,7 @@ def test_a_connection_says_who_calls_once_somebody_told(tmp_path: Path) -> None:
     [
         ([messages.metadata(12, 1, ["orders"]), allocate_producer_ids(2, 5)], "broker"),
         ([allocate_producer_ids(1, 5), messages.metadata(12, 2, ["orders"])], "broker"),
+        ([messages.metadata(12, 1, ["orders"]), VENDORS], "client"),  # nothing is known of a vendor's API
         ([allocate_producer_ids(1, 5), messages.fetch(11, 2, ORDERS)], "broker"),
         ([messages.fetch(11, 1, ORDERS), messages.fetch(11, 2, ORDERS, replica=3)], "replica"),
         ([messages.fetch(11, 1, ORDERS, replica=3), messages.metadata(12, 2, ["orders"])], "replica"),

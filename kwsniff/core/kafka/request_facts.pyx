@@ -98,7 +98,7 @@ cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts)
         call.caller = CALLER_BROKER if context.apis.ranges[call.key].internal else dialog.caller
         if call.caller == CALLER_UNKNOWN and not is_asked_by_all(call):
             call.caller = CALLER_CLIENT
-    if call.caller > dialog.caller or dialog.caller == CALLER_CLIENT:
+    if call.caller > dialog.caller:     # who says nothing of itself takes nothing back
         dialog.caller = call.caller
     if facts.secret.at != NULL:
         learn_principal(dialog, facts.secret)
