@@ -9,7 +9,9 @@ from importlib import import_module
 from kwsniff.cli.streams import says, standard_output
 from kwsniff.errors import KwsniffError
 
-VERBS = ("analyze", "pipeline", "show", "why", "live", "decode", "explain")
+VERBS = (
+    "analyze", "pipeline", "show", "why", "upgrade", "live", "decode", "explain",
+)  # fmt: skip
 """Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
 DONE, BAD_NEWS, FAILED = 0, 1, 2

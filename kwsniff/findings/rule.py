@@ -64,13 +64,16 @@ def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
     return rule
 
 
+def read_rules(group: str) -> tuple[Rule, ...]:
+    """The rules of one file, in its order. Raises ValueError for a wrong one."""
+    text = files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")
+    return tuple(_rule(group, each) for each in tomllib.loads(text)["rule"])
+
+
 @cache
 def load_rules() -> tuple[Rule, ...]:
     """All rules, in the order of evaluation and description. Raises ValueError for a wrong one."""
-    rules = []
-    for group in GROUPS:
-        text = files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")
-        rules += [_rule(group, each) for each in tomllib.loads(text)["rule"]]
+    rules = [rule for group in GROUPS for rule in read_rules(group)]
     names = [rule.name for rule in rules]
     if len(set(names)) != len(names):
         raise ValueError("a rule's name stands twice")

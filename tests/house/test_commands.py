@@ -13,7 +13,7 @@ from kwsniff.cli.main import VERBS, make_parser
 
 from .tree import DOCS, ROOT
 
-HEAVY = ("numpy", "pandas", "pyarrow", "pyshark", "pyspark", "rich", "scapy")
+HEAVY = ("duckdb", "numpy", "pandas", "pyarrow", "pyshark", "pyspark", "rich", "scapy")
 README = (ROOT / "README.md").read_text("utf-8")
 
 

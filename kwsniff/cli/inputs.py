@@ -1,0 +1,76 @@
+"""What verbs that judge tables take: captures, or one folder of tables; and lines as wide as the terminal."""
+
+import argparse
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.streams import say_unread
+
+if TYPE_CHECKING:
+    import duckdb
+
+HELP = "captures, as analyze takes them, or one folder of tables of analyze, live or pipeline"
+_NARROWEST, _WIDEST = 60, 100
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """The options with which captures are read."""
+    parser.add_argument(
+        "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
+    )
+    parser.add_argument(
+        "--tls-keylog",
+        metavar="FILE",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
+    )
+    add_limit_option(parser)
+
+
+@contextmanager
+def opened(
+    inputs: Sequence[str], args: argparse.Namespace
+) -> Iterator[tuple["duckdb.DuckDBPyConnection", str, str]]:
+    """The tables of the inputs as a database, and how commands name the capture and the tables.
+
+    Raises KwsniffError where nothing can be read.
+    """
+    from kwsniff.cli.analyze import parse_port
+    from kwsniff.findings.tables import is_folder_of_tables, open_folder
+
+    if len(inputs) == 1 and is_folder_of_tables(inputs[0]):
+        with open_folder(inputs[0]) as database:
+            yield database, "CAPTURE", inputs[0]
+        return
+    from kwsniff.analysis.analyze import analyze
+
+    # On disk, not in memory: captures may be larger than that.
+    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+        summary = analyze(
+            inputs,
+            output=folder,
+            ports=[parse_port(port) for text in args.port for port in text.split(",")],
+            limits=parse_limits(args.limit),
+            tls_keylog=args.tls_keylog,
+        ).summary
+        unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
+        say_unread(unread, len(summary["captures"]) - len(unread))
+        with open_folder(folder) as database:
+            yield database, " ".join(inputs), "DIR"
+
+
+def width() -> int:
+    """Columns of the terminal, from 60 to 100."""
+    return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
+
+
+def wrapped(text: str, room: int, begin: str = "") -> list[str]:
+    """A text in lines of `room` columns; those after the first are indented as far as `begin` is long."""
+    return textwrap.wrap(
+        text, room, initial_indent=begin, subsequent_indent=" " * len(begin),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

@@ -1,0 +1,155 @@
+"""``kwsniff upgrade``: which clients brokers of another release would refuse."""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
+from kwsniff.cli.texts import clean, plural
+
+if TYPE_CHECKING:
+    from kwsniff.findings.evaluate import Finding
+    from kwsniff.findings.upgrade import Client, Reason
+
+_EXAMPLES = """examples:
+  kwsniff upgrade 4.3.1 capture.pcap             who could not talk to brokers of 4.3.1
+  kwsniff upgrade 3.9.2 tables/                  the same of a folder of tables, for a downgrade
+  kwsniff upgrade 4.3.1 rotated/ --json          for scripts
+  kwsniff explain releases                       the releases that are known
+
+exit status: 0 no client is known to break, 1 a client breaks, 2 could not run
+"""
+
+_VERSION = 1
+_REASON = ("api_name", "api_version", "min_version", "max_version", "calls", "call_id", "frame")
+_DOUBTS = {
+    "held_back": "its present broker offers no newer version: the client may know one",
+    "perhaps_asked": "it was not seen asking this broker what it takes, and may have",
+    "perhaps_needless": "the client can see that, and may do without",
+}
+_MOST_NAMES = 6
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "upgrade",
+        help="which clients brokers of another release would refuse",
+        description="Compare what clients speak with what brokers of a release take. "
+        "Brokers among themselves are left out.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("release", metavar="RELEASE", help="a release of Kafka, older or newer: 4.3.1")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
+    parser.add_argument("--json", action="store_true", help="verdicts as JSON")
+    add_input_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 1 where a client breaks, else 0. Raises UsageError for a release that is not known."""
+    from kwsniff.findings.report import describe_basis, list_not_seen
+    from kwsniff.findings.upgrade import check_release, find_breaks, judge
+
+    check_release(args.release)  # before captures are read
+    with opened(args.inputs, args) as (database, capture, _):
+        clients = judge(database, args.release)
+        findings = find_breaks(database, args.release, clients, capture=capture)
+        basis = describe_basis(database)
+    if args.json:
+        print(json.dumps(_facts(args.release, clients), indent=2, ensure_ascii=True))
+    else:
+        for line in _lines(args.release, clients, findings, width()):
+            print(line)
+        _print_limits(basis, list_not_seen(basis))
+    return int(any(each.verdict == "breaks" for each in clients))
+
+
+def _facts(release: str, clients: Sequence["Client"]) -> dict[str, Any]:
+    return {
+        "version": _VERSION,
+        "release": release,
+        "clients": [
+            {
+                "client_id": each.client_id,
+                "client_address": each.client_address,
+                "software": each.software,
+                "verdict": each.verdict,
+                "reasons": [{name: getattr(reason, name) for name in _REASON} for reason in each.reasons],
+                "not_tested": list(each.not_tested),
+            }
+            for each in clients
+        ],
+    }
+
+
+def _lines(
+    release: str, clients: Sequence["Client"], findings: Sequence["Finding"], room: int
+) -> Iterator[str]:
+    counts = {
+        verdict: [each for each in clients if each.verdict == verdict]
+        for verdict in ("breaks", "unknown", "works")
+    }
+    if not clients:
+        yield "No client is there to judge."
+        return
+    said = [
+        f"{len(each)} {word}"
+        for word, each in zip(("break", "unknown", "work"), counts.values(), strict=True)
+    ]
+    yield from wrapped(f"{plural(len(clients), 'client')} on {release}: {', '.join(said)}.", room)
+    for client in counts["breaks"]:
+        yield ""
+        yield from wrapped(f"BREAKS {_who(client)}", room)
+        for reason in client.reasons:
+            yield from wrapped(f"{_use(reason, release)}{_proof(reason)}", room, "  ")
+    for advice in dict.fromkeys(each.advice for each in findings):
+        yield from wrapped(advice, room, "  Do: ")
+    for client in counts["unknown"]:
+        yield ""
+        yield from wrapped(f"UNKNOWN {_who(client)}", room)
+        if not client.reasons:
+            yield from wrapped("nothing was seen of it but ApiVersions", room, "  ")
+        for reason in client.reasons:
+            yield from wrapped(f"{_use(reason, release)}: {_DOUBTS[reason.why]}{_proof(reason)}", room, "  ")
+    if counts["works"]:
+        yield ""
+        yield "WORKS, as far as it was seen"
+        for client in counts["works"]:
+            yield from wrapped(_who(client), room, "  ")
+    yield ""
+    yield "Not tested: APIs that were not seen"
+    for client in clients:
+        names = ", ".join(client.not_tested[:_MOST_NAMES])
+        more = len(client.not_tested) - _MOST_NAMES
+        yield from wrapped(
+            f"{clean(client.name)}: {names}{f' and {more} more' if more > 0 else ''}", room, "  "
+        )
+
+
+def _who(client: "Client") -> str:
+    where = f" at {client.client_address}" if client.client_id and client.client_address else ""
+    software = f", {client.software}" if client.software else ""
+    return clean(f"{client.name}{where}{software}")
+
+
+def _use(reason: "Reason", release: str) -> str:
+    from kwsniff.findings.upgrade import describe
+
+    return describe([reason], release)
+
+
+def _proof(reason: "Reason") -> str:
+    packet = "" if reason.frame is None else f", packet {reason.frame}"
+    return f"; {plural(reason.calls, 'call')}, the first is {reason.call_id}{packet}"
+
+
+def _print_limits(basis: Mapping[str, Any], not_seen: Sequence[str]) -> None:
+    """What hides clients or versions: TLS that was not opened, connections begun before."""
+    if basis["sealed"] or basis["begun_before"]:
+        print("\nNot seen:")
+        for sentence in not_seen:
+            if "TLS" in sentence or "began before" in sentence:
+                print("\n".join(wrapped(sentence, width(), "- ")))
