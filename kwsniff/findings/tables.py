@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
-_MEMORY = "512MB"
+MEMORY = "512MB"
+"""What DuckDB may take; beyond that it uses the disk."""
 
 
 def with_sources(tables: Sequence[str]) -> tuple[str, ...]:
@@ -37,16 +38,7 @@ def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
 def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
     """The tables of a folder as views for rules. Raises UsageError where it holds none."""
     place = Path(folder)
-    if place.is_dir():
-        settle(place)
-    sources: dict[str, list[str]] = {}
-    for name in READ:
-        if (place / f"{name}.parquet").is_file():
-            sources[name] = [str(place / f"{name}.parquet")]
-        elif (place / name).is_dir():
-            sources[name] = sorted(
-                str(file) for file in (place / name).rglob("*.parquet") if _shown(file, place)
-            )
+    sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
         raise UsageError(
             f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
@@ -68,6 +60,24 @@ def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duck
     return _with_views(database)
 
 
+def files_of_tables(folder: Path) -> dict[str, list[str]]:
+    """Name of a table -> its parquet files, in whichever way a verb of kwsniff lays them out."""
+    found: dict[str, list[str]] = {}
+    if not folder.is_dir():
+        return found
+    settle(folder)
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.suffix == ".parquet" and entry.is_file():
+            found[entry.stem] = [str(entry)]
+        elif entry.is_dir():
+            files_ = sorted(str(file) for file in entry.rglob("*.parquet") if _shown(file, folder))
+            if files_ or entry.name in TABLES:
+                found[entry.name] = files_
+    return found
+
+
 def open_tables(tables: Mapping[str, "pa.Table"]) -> "duckdb.DuckDBPyConnection":
     """Tables in memory as views for rules; those that are missing have no rows."""
     database = _database()
@@ -87,7 +97,7 @@ def _database() -> "duckdb.DuckDBPyConnection":
 
     database = duckdb.connect(":memory:")
     database.execute("set TimeZone = 'UTC'")
-    database.execute(f"set memory_limit = '{_MEMORY}'")
+    database.execute(f"set memory_limit = '{MEMORY}'")
     return database
 
 

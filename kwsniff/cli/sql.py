@@ -1,0 +1,194 @@
+"""``kwsniff sql``: SQL over a folder of tables, and the questions that are there ready-made."""
+
+import argparse
+import base64
+import csv
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kwsniff.cli.streams import says
+from kwsniff.cli.texts import clean
+from kwsniff.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EXAMPLES = """examples:
+  kwsniff sql out                                        the tables and the questions there are
+  kwsniff sql out --question slow_producers              a question of docs/questions.md
+  kwsniff sql out "select api_name, count(*) from api_calls group by all"
+  kwsniff sql out "from error_codes" --format csv -o errors.csv
+  kwsniff sql out - < query.sql                          the SQL from standard input
+
+Names of tables are those of docs/tables.md. The tables are only read; no other file can be reached.
+
+exit status: 0 done, 2 could not run, or the output could not be written
+"""
+
+_FORMATS = ("table", "csv", "json", "parquet")
+_MOST_ROWS = 1000
+_VERSION = 1
+_PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (float, lambda value: value if math.isfinite(value) else None),
+    (datetime | date | time, lambda value: value.isoformat()),
+    (timedelta, timedelta.total_seconds),
+    (bytes, lambda value: base64.b64encode(value).decode("ascii")),
+    (Decimal, lambda value: int(value) if value == value.to_integral_value() else float(value)),
+)
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "sql",
+        help="SQL over a folder of tables",
+        description="Ask a folder of tables, of analyze, live or pipeline, with SQL as DuckDB has it.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", metavar="DIR", help="a folder of tables")
+    parser.add_argument(
+        "query", nargs="?", metavar="QUERY", help="a query, or - to read it from standard input"
+    )
+    parser.add_argument("--list", action="store_true", help="the tables and the questions there are")
+    parser.add_argument("--question", metavar="NAME", help="a question that is there ready-made")
+    parser.add_argument(
+        "--format", choices=_FORMATS, default=None, help="table (default), csv, json, or parquet with -o"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write there; .csv, .json and .parquet say how"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 0; wrong SQL is a UsageError."""
+    query = _query(args)
+    form = _format(args)
+    from kwsniff.findings.console import ask, named_when_whole, open_console, read, write_parquet
+
+    with open_console(args.folder) as database:
+        if query is None:
+            views = ask(database, "select view_name from duckdb_views() where not internal order by 1")
+            _list([str(name) for batch in read(views) for (name,) in batch])
+            return 0
+        reader = ask(database, query)
+        if args.output is None:
+            _write(reader, form, sys.stdout)
+            return 0
+        with named_when_whole(Path(args.output)) as hidden:
+            if form == "parquet":
+                write_parquet(reader, hidden)
+            else:
+                with hidden.open("x", encoding="utf-8", newline="") as out:
+                    _write(reader, form, out)
+    return 0
+
+
+def _query(args: argparse.Namespace) -> str | None:
+    """The SQL asked for; None: the list is wanted. Raises UsageError for more than one of them."""
+    if sum((args.query is not None, args.list, args.question is not None)) > 1:
+        raise UsageError("give one of QUERY, --question and --list")
+    if args.question is not None:
+        from kwsniff.findings.console import find_question
+
+        return find_question(args.question).query
+    if args.query == "-":
+        return sys.stdin.read()
+    query: str | None = args.query
+    return query
+
+
+def _format(args: argparse.Namespace) -> str:
+    ending = "" if args.output is None else Path(args.output).suffix.removeprefix(".")
+    form: str = args.format or (ending if ending in _FORMATS else "table")
+    if form == "parquet" and args.output is None:
+        raise UsageError("--format parquet needs -o FILE")
+    return form
+
+
+def _list(tables: Sequence[str]) -> None:
+    from kwsniff.findings.console import load_questions
+
+    print("Tables, as docs/tables.md describes them")
+    print("\n".join(f"  {clean(name)}" for name in tables))
+    print("\nQuestions, for --question")
+    questions = load_questions().values()
+    widest = max(len(each.name) for each in questions)
+    print("\n".join(f"  {each.name.ljust(widest)}  {each.asks}" for each in questions))
+
+
+def _write(reader: "pa.RecordBatchReader", form: str, out: TextIO) -> None:
+    from kwsniff.findings.console import read
+
+    names = reader.schema.names
+    rows = read(reader)
+    if form == "csv":
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(names)
+        for batch in rows:
+            writer.writerows([_cell(value) for value in row] for row in batch)
+    elif form == "json":
+        _write_json(names, rows, out)
+    else:
+        _write_table(names, (row for batch in rows for row in batch), out)
+
+
+def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: TextIO) -> None:
+    """An object whose rows are written as they come."""
+    out.write(f'{{"version": {_VERSION}, "rows": [')
+    begin = "\n"
+    for batch in rows:
+        for row in batch:
+            values = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+            out.write(f"{begin}{json.dumps(values, ensure_ascii=True, allow_nan=False)}")
+            begin = ",\n"
+    out.write("\n]}\n")
+
+
+def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO) -> None:
+    shown: list[list[Any]] = []
+    for row in rows:
+        if len(shown) == _MOST_ROWS:
+            says(f"note: the first {_MOST_ROWS:,} rows are shown; --format csv or json has all of them")
+            break
+        shown.append(row)
+    cells = [list(map(clean, names)), *([clean(_cell(value)) for value in row] for row in shown)]
+    numbers = [all(_is_number(row[at]) for row in shown) for at in range(len(names))]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(names))]
+    for row in cells:
+        sides = (
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(row, widths, numbers, strict=True)
+        )
+        out.write("  ".join(sides).rstrip() + "\n")
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+
+
+def _cell(value: Any) -> str:
+    """A value as text; nothing for null."""
+    value = _plain(value)
+    if value is None:
+        return ""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: times in ISO 8601, durations in seconds, bytes in base64."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    make = next((make for kind, make in _PLAIN if isinstance(value, kind)), None)
+    return value if make is None else make(value)

@@ -1,0 +1,194 @@
+"""SQL of users over a folder of tables: it may read those tables and nothing else, and write nothing.
+
+The views are made first, then DuckDB is shut in: no file but those of the tables, no extension, no setting
+can be reached from then on. What is no query is refused before it runs.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kwsniff.errors import OutputError, UsageError
+from kwsniff.findings.tables import MEMORY, files_of_tables
+from kwsniff.tables.schema import TABLES, arrow_schema
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_BATCH_ROWS: Final = 65_536
+_QUERIES: Final = ("SELECT", "MULTI")  # pivot is several statements
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query that is there ready-made. `asks`: the question in words."""
+
+    name: str
+    asks: str
+    query: str
+
+
+@cache
+def load_questions() -> Mapping[str, Question]:
+    """The questions of docs/questions.md, by name: the files in `questions/`, whose first line asks."""
+    found = {}
+    for file in sorted(files("kwsniff.findings").joinpath("questions").iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".sql"):
+            name = file.name.removesuffix(".sql")
+            asks, _, query = file.read_text("utf-8").partition("\n")
+            found[name] = Question(name, asks.removeprefix("-- "), query)
+    return found
+
+
+def find_question(name: str) -> Question:
+    """Raises UsageError for a name that is none."""
+    questions = load_questions()
+    if name in questions:
+        return questions[name]
+    near = get_close_matches(name, questions, 2, 0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(questions)}"
+    raise UsageError(f"there is no question '{name}'{hint}")
+
+
+@contextmanager
+def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyConnection"]:
+    """A database with a view of each table in the folder, of `analyze`, `live` or `pipeline`, shut in.
+
+    Raises UsageError where there is no table.
+    """
+    import duckdb
+
+    place = Path(folder)
+    tables = files_of_tables(place)
+    if not tables:
+        what = "holds no tables" if place.is_dir() else "no such folder"
+        raise UsageError(f"{place}: {what}; make them with `kwsniff analyze CAPTURE -o DIR`")
+    with tempfile.TemporaryDirectory(prefix="kwsniff-sql-") as spill, duckdb.connect(":memory:") as database:
+        try:
+            for name, paths in tables.items():
+                _show(database, name, paths)
+            _shut_in(database, [path for paths in tables.values() for path in paths], spill)
+        except duckdb.Error as error:
+            raise UsageError(f"{place}: cannot be read: {_in_one_line(error)}") from error
+        yield database
+
+
+def _show(database: "duckdb.DuckDBPyConnection", name: str, paths: list[str]) -> None:
+    if paths:
+        listed = ", ".join(_quoted(path) for path in paths)
+        dated = str(all("/date=" in path for path in paths)).lower()  # as pipeline lays them out
+        source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning={dated})"
+    else:  # a table that has no rows yet, as live begins them
+        database.register(f"{name} without rows", arrow_schema(TABLES[name]).empty_table())
+        source = f'"{name} without rows"'
+    view = name.replace('"', '""')
+    database.execute(f'create temp view "{view}" as select * from {source}')  # noqa: S608 - quoted
+
+
+def _shut_in(database: "duckdb.DuckDBPyConnection", paths: list[str], spill: str) -> None:
+    for setting, value in (
+        ("TimeZone", "'UTC'"),
+        ("memory_limit", f"'{MEMORY}'"),
+        ("temp_directory", _quoted(spill)),
+        ("allowed_paths", f"[{', '.join(map(_quoted, paths))}]"),
+        ("autoinstall_known_extensions", "false"),
+        ("autoload_known_extensions", "false"),
+        ("enable_external_access", "false"),
+        ("lock_configuration", "true"),
+    ):
+        database.execute(f"set {setting} = {value}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def ask(database: "duckdb.DuckDBPyConnection", query: str) -> "pa.RecordBatchReader":
+    """The rows of a query, in batches.
+
+    Raises UsageError, one line, for what is wrong or no query.
+    """
+    import duckdb
+
+    try:
+        statements = database.extract_statements(query)
+        if not statements:
+            raise UsageError("there is no query; for example: from api_calls limit 10")
+        if len(statements) > 1:
+            raise UsageError(f"these are {len(statements)} queries: ask one at a time")
+        kind = statements[0].type.name
+        if kind not in _QUERIES:
+            raise UsageError(f"{kind} is not allowed: tables are read here, never changed")
+        found: Any = database.sql(query)
+        if found is None:
+            raise UsageError("the SQL has no rows to show; for example: from api_calls limit 10")
+        # The name before DuckDB 1.5.
+        make = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+        reader: pa.RecordBatchReader = make(_BATCH_ROWS)
+        return reader
+    except duckdb.Error as error:
+        raise UsageError(_in_one_line(error)) from error
+
+
+def read(reader: "pa.RecordBatchReader") -> Iterator[list[list[Any]]]:
+    """The rows, batch by batch, values in the order of the columns.
+
+    Raises UsageError, one line, where the query fails on the way.
+    """
+    import pyarrow as pa
+
+    try:
+        for batch in reader:
+            # Not by name: two columns may have the same one.
+            columns = [column.to_pylist() for column in batch.columns]
+            yield [list(row) for row in zip(*columns, strict=True)]
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(_in_one_line(error)) from error
+
+
+def write_parquet(reader: "pa.RecordBatchReader", path: Path) -> None:
+    """The rows as a parquet file. Raises UsageError where the query fails on the way."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with path.open("xb") as file:
+        try:
+            with parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+        except pa.ArrowException as error:
+            raise UsageError(_in_one_line(error)) from error
+
+
+def _in_one_line(error: Exception) -> str:
+    """DuckDB's own words, without the query, of which it shows a piece below them."""
+    return " ".join(str(error).partition("\nLINE ")[0].split())
+
+
+@contextmanager
+def named_when_whole(path: Path) -> Iterator[Path]:
+    """A hidden file beside `path`, that gets its name when the block ends well, and goes when it does not.
+
+    Raises OutputError where it cannot be written.
+    """
+    import uuid
+
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: is no file that could be replaced; leave -o out, or name another")
+    hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        yield hidden
+        hidden.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error})") from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink()
