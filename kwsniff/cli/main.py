@@ -10,7 +10,7 @@ from kwsniff.cli.streams import says, standard_output
 from kwsniff.errors import KwsniffError
 
 VERBS = (
-    "analyze", "pipeline", "show", "why", "upgrade", "sql", "live", "decode", "explain",
+    "analyze", "pipeline", "show", "why", "upgrade", "compare", "sql", "live", "decode", "explain",
 )  # fmt: skip
 """Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 

@@ -1,0 +1,183 @@
+"""``kwsniff compare``: what is different in BAD, and who carries it."""
+
+import argparse
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from kwsniff.cli.grids import Grid, fitted, shortened
+from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
+from kwsniff.cli.texts import clean, plural
+from kwsniff.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from kwsniff.findings.difference import Difference
+    from kwsniff.findings.traits import Side
+
+_EXAMPLES = """examples:
+  kwsniff compare monday.pcap tuesday.pcap        what is different on Tuesday, what carries most first
+  kwsniff compare good-tables/ bad.pcap           folders of tables do as well
+  kwsniff compare capture.pcap --at +30s          the time from 30 s on, against the time before
+  kwsniff compare capture.pcap --at 22:06:53      the same, with a time of day (UTC); or 2026-11-20T22:06:53
+  kwsniff compare capture.pcap --slowest          the slowest 5 % of calls against the rest
+
+exit status: 0 done, 2 could not run
+"""
+
+_VERSION = 1
+_ROW = ("subject_kind", "subject", "what", "good", "bad", "ratio", "call_ids")
+_SLOWEST = 0.95
+_MOST = 20
+_LONGEST = 32
+_UNITS = {"s": 1.0, "ms": 0.001, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+Sides = tuple[tuple["duckdb.DuckDBPyConnection", "Side"], tuple["duckdb.DuckDBPyConnection", "Side"]]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="what is different in bad traffic, seen from good",
+        description="Compare calls by client, API, topic, partition, broker, version, acks, codec and "
+        "software: rates, errors, and parts of their time.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"GOOD and BAD, or one: {HELP}")
+    parser.add_argument(
+        "--at", metavar="TIME", help="one input, before and after a time, or +30s from its begin"
+    )
+    parser.add_argument(
+        "--slowest", action="store_true", help="one input, the slowest 5 %% of calls against the rest"
+    )
+    parser.add_argument("--json", action="store_true", help="differences as JSON")
+    add_input_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 0, whatever is different."""
+    halves = args.at is not None or args.slowest
+    if args.at is not None and args.slowest:
+        raise UsageError("give --at or --slowest, not both")
+    if len(args.inputs) != (1 if halves else 2):
+        raise UsageError("give GOOD and BAD, or one input with --at TIME or --slowest")
+    if args.at is not None:
+        _moment(args.at, None)  # before captures are read
+    from kwsniff.findings.difference import compare, places
+
+    with ExitStack() as stack:
+        databases = [stack.enter_context(opened([each], args))[0] for each in args.inputs]
+        good, bad = _sides(args, databases)
+        counts = [_count(*each) for each in (good, bad)]
+        differences = compare(good, bad)
+        apart = places(good[0]) ^ places(bad[0])
+    if args.json:
+        rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
+        print(json.dumps({"version": _VERSION, "differences": rows}, indent=2, ensure_ascii=True))
+    else:
+        for line in _lines(differences, counts, width()):
+            print(line)
+        if apart:
+            note = (
+                "GOOD and BAD were captured at different places: times of network and broker do not compare."
+            )
+            print("\n".join(["", *wrapped(note, width())]))
+    return 0
+
+
+def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"]) -> Sides:
+    from kwsniff.findings.evaluate import fetch
+    from kwsniff.findings.traits import Side, collect
+
+    for database in databases:
+        collect(database)
+    spans = [fetch(database, "select first_time, last_time, seconds from span")[0] for database in databases]
+    if args.at is not None:
+        first, last = spans[0]["first_time"], spans[0]["last_time"]
+        moment = _moment(args.at, first)
+        if moment is None or not first < moment < last:
+            there = "no times" if first is None else f"{first:%Y-%m-%dT%H:%M:%S} to {last:%Y-%m-%dT%H:%M:%S}"
+            raise UsageError(f"--at {args.at} lies outside of what was captured ({there})")
+        said = f"timestamptz '{moment.isoformat()}'"
+        before = Side(f"request_time < {said}", (moment - first).total_seconds())
+        after = Side(f"request_time >= {said}", (last - moment).total_seconds())
+        return (databases[0], before), (databases[0], after)
+    if args.slowest:
+        (row,) = fetch(databases[0], f"select quantile_cont(counted, {_SLOWEST}) as bound from fact")  # noqa: S608
+        bound = row["bound"] or 0
+        rest, slow = (Side(f"counted {sign} {bound}", slowest=True) for sign in ("<=", ">"))
+        return (databases[0], rest), (databases[0], slow)
+    good, bad = (
+        (database, Side(seconds=span["seconds"])) for database, span in zip(databases, spans, strict=True)
+    )
+    return good, bad
+
+
+def _moment(text: str, first: datetime | None) -> datetime | None:
+    """A time, seconds from the first packet, or a time of day of its date. Raises UsageError."""
+    offset = re.fullmatch(r"\+(\d+(?:\.\d+)?)(s|ms|m|min|h|)", text)
+    try:
+        if offset:
+            return first and first + timedelta(seconds=float(offset[1]) * _UNITS[offset[2]])
+        if re.match(r"\d\d?:", text):
+            text = f"{(first or datetime.now(UTC)):%Y-%m-%d}T{text}"
+        time = datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"--at {text}: give a time, 2026-11-20T22:06:53 or 22:06:53, or +30s") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:
+    from kwsniff.findings.evaluate import fetch
+
+    return int(fetch(database, f"select count(*) as calls from fact where {side.where}")[0]["calls"])  # noqa: S608
+
+
+def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int) -> Iterator[str]:
+    stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD"
+    if not differences:
+        yield from wrapped(f"No difference that stands out from chance: {stands}.", room)
+        return
+    yield from wrapped(f"{plural(len(differences), 'difference')}, what carries most first: {stands}.", room)
+    yield ""
+    rows = [
+        (
+            shortened(clean(f"{each.subject_kind} {each.subject}"), _LONGEST),
+            each.what,
+            _figure(each.good),
+            _figure(each.bad),
+            _figure(each.ratio),
+            f"{each.share:.0%}",
+            _interval(each.good_interval),
+            _interval(each.bad_interval),
+        )
+        for each in differences[:_MOST]
+    ]
+    names = ("who", "what", "good", "bad", "ratio", "carries", "good, 99 %", "bad, 99 %")
+    order = ("who", "what", "good", "bad", "carries", "bad, 99 %", "good, 99 %", "ratio")
+    yield from fitted(Grid("", names, rows, order), room).lines
+    if len(differences) > _MOST:
+        yield f"and {len(differences) - _MOST} more; --json has all"
+    first = differences[0]
+    yield ""
+    yield from wrapped(
+        f"Calls behind the first: {', '.join(map(str, first.call_ids[:6])) or 'none to show'}.", room
+    )
+    yield from wrapped(
+        "_ms: mean per call. errors: share of calls. carries: share of all time, or calls, in BAD.", room
+    )
+
+
+def _figure(number: float | None) -> str:
+    return "" if number is None else f"{number:.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _interval(bounds: tuple[float, float]) -> str:
+    return f"{_figure(bounds[0])} to {_figure(bounds[1])}"

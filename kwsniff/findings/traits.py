@@ -1,0 +1,147 @@
+"""Calls in groups: by client, API, topic and the like, with their times and errors; for comparisons."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kwsniff.findings.evaluate import fetch
+
+if TYPE_CHECKING:
+    import duckdb
+
+PARTS: Final = (
+    "network", "transmission", "queue", "broker", "throttle", "replicas", "group", "authentication_delay",
+)  # fmt: skip
+"""Parts of a call's time; waits for records that do not exist yet are none of them."""
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    "round_trip": "case when network = 0 then round_trip when timed then 0 end",
+    "network": "network",
+    "transmission": "transmission",
+    "broker": "broker_time",
+    "queue": "case when coalesce(behind_wait, 'none') not in ('throttle', 'replicas', 'group', "
+    "'authentication_delay') then queued when timed then 0 end",
+}
+ROUND_TRIP: Final = "round_trip"
+"""The way to the broker of calls whose times do not have it: the capture was taken at the broker."""
+_OF_CALL: Final[Mapping[str, str]] = {
+    "all": "''",
+    "client": "client",
+    "broker": "broker",
+    "api": "api_name",
+    "version": "api_name || ' ' || api_version",
+    "software": "software",
+    "acks": "acks::varchar",
+}
+_OF_OTHERS: Final[Mapping[str, str]] = {
+    "topic": "select distinct run_id, call_id, coalesce(topic, topic_id) as subject from partition_call",
+    "partition": "select distinct run_id, call_id, topic_partition as subject from partition_call",
+    "codec": "select distinct run_id, call_id, codec as subject from record_batches",
+}
+KINDS: Final = ("client", "broker", "api", "topic", "partition", "acks", "codec", "version", "software")
+
+_FACTS: Final = """
+create or replace temp table fact as
+select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.acks, c.request_time,
+    trim(concat_ws(' ', c.client_software_name, c.client_software_version)) as software,
+    coalesce(c.error_code, 0) not in (0, 27, 51, 79) or c.status = 'unanswered' as failed,
+    l.call_id is not null as timed, l.round_trip_ns as round_trip, l.network_ns as network,
+    l.broker_ns as broker_time,
+    l.queue_wait_ns as queued, replace(l.behind_wait, '_possible', '') as behind_wait,
+    l.request_transmission_ns + l.response_transmission_ns as transmission,
+    l.deliberate_wait_ns as waited, replace(l.wait, '_possible', '') as wait,
+    l.total_ns - case when l.wait in ('data', 'data_possible', 'long_poll', 'long_poll_possible')
+        then l.deliberate_wait_ns else 0 end as counted
+from client_call c
+left join latency l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Which calls: SQL over the table `fact`; how long they were looked at; one of the halves by slowness."""
+
+    where: str = "true"
+    seconds: float | None = None
+    slowest: bool = False
+
+
+def collect(database: "duckdb.DuckDBPyConnection") -> None:
+    """Makes the table `fact`: a row for each call of a client, with the parts of its time."""
+    database.execute(_FACTS)
+
+
+def read_groups(
+    database: "duckdb.DuckDBPyConnection", side: Side
+) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
+    """(kind, subject) -> API -> calls, timed, failed, and of each part its sum and sum of squares."""
+    sums = ", ".join(
+        f"sum({_part(part)})::double as {part}_sum, sum(({_part(part)})::double ** 2) as {part}_squares"
+        for part in (*PARTS, ROUND_TRIP)
+    )
+    groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
+    groups["all", ""] = {}
+    for kind in ("all", *KINDS):
+        # Names are those of this module, `where` is made by the verb of a number or a time.
+        query = f"""
+            select subject, api_name, count(*) as calls, count(*) filter (timed) as timed,
+                count(*) filter (failed) as failed, {sums}
+            from ({_members(kind)})
+            where {side.where} and api_name is not null and (subject <> '' or '{kind}' = 'all')
+            group by all
+        """  # noqa: S608
+        for row in fetch(database, query):
+            groups[kind, row["subject"]][row["api_name"]] = row
+    return groups
+
+
+def _part(part: str) -> str:
+    """SQL: what a part took of a call, null where that is not known. Waiting in line behind a call that waits
+    on purpose counts as what that one waits for: it is the quota that makes the queue."""
+    if part in _COLUMNS:
+        return _COLUMNS[part]
+    return (
+        f"case when timed then case when wait = '{part}' then waited else 0 end "
+        f"+ case when behind_wait = '{part}' then queued else 0 end end"
+    )
+
+
+def _members(kind: str) -> str:
+    """SQL: the rows of `fact` with the subject of that kind; a call of two topics stands there twice."""
+    if kind in _OF_CALL:
+        return f"select *, {_OF_CALL[kind]} as subject from fact"  # noqa: S608
+    return f"""
+        select f.*, o.subject from fact f join ({_OF_OTHERS[kind]}) o
+            on o.call_id = f.call_id and o.run_id is not distinct from f.run_id
+    """  # noqa: S608
+
+
+def read_proofs(
+    database: "duckdb.DuckDBPyConnection", side: Side, kind: str, subject: str, what: str
+) -> list[int]:
+    """Calls that show a difference, most telling first."""
+    part = what.removesuffix("_ms")
+    if what == "errors":
+        chosen, order = "failed", "request_time"
+    elif part in (*PARTS, ROUND_TRIP):
+        chosen, order = "timed", f"{_part(part)} desc"
+    else:
+        chosen, order = "true", "request_time"
+    query = (
+        f"select call_id from ({_members(kind)}) where subject = $subject and {chosen} and {side.where} "  # noqa: S608
+        f"order by {order}, call_id limit 20"
+    )
+    return [row["call_id"] for row in fetch(database, query, {"subject": subject})]  # type: ignore[dict-item]
+
+
+def read_losses(database: "duckdb.DuckDBPyConnection") -> dict[str, tuple[int, int, int]]:
+    """Client -> bytes that were sent, bytes sent again, and calls, of its connections."""
+    query = """
+        select client, sum(client_bytes + broker_bytes)::bigint as sent, sum(calls)::bigint as calls,
+            sum(client_retransmitted_bytes + broker_retransmitted_bytes)::bigint as again
+        from connection
+        where protocol = 'kafka' and coalesce(caller, 'client') = 'client' and client is not null
+        group by client
+    """
+    return {row["client"]: (row["sent"], row["again"], row["calls"]) for row in fetch(database, query)}

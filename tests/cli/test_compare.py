@@ -1,0 +1,138 @@
+"""``kwsniff compare``: of recordings with a known cause the culprit comes first; of healthy ones, nothing."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kwsniff
+from kwsniff.cli.main import DONE, FAILED, run
+from tests.cli.shown import CAPTURES, FIRST_STEPS
+
+CLOCKS = CAPTURES / "clocks"
+
+
+def clock(name: str, side: str = "broker") -> str:
+    return str(CLOCKS / name / f"{side}.pcap")
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert run(["compare", *arguments, "--json"]) == DONE
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["version"] == 1
+    rows: list[dict[str, Any]] = answer["differences"]
+    return rows
+
+
+def named(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["subject_kind"], row["subject"], row["what"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "culprit"),
+    [
+        # What was done stands in the recordings' about.toml.
+        ((clock("near"), clock("quota")), ("client", "shop", "throttle_ms")),
+        ((clock("near_3_9"), clock("quota_3_9")), ("client", "shop", "throttle_ms")),
+        ((clock("near", "client"), clock("loss_2", "client")), ("client", "shop", "network_ms")),
+        ((clock("near", "client"), clock("far_120", "client")), ("client", "billing-1", "network_ms")),
+    ],
+)
+def test_the_culprit_comes_first(
+    pair: tuple[str, str], culprit: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *_ = compared(capsys, *pair)
+    assert named(first) == culprit
+    assert first["bad"] > first["good"]
+    assert first["call_ids"]
+
+
+@pytest.mark.parametrize("version", ["", "_3_9"])
+def test_a_follower_that_stands_still_shows_at_the_broker_and_in_the_line_behind(
+    version: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The capture of the leader does not say what a Produce with acks=-1 waits for."""
+    first, *rest = compared(capsys, clock(f"near{version}"), clock(f"follower_stopped{version}"))
+    assert (first["subject_kind"], first["subject"]) == ("client", "shop")
+    assert first["what"] in ("queue_ms", "broker_ms", "replicas_ms")
+    assert ("acks", "-1") in {named(row)[:2] for row in rest}
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [("near", "near_3_9"), ("near_3_9", "near"), ("near", "near"), ("members_slow", "members_slow")],
+)
+def test_two_runs_of_the_same_traffic_give_nothing(
+    good: str, bad: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compared(capsys, clock(good), clock(bad)) == []
+    assert run(["compare", clock(good), clock(bad)]) == DONE
+    assert capsys.readouterr().out.startswith("No difference")
+
+
+def test_calls_that_fail_are_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    """message_too_large: shop sends what the broker refuses, till does not."""
+    incidents = CAPTURES / "incidents"
+    good, bad = (str(incidents / name / "broker.pcap") for name in ("healthy_bursts", "message_too_large"))
+    first, *_ = compared(capsys, good, bad)
+    assert named(first) == ("client", "shop", "errors")
+    assert 0 < first["bad"] <= 1
+
+
+def copied(folder: Path, *names: str) -> str:
+    for name in names:
+        shutil.copy(clock(name), folder / f"{name}.pcap")
+    return str(folder)
+
+
+@pytest.mark.parametrize("moment", ["2026-11-22T00:30:00", "00:30:00", "+1m"])
+def test_before_and_after_a_moment(moment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """near was recorded at 00:28:49, quota at 01:05:15."""
+    first, *_ = compared(capsys, copied(tmp_path, "near", "quota"), "--at", moment)
+    assert named(first) == ("client", "shop", "throttle_ms")
+
+
+def test_the_slowest_calls_are_those_of_the_throttled_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = copied(tmp_path, "near", "quota", "near_3_9", "loss_2", "far_40")
+    rows = compared(capsys, folder, "--slowest")
+    assert named(rows[0]) == ("client", "shop", "throttle_ms")
+    assert {row["what"] for row in rows} & {"calls_per_second", "retransmitted"} == set()
+
+
+def test_folders_of_tables_tell_the_same_as_captures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kwsniff.analyze(clock("quota"), output=tmp_path)
+    assert compared(capsys, clock("near"), str(tmp_path)) == compared(capsys, clock("near"), clock("quota"))
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_no_line_is_wider_than_the_screen(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run(["compare", clock("near"), clock("quota")]) == DONE
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= columns
+    assert "client shop" in out
+    assert "throttle_ms" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [FIRST_STEPS],
+        [FIRST_STEPS, FIRST_STEPS, "--slowest"],
+        [FIRST_STEPS, "--slowest", "--at", "+1s"],
+        [FIRST_STEPS, "--at", "noon"],
+        [FIRST_STEPS, "--at", "+9999s"],
+        ["no such file", FIRST_STEPS],
+    ],
+)
+def test_bad_usage_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", *arguments]) == FAILED
+    assert len(capsys.readouterr().err.splitlines()) == 1
