@@ -70,21 +70,21 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("give GOOD and BAD, or one input with --at TIME or --slowest")
     if args.at is not None:
         _moment(args.at, None)  # before captures are read
-    from kwsniff.findings.difference import compare, places
+    from kwsniff.findings.difference import compare, place
 
     with ExitStack() as stack:
         databases = [stack.enter_context(opened([each], args))[0] for each in args.inputs]
         good, bad = _sides(args, databases)
         counts = [_count(*each) for each in (good, bad)]
         differences = compare(good, bad)
-        apart = places(good[0]) ^ places(bad[0])
+        seen = [place(database) for database, _ in (good, bad)]
     if args.json:
         rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
         print(json.dumps({"version": _VERSION, "differences": rows}, indent=2, ensure_ascii=True))
     else:
         for line in _lines(differences, counts, width()):
             print(line)
-        if apart:
+        if None not in seen and seen[0] != seen[1]:
             note = (
                 "GOOD and BAD were captured at different places: times of network and broker do not compare."
             )

@@ -1,1 +1,1 @@
-"""Findings: rules over tables that say what is wrong, who has to act, and which calls prove it."""
+"""Tables to judgements: rules with proof, upgrades, comparisons, and SQL of users."""

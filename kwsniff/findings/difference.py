@@ -300,7 +300,10 @@ def _proven(each: Difference, database: "duckdb.DuckDBPyConnection", side: Side)
     return replace(each, call_ids=tuple(ids[:MOST_PROOFS]))
 
 
-def places(database: "duckdb.DuckDBPyConnection") -> set[str]:
-    """Where captures were taken, as far as connections say."""
-    rows = fetch(database, "select distinct vantage from connection where vantage is not null")
-    return {row["vantage"] for row in rows} - {"unknown"}
+def place(database: "duckdb.DuckDBPyConnection") -> str | None:
+    """Where most calls were captured, as connections say; None where that is not known."""
+    rows = fetch(
+        database,
+        "select vantage from connection where vantage <> 'unknown' group by vantage order by sum(calls) desc",
+    )
+    return str(rows[0]["vantage"]) if rows else None

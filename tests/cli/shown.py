@@ -1,6 +1,7 @@
-"""Running ``kwsniff show`` in a test. `python -m tests.cli.shown` makes the examples of docs/show.md anew."""
+"""Running ``kwsniff show`` in a test. `python -m tests.cli.shown` makes the examples of PAGES anew."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.main import run
+from kwsniff.cli.main import BAD_NEWS, DONE, run
 from tests.traffic.files import frames, pcap
 from tests.traffic.tcp import Packet
 
 CAPTURES = Path(__file__).parents[2] / "captures"
-PAGE = CAPTURES.parent / "docs" / "show.md"
+ROOT = CAPTURES.parent
+PAGE = ROOT / "docs" / "show.md"
+PAGES = (PAGE, ROOT / "docs" / "upgrade.md", ROOT / "docs" / "compare.md")
 FIRST_STEPS = str(CAPTURES / "first_steps" / "capture.pcap")
 
 
@@ -49,17 +52,20 @@ def apis(found: list[str]) -> list[str]:
     return [line.split()[2] for line in found]
 
 
-def page() -> str:
-    """docs/show.md with the output that its commands have."""
+def page(path: Path = PAGE) -> str:
+    """A page of the docs with the output that its commands have, on a screen of 80 columns."""
 
     def example(match: re.Match[str]) -> str:
-        command = [sys.executable, "-m", "kwsniff.cli.main", "show", *match[2].split()]
-        done = subprocess.run(command, cwd=PAGE.parents[1], capture_output=True, text=True, check=True)
+        command = [sys.executable, "-m", "kwsniff.cli.main", *match[2].split()]
+        screen = {**os.environ, "COLUMNS": "80"}
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=screen)
+        assert done.returncode in (DONE, BAD_NEWS), done.stderr
         return f"{match[1]}{match[2]}\n{done.stdout}{match[3]}"
 
-    blocks = r"(^```text\n\$ kwsniff show )(.*)\n[\s\S]*?(^```$)"
-    return re.sub(blocks, example, PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    blocks = r"(^```text\n\$ kwsniff )((?:show|upgrade|compare) .*)\n[\s\S]*?(^```$)"
+    return re.sub(blocks, example, path.read_text("utf-8"), flags=re.MULTILINE)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    for each in PAGES:
+        each.write_text(page(each), "utf-8")

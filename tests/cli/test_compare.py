@@ -9,7 +9,7 @@ import pytest
 
 import kwsniff
 from kwsniff.cli.main import DONE, FAILED, run
-from tests.cli.shown import CAPTURES, FIRST_STEPS
+from tests.cli.shown import CAPTURES, FIRST_STEPS, ROOT, page
 
 CLOCKS = CAPTURES / "clocks"
 
@@ -136,3 +136,8 @@ def test_no_line_is_wider_than_the_screen(
 def test_bad_usage_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", *arguments]) == FAILED
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_page_shows_what_the_verb_says() -> None:
+    path = ROOT / "docs" / "compare.md"
+    assert page(path) == path.read_text("utf-8"), "run: python -m tests.cli.shown"

@@ -13,7 +13,7 @@ import kwsniff
 from kwsniff.cli.main import BAD_NEWS, DONE, FAILED, run
 from kwsniff.findings.tables import open_folder
 from kwsniff.findings.upgrade import Client, find_breaks, judge
-from tests.cli.shown import CAPTURES, recorded
+from tests.cli.shown import CAPTURES, ROOT, page, recorded
 
 
 def written(place: Path, *names: str) -> str:
@@ -190,3 +190,8 @@ def test_an_unknown_release_is_one_line_with_the_known_ones(
     (line,) = capsys.readouterr().err.splitlines()
     assert hint in line
     assert "2.2.0, 2.2.1" in line
+
+
+def test_the_page_shows_what_the_verb_says() -> None:
+    path = ROOT / "docs" / "upgrade.md"
+    assert page(path) == path.read_text("utf-8"), "run: python -m tests.cli.shown"
