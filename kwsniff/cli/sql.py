@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from kwsniff.cli.streams import says
 from kwsniff.cli.texts import clean
 from kwsniff.errors import UsageError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are
@@ -124,7 +121,7 @@ def _list(tables: Sequence[str]) -> None:
     print("\n".join(f"  {each.name.ljust(widest)}  {each.asks}" for each in questions))
 
 
-def _write(reader: "pa.RecordBatchReader", form: str, out: TextIO) -> None:
+def _write(reader: Any, form: str, out: TextIO) -> None:
     from kwsniff.findings.console import read
 
     names = reader.schema.names

@@ -108,8 +108,6 @@ def _show(database: "duckdb.DuckDBPyConnection", name: str, source: str) -> None
         f'"{column.name}"' if column.name in there else f'{_absent(column)} as "{column.name}"'
         for column in TABLES[name].columns
     ]
-    if name == "connections" and "twin_of" not in {column.name for column in TABLES[name].columns}:
-        columns.append("twin_of" if "twin_of" in there else "null::bigint as twin_of")
     # Names are those of TABLES; paths are quoted by open_folder.
     if name == "connections" and "twin_of" not in {column.name for column in TABLES[name].columns}:
         columns.append("null::bigint as twin_of")
