@@ -2,11 +2,12 @@
 
 import argparse
 import json
+import shlex
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.texts import clean, in_bytes, plural
@@ -20,6 +21,7 @@ _EXAMPLES = """examples:
   kwsniff why capture.pcap                what is wrong in a capture, worst first
   kwsniff why tables/                     the same of a folder of tables, of analyze, live or pipeline
   kwsniff why capture.pcap --json         for scripts
+  kwsniff why capture.pcap --html why.html   the same with charts, a file for any browser
 
 exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
 """
@@ -52,6 +54,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
     )
     parser.add_argument("--json", action="store_true", help="findings as JSON")
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write the findings, their calls and charts into one HTML file, too; needs bokeh",
+    )
     add_limit_option(parser)
     parser.set_defaults(run=run)
 
@@ -61,16 +68,41 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.evaluate import evaluate
     from kwsniff.findings.report import describe_basis, list_not_seen
 
-    with _opened(args) as (database, capture, tables):
+    # Before the capture is read: an hour of work is not lost for a name that cannot be.
+    with _page(args.html) as file, _opened(args) as (database, capture, tables):
         findings = evaluate(database, capture=capture, tables=tables)
         basis = describe_basis(database)
-    not_seen = list_not_seen(basis)
+        not_seen = list_not_seen(basis)
+        if file is not None:
+            from kwsniff.report.report import write_report
+
+            named = _captures(capture, args.inputs)
+            write_report(file, database, findings, basis=basis, not_seen=not_seen, capture=named)
     if args.json:
         _print_json(basis, findings, not_seen)
     else:
         for line in _lines(basis, findings, not_seen, _width()):
             print(line)
     return int(any(each.severity == "problem" for each in findings))
+
+
+@contextmanager
+def _page(path: str | None) -> Iterator[IO[str] | None]:
+    """The file of the page, under a hidden name until it is complete; None where none is asked for."""
+    if path is None:
+        yield None
+        return
+    from kwsniff.report.draft import draft
+    from kwsniff.report.page import require_charts
+
+    require_charts()
+    with draft(path) as file:
+        yield file
+
+
+def _captures(capture: str, inputs: Sequence[str]) -> str | None:
+    """Captures as a shell takes them; None where tables were read."""
+    return shlex.join(inputs) if capture != "CAPTURE" else None
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""One HTML file that works without a network: findings, their proof, charts."""

@@ -1,0 +1,46 @@
+"""A file that appears under its name when it is complete."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from kwsniff.errors import OutputError
+
+
+@contextmanager
+def draft(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
+    """A hidden file beside `path` that takes its place at the end; on any exception it goes.
+
+    Raises OutputError where it cannot be written, before anything else happens if it can be told then.
+    """
+    place = Path(path)
+    hidden = place.parent / f".{secrets.token_hex(8)}.kwsniff"
+    if place.is_dir():
+        raise OutputError(f"{place}: is a directory; name a file")
+    try:
+        file = hidden.open("x", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    try:
+        yield file
+        try:
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            hidden.replace(place)
+        except OSError as error:
+            raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    finally:
+        _discard(file, hidden)
+
+
+def _discard(file: IO[str], hidden: Path) -> None:
+    try:
+        file.close()
+    except OSError:  # what could not be flushed is lost with the file
+        pass
+    finally:
+        hidden.unlink(missing_ok=True)

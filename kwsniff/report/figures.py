@@ -1,0 +1,50 @@
+"""Figures as all charts have them. The colours of light and dark come from page.js."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.report.span import Span
+
+if TYPE_CHECKING:
+    from bokeh.plotting import figure
+
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#009988", "#999999")
+"""Told apart by those who do not see all colours, on white and on black (Paul Tol's bright scheme)."""
+TROUBLE = "#d6404e"
+_TOOLS = "xpan,xbox_zoom,reset"
+
+
+def timed_figure(span: Span, height: int, **options: Any) -> "figure":
+    """A figure whose x axis is the time of the page, in UTC."""
+    from bokeh.models import DatetimeTickFormatter, Range1d
+    from bokeh.plotting import figure
+
+    options.setdefault("x_range", Range1d(span.first_ms, span.last_ms, bounds="auto"))
+    plot = figure(
+        height=height,
+        sizing_mode="stretch_width",
+        tools=_TOOLS,
+        toolbar_location="above",
+        x_axis_type="datetime",
+        **options,
+    )
+    plot.xaxis.formatter = DatetimeTickFormatter(
+        milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M", hourmin="%H:%M"
+    )
+    return settle(plot)
+
+
+def settle(plot: "figure") -> "figure":
+    """No logo, tools only under the mouse, no wheel that is caught while the page is scrolled."""
+    plot.toolbar.logo = None
+    plot.toolbar.autohide = True
+    plot.min_border_right = 12
+    plot.output_backend = "svg"
+    return plot
+
+
+def add_hover(plot: "figure", renderers: Sequence[Any], lines: Sequence[tuple[str, str]]) -> None:
+    """What the mouse shows. `lines` are title and `@column`; values are shown as text."""
+    from bokeh.models import HoverTool
+
+    plot.add_tools(HoverTool(renderers=list(renderers), tooltips=list(lines), point_policy="follow_mouse"))

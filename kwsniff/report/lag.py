@@ -1,0 +1,143 @@
+"""Lag over time: of what was fetched, and of what groups committed."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import fetch
+from kwsniff.report.figures import COLOURS, add_hover, timed_figure
+from kwsniff.report.section import Chart, Section, Table, number, text
+from kwsniff.report.span import SLOTS, Span
+from kwsniff.report.words import clock_at, spelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST = 8
+
+_FETCHED = """
+with read as (
+    select client as reader, coalesce(topic, topic_id) as topic, partition, lag, p.time
+    from partition_call p semi join client_call using (run_id, call_id)
+    where api_name in ('Fetch', 'ShareFetch') and lag is not null and p.time is not null
+),
+"""
+
+# The end of a partition: as far as anybody was told, or wrote, until then.
+_COMMITTED = """
+with commits as (
+    select c.group_id as reader, p.topic, p.partition, p."offset" as committed, p.time
+    from partition_call p join client_call c using (run_id, call_id)
+    where p.api_name = 'OffsetCommit' and p."offset" >= 0 and coalesce(p.error_code, 0) = 0
+        and c.group_id is not null and p.time is not null
+),
+ends as (
+    select topic, partition, time, max(greatest(coalesce(high_watermark, -1),
+        case when api_name = 'Produce' then coalesce(last_offset + 1, -1) else -1 end)) as reached
+    from partition_call
+    where api_name in ('Fetch', 'Produce') and time is not null
+        and (topic, partition) in (select (topic, partition) from commits)
+    group by all
+),
+known as (
+    select topic, partition, time, max(reached) over (partition by topic, partition order by time) as reached
+    from ends where reached >= 0
+),
+read as (
+    select c.reader, c.topic, c.partition, greatest(k.reached - c.committed, 0) as lag, c.time
+    from commits c asof join known k on c.topic = k.topic and c.partition = k.partition and c.time >= k.time
+),
+"""
+
+_CURVES = """
+summed as (
+    select reader, topic, partition, max(lag) as greatest, arg_max(lag, time) as latest,
+        arg_min(lag, time) as first, count(*) as readings, count(*) over () as curves
+    from read group by reader, topic, partition order by greatest desc, reader, topic, partition limit $most
+)
+select s.*, ((epoch_us(r.time) - $begin) // $width)::int as slot, max(r.lag) as lag
+from summed s join read r using (reader, topic, partition)
+group by all order by s.greatest desc, s.reader, s.topic, s.partition, slot
+"""
+
+_Curves = Mapping[tuple[str, str, int], Sequence[Mapping[str, Any]]]
+
+
+def make_lag(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Section:
+    """The section of lag."""
+    charts, tables = [], []
+    for name, query, reader, said in (
+        ("committed", _COMMITTED, "group", "What groups committed, behind the end of the partition"),
+        ("fetched", _FETCHED, "client", "What clients fetched, behind the high watermark"),
+    ):
+        curves = {} if span is None else _curves(database, query, span)
+        if span is None or not curves:
+            continue
+        names = [spelled(f"{key[0]}: {key[1]}-{key[2]}") for key in curves]
+        charts.append(
+            Chart(
+                name=f"lag-{name}-chart",
+                plot=_lines(span, curves, said),
+                label=f"{said}: {', '.join(names)}.",
+                legend=[(COLOURS[place % len(COLOURS)], each) for place, each in enumerate(names)],
+            )
+        )
+        tables.append(_table(f"{said}, in figures", reader, curves))
+    if not charts:
+        return Section(
+            name="lag", title="Lag", says=("No commit and no fetch says how far behind anybody is.",)
+        )
+    says = (
+        "Clients fetch ahead of what their application has handled; what is committed tells that.",
+        f"The greatest of each moment; the {_MOST} curves that rise highest.",
+    )
+    return Section(name="lag", title="Lag", says=says, charts=charts, tables=tables)
+
+
+def _curves(database: "duckdb.DuckDBPyConnection", query: str, span: Span) -> _Curves:
+    found: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for row in fetch(database, query + _CURVES, {**span.values, "most": _MOST}):
+        found.setdefault((row["reader"] or "", row["topic"] or "", row["partition"]), []).append(row)
+    return found
+
+
+def _lines(span: Span, curves: _Curves, title: str) -> Any:
+    plot = timed_figure(span, 280, title=title, y_axis_label="offsets")
+    drawn = []
+    for place, (key, rows) in enumerate(curves.items()):
+        at = [span.middle_ms(min(row["slot"], SLOTS - 1)) for row in rows]
+        source = {
+            "x": at,
+            "lag": [row["lag"] for row in rows],
+            "time": [clock_at(each) for each in at],
+            "who": [spelled(key[0])] * len(rows),
+            "what": [spelled(f"{key[1]}-{key[2]}")] * len(rows),
+        }
+        colour = COLOURS[place % len(COLOURS)]
+        plot.line("x", "lag", source=source, color=colour, line_width=2)
+        drawn.append(plot.scatter("x", "lag", source=source, color=colour, size=5))
+    plot.y_range.start = 0
+    add_hover(plot, drawn, [("time", "@time"), ("by", "@who"), ("partition", "@what"), ("lag", "@lag{0,0}")])
+    return plot
+
+
+def _table(caption: str, reader: str, curves: _Curves) -> Table:
+    firsts = [(key, rows[0]) for key, rows in curves.items()]
+    left = firsts[0][1]["curves"] - len(firsts)
+    return Table(
+        caption=caption,
+        columns=(reader, "topic", "partition", "readings", "first", "greatest", "last"),
+        rows=[
+            [
+                text(spelled(key[0])),
+                text(spelled(key[1])),
+                number(key[2]),
+                number(row["readings"]),
+                number(row["first"]),
+                number(row["greatest"]),
+                number(row["latest"]),
+            ]
+            for key, row in firsts
+        ],
+        folded=True,
+        note=f"And {left:,} more." if left > 0 else "",
+    )

@@ -1,0 +1,204 @@
+"""Findings with the calls that prove them, and the commands that show those calls."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import Finding, clock, fetch
+from kwsniff.report.section import Cell, Item, Section, Table, code, number, text
+from kwsniff.report.words import duration, moment, percent, spelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+_PARTS = {
+    "broker_ns": "broker",
+    "network_ns": "network",
+    "queue_wait_ns": "in line",
+    "deliberate_wait_ns": "waited",
+    "request_transmission_ns": "request on its way",
+    "response_transmission_ns": "response on its way",
+}
+_MOST_CAPTURES = 8
+_MARGIN = timedelta(seconds=1)
+
+_CALLS = """
+select c.call_id, c.capture, c.client, c.client_address, c.client_port, c.broker,
+    c.api_name, c.api_key, c.api_version, c.request_time, c.response_end_time, c.status, c.reason,
+    c.error_name, c.error_code, c.request_frame, c.request_end_frame, c.response_frame, c.response_end_frame, c.topics, c.group_id,
+    coalesce(l.total_ns, c.latency_ns) as took_ns, l.wait,
+    l.broker_ns, l.network_ns, l.queue_wait_ns, l.deliberate_wait_ns,
+    l.request_transmission_ns, l.response_transmission_ns
+from call c left join latency l using (run_id, call_id)
+where c.call_id in (select unnest($numbers))
+order by c.call_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How the shell is told of a call."""
+
+    captures: str
+    """The captures of the run, in its order: numbers of calls count packets over all of them."""
+
+    def show(self, call_id: int) -> str:
+        """Request and response as trees."""
+        return f"kwsniff show {self.captures} --call {call_id}"
+
+    @staticmethod
+    def filter(frames: Iterable[tuple[int | None, int | None]]) -> str:
+        """A display filter for runs of packets."""
+        spans = sorted({(first, last or first) for first, last in frames if first is not None})
+        listed = ", ".join(f"{first}" if first == last else f"{first}..{last}" for first, last in spans)
+        return f"frame.number in {{{listed}}}"
+
+    def wireshark(self, capture: str, frames: Iterable[tuple[int | None, int | None]]) -> str:
+        """Wireshark with the packets of a capture."""
+        return f"wireshark -r {shlex.quote(spelled(capture))} -Y '{self.filter(frames)}'"
+
+
+def find_commands(database: "duckdb.DuckDBPyConnection", capture: str | None) -> Commands:
+    """`capture`: how the caller named the captures, None where it read tables."""
+    if capture is not None:
+        return Commands(spelled(capture))
+    rows = fetch(database, f"select distinct run_id, capture from captures limit {_MOST_CAPTURES}")  # noqa: S608
+    return Commands(shlex.quote(spelled(rows[0]["capture"])) if len(rows) == 1 else "CAPTURE...")
+
+
+def make_findings(
+    database: "duckdb.DuckDBPyConnection", findings: Sequence[Finding], commands: Commands
+) -> Section:
+    """The section of findings, worst first."""
+    wanted = sorted({number for each in findings for number in each.call_ids})
+    calls: dict[int, list[dict[str, Any]]] = {}
+    if wanted:
+        for row in database.sql(_CALLS, params={"numbers": wanted}).to_arrow_table().to_pylist():
+            calls.setdefault(row["call_id"], []).append(row)
+    items = [_item(place, each, calls, commands) for place, each in enumerate(findings)]
+    says = () if items else ("Nothing wrong was found.",)
+    return Section(name="findings", title="Findings", says=says, items=items)
+
+
+def _item(
+    place: int, finding: Finding, calls: Mapping[int, Sequence[Mapping[str, Any]]], commands: Commands
+) -> Item:
+    rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
+    lines = [("", spelled(finding.text)), ("Do", spelled(finding.advice))]
+    if finding.first_time is not None:
+        lines.append(("When", f"{clock(finding.first_time)} to {clock(finding.last_time)} UTC"))
+    if finding.time_share:
+        lines.append(("Share", f"{percent(finding.time_share)} of all time that calls took"))
+    if finding.explained_by:
+        lines.append(("Follows from", finding.explained_by))
+    shown = [("See", spelled(finding.command))]
+    for capture in dict.fromkeys(row["capture"] for row in rows):
+        frames = [pair for row in rows if row["capture"] == capture for pair in _frames(row)]
+        shown.append(("The packets", commands.wireshark(capture, frames)))
+    proof = None
+    if rows:
+        proof = Table(
+            caption=f"The calls that prove it ({len(rows)} of {finding.calls:,})"
+            if finding.calls > len(rows)
+            else f"The calls that prove it ({len(rows)})",
+            columns=(
+                "call",
+                "time",
+                "client",
+                "broker",
+                "API",
+                "about",
+                "took",
+                "where the time went",
+                "outcome",
+                "packets",
+                "to see it",
+                "display filter",
+            ),
+            rows=[_row(row, commands) for row in rows],
+            folded=True,
+        )
+    elif finding.frames:
+        proof = Table(
+            caption=f"The packets that prove it ({len(finding.frames)})",
+            columns=("packet", "display filter"),
+            rows=[[number(each), code(f"frame.number == {each}")] for each in finding.frames],
+            folded=True,
+        )
+        shown.append(("Display filter", commands.filter((each, each) for each in finding.frames)))
+    return Item(
+        name=f"finding-{place}",
+        heading=f"{finding.finding}: {spelled(finding.subject)}",
+        weight=finding.severity,
+        lines=[(finding.severity.capitalize(), _who(finding)), *lines],
+        commands=shown,
+        proof=proof,
+    )
+
+
+def _who(finding: Finding) -> str:
+    acts = "to know" if finding.severity == "info" else f"{finding.blames} has to act"
+    return f"{finding.confidence}; {acts}"
+
+
+def _of(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Of calls with the same number in several runs, those of the finding's time."""
+    if len(rows) < 2 or finding.first_time is None or finding.last_time is None:
+        return rows
+    first, last = finding.first_time - _MARGIN, finding.last_time + _MARGIN
+    times = [(row, row["request_time"] or row["response_end_time"]) for row in rows]
+    return [row for row, time in times if time is not None and first <= time <= last]
+
+
+def _frames(row: Mapping[str, Any]) -> list[tuple[int | None, int | None]]:
+    return [
+        (row["request_frame"], row["request_end_frame"]),
+        (row["response_frame"], row["response_end_frame"]),
+    ]
+
+
+def _row(row: Mapping[str, Any], commands: Commands) -> list[Cell]:
+    address = f"{row['client_address']}:{row['client_port']}"
+    name = spelled(row["client"] or "")
+    about = [*(row["topics"] or ()), *([row["group_id"]] if row["group_id"] else ())]
+    return [
+        number(row["call_id"], str(row["call_id"])),
+        text(moment(row["request_time"] or row["response_end_time"])),
+        text(address if name == row["client_address"] else f"{name} ({address})"),
+        text(row["broker"]),
+        text(f"{row['api_name'] or row['api_key'] or 'unknown'} v{row['api_version']}"),
+        text(spelled(", ".join(about[:3]) + (f" and {len(about) - 3} more" if len(about) > 3 else ""))),
+        number(row["took_ns"], duration(row["took_ns"])),
+        text(_where(row)),
+        text(_outcome(row)),
+        text(_listed(_frames(row))),
+        code(commands.show(row["call_id"])),
+        code(commands.filter(_frames(row))),
+    ]
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    total = row["took_ns"]
+    if not total or row["broker_ns"] is None:
+        return ""
+    parts = sorted(((row[name], words) for name, words in _PARTS.items()), reverse=True)
+    said = [
+        f"{words} {duration(spent)}" + (f" ({row['wait'].replace('_', ' ')})" if words == "waited" else "")
+        for spent, words in parts[:3]
+        if spent > total / 20
+    ]
+    return ", ".join(said)
+
+
+def _outcome(row: Mapping[str, Any]) -> str:
+    if row["error_code"]:
+        return str(row["error_name"] or row["error_code"])
+    said = str(row["status"]).replace("_", " ")
+    return f"{said}: {row['reason'].replace('_', ' ')}" if row["reason"] else said
+
+
+def _listed(frames: Iterable[tuple[int | None, int | None]]) -> str:
+    pairs = [(first, last) for first, last in frames if first is not None]
+    return ", ".join(f"{first}" if last in (None, first) else f"{first} to {last}" for first, last in pairs)

@@ -1,0 +1,152 @@
+"""Rebalances of groups, as a Gantt chart: when, how long, who, why."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import fetch
+from kwsniff.report.figures import COLOURS, add_hover, timed_figure
+from kwsniff.report.section import Chart, Section, Table, number, text
+from kwsniff.report.span import Span
+from kwsniff.report.words import duration, label, labels, moment, spelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST_GROUPS = 24
+_MOST = 1000
+_MOST_ROWS = 100
+_MOST_MEMBERS = 6
+_REASONS = ("member_joined", "member_left", "heartbeat_gap", "metadata_change", "unknown")
+
+# Groups with most rebalances; of each the longest, where there are too many for a picture.
+_ROWS = """
+with counted as (
+    select *, count(*) over (partition by group_id) as of_group, count(*) over () as of_all
+    from groups where begin_time is not null or end_time is not null
+),
+ranked as (
+    select *, dense_rank() over (order by of_group desc, group_id) as place,
+        row_number() over (order by duration_ns desc nulls first) as length
+    from counted
+)
+select group_id, kind, generation, reason, reason_member, members, member_count,
+    begin_time, end_time, duration_ns, calls, error_count, of_all
+from ranked where place <= $groups and length <= $most order by coalesce(begin_time, end_time)
+"""
+
+
+def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Section:
+    """The section of rebalances."""
+    rows = fetch(database, _ROWS, {"groups": _MOST_GROUPS, "most": _MOST})
+    if span is None or not rows:
+        return Section(name="rebalances", title="Rebalances", says=("No group rebalanced.",))
+    groups = list(dict.fromkeys(row["group_id"] for row in rows))
+    said = f"{rows[0]['of_all']:,} rebalances; {len(rows):,} of {len(groups)} groups are shown."
+    chart = Chart(
+        name="rebalances-chart",
+        plot=_gantt(span, rows, groups),
+        label=f"Rebalances over time of the groups {', '.join(label(each) for each in groups)}.",
+        legend=[(COLOURS[place], reason.replace("_", " ")) for place, reason in enumerate(_REASONS)],
+    )
+    return Section(
+        name="rebalances",
+        title="Rebalances",
+        says=(said, "A bar is one rebalance, from the first join to the last answer."),
+        charts=(chart,),
+        tables=(_table(rows),),
+    )
+
+
+def _members(row: Mapping[str, Any]) -> str:
+    named = [spelled(each) for each in (row["members"] or ())[:_MOST_MEMBERS]]
+    left = (row["member_count"] or len(named)) - len(named)
+    return ", ".join(named) + (f" and {left} more" if left > 0 else "")
+
+
+def _gantt(span: Span, rows: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> Any:
+    from bokeh.models import FactorRange
+
+    names = labels(groups, 20)
+    plot = timed_figure(
+        span, 90 + 34 * len(groups), y_range=FactorRange(*[names[each] for each in reversed(groups)])
+    )
+    drawn = []
+    for place, reason in enumerate(_REASONS):
+        chosen = [
+            row for row in rows if (row["reason"] if row["reason"] in _REASONS else "unknown") == reason
+        ]
+        if chosen:
+            drawn.append(
+                plot.hbar(
+                    y="group",
+                    left="left",
+                    right="right",
+                    height=0.6,
+                    source=_source(span, chosen, names),
+                    fill_color=COLOURS[place],
+                    line_color=COLOURS[place],
+                    line_width=2,
+                    fill_alpha=0.75,
+                )
+            )
+    lines = [("group", "@full"), ("began", "@began"), ("took", "@took"), ("generation", "@generation")]
+    add_hover(plot, drawn, [*lines, ("why", "@why"), ("by", "@by"), ("members", "@members")])
+    return plot
+
+
+def _source(span: Span, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, list[Any]]:
+    def at(time: Any, otherwise: float) -> float:
+        return otherwise if time is None else float(time.timestamp() * 1000)
+
+    return {
+        "group": [names[row["group_id"]] for row in rows],
+        "full": [spelled(row["group_id"]) for row in rows],
+        "left": [at(row["begin_time"], span.first_ms) for row in rows],
+        "right": [at(row["end_time"], span.last_ms) for row in rows],
+        "began": [moment(row["begin_time"]) or "before the capture" for row in rows],
+        "took": [duration(row["duration_ns"]) or "not known" for row in rows],
+        "generation": [
+            "not reached" if row["generation"] is None else str(row["generation"]) for row in rows
+        ],
+        "why": [row["reason"].replace("_", " ") for row in rows],
+        "by": [spelled(row["reason_member"] or "") for row in rows],
+        "members": [_members(row) for row in rows],
+    }
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    left = len(rows) - _MOST_ROWS
+    return Table(
+        caption="Rebalances one by one",
+        columns=(
+            "group",
+            "kind",
+            "generation",
+            "began",
+            "ended",
+            "took",
+            "why",
+            "by",
+            "members",
+            "number",
+            "errors",
+        ),
+        rows=[
+            [
+                text(spelled(row["group_id"])),
+                text(row["kind"]),
+                number(row["generation"], str(row["generation"])),
+                text(moment(row["begin_time"])),
+                text(moment(row["end_time"])),
+                number(row["duration_ns"], duration(row["duration_ns"])),
+                text(row["reason"].replace("_", " ")),
+                text(spelled(row["reason_member"] or "")),
+                text(_members(row)),
+                number(row["member_count"]),
+                number(row["error_count"]),
+            ]
+            for row in rows[:_MOST_ROWS]
+        ],
+        folded=True,
+        note=f"And {left:,} more." if left > 0 else "",
+    )

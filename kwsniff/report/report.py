@@ -1,0 +1,85 @@
+"""The report of `kwsniff why --html`: all sections of one database of tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import Finding
+from kwsniff.report.digest import make_digest
+from kwsniff.report.errors import make_errors
+from kwsniff.report.lag import make_lag
+from kwsniff.report.latency import make_latency
+from kwsniff.report.page import write_page
+from kwsniff.report.proof import find_commands, make_findings
+from kwsniff.report.rebalances import make_rebalances
+from kwsniff.report.section import Section
+from kwsniff.report.span import find_span
+from kwsniff.report.time_parts import make_time_parts
+from kwsniff.report.topology import make_topology
+from kwsniff.report.upgrade import make_upgrade
+from kwsniff.report.words import moment, plural, spelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST_CAPTURES = 6
+
+
+def write_report(
+    file: IO[str],
+    database: "duckdb.DuckDBPyConnection",
+    findings: Sequence[Finding],
+    *,
+    basis: Mapping[str, Any],
+    not_seen: Sequence[str],
+    capture: str | None = None,
+    upgrade: tuple[str, Sequence[Mapping[str, Any]]] | None = None,
+) -> None:
+    """Writes the page of `findings` and of the tables that `database` shows.
+
+    `basis` and `not_seen` are those of findings/report.py; `capture` is how commands name the captures, None
+    where tables were read; `upgrade` a release and the rows of its verdicts, where there are any.
+    """
+    span = find_span(database)
+    commands = find_commands(database, capture)
+    sections: list[Section] = [
+        make_findings(database, findings, commands),
+        make_latency(database, span, findings),
+        make_time_parts(database, span),
+        make_digest(database, commands),
+        make_errors(database, span, commands),
+        make_rebalances(database, span),
+        make_lag(database, span),
+        make_topology(database),
+    ]
+    if upgrade is not None:
+        sections.append(make_upgrade(*upgrade))
+    write_page(
+        file,
+        title="kwsniff: what is wrong",
+        summary=_summary(basis, findings),
+        sections=sections,
+        footer=not_seen,
+    )
+
+
+def _summary(basis: Mapping[str, Any], findings: Sequence[Finding]) -> list[str]:
+    counts = [(word, sum(each.severity == word for each in findings)) for word in ("problem", "warning")]
+    told = [plural(count, word) for word, count in counts if count]
+    verdict = f"{' and '.join(told)}." if told else "Nothing wrong was found."
+    if not basis["calls"]:
+        verdict = "There are no Kafka calls to judge."
+    seconds = "" if basis["seconds"] is None else f" in {basis['seconds']:,.1f} s"
+    stands = (
+        f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
+        f"with {plural(basis['brokers'], 'broker')}{seconds}, "
+        f"{basis['payload_bytes']:,} bytes of payload."
+    )
+    captures = [spelled(each) for each in basis["captures"] or ()]
+    named = ", ".join(captures[:_MOST_CAPTURES])
+    more = f" and {len(captures) - _MOST_CAPTURES} more" if len(captures) > _MOST_CAPTURES else ""
+    began = (
+        ""
+        if basis["first_time"] is None
+        else f"{basis['first_time']:%Y-%m-%d} {moment(basis['first_time'])} UTC"
+    )
+    return [verdict, stands, f"{named}{more}" + (f", from {began}" if began else "")]

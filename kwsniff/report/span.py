@@ -1,0 +1,64 @@
+"""The time that a page covers, cut into slots of equal length: what bounds the points of a chart."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kwsniff.findings.evaluate import fetch
+
+if TYPE_CHECKING:
+    import duckdb
+
+SLOTS = 120
+_LEAST_MICROSECONDS = 1_000
+
+# Captures without rows (a folder of a run that goes on) still have calls.
+_SPAN = """
+select min(a) as first, max(b) as last from (
+    select epoch_us(min(request_time)) as a,
+        epoch_us(max(coalesce(response_end_time, request_time))) as b
+    from call
+    union all
+    select epoch_us(min(first_time)), epoch_us(max(last_time)) from connection
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `begin`, `slots` times `width`; both in microseconds, `begin` since 1970."""
+
+    begin: int
+    width: int
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What queries name $begin and $width."""
+        return {"begin": self.begin, "width": self.width}
+
+    @property
+    def first_ms(self) -> float:
+        """Where time axes begin, in the milliseconds that charts count."""
+        return self.begin / 1000
+
+    @property
+    def last_ms(self) -> float:
+        """Where they end."""
+        return (self.begin + SLOTS * self.width) / 1000
+
+    @property
+    def width_ms(self) -> float:
+        """The length of a slot."""
+        return self.width / 1000
+
+    def middle_ms(self, slot: int) -> float:
+        """The middle of a slot."""
+        return (self.begin + (slot + 0.5) * self.width) / 1000
+
+
+def find_span(database: "duckdb.DuckDBPyConnection") -> Span | None:
+    """The span of all calls and connections; None where nothing has a time."""
+    row = fetch(database, _SPAN)[0]
+    if row["first"] is None or row["last"] is None:
+        return None
+    length = max(row["last"] - row["first"], _LEAST_MICROSECONDS)
+    return Span(int(row["first"]), int(length // SLOTS + 1))

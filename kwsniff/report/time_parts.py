@@ -1,0 +1,161 @@
+"""Time by part over time: who had the calls that were under way."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import fetch
+from kwsniff.report.figures import COLOURS, add_hover, timed_figure
+from kwsniff.report.section import Chart, Section, Table, number, text
+from kwsniff.report.span import SLOTS, Span
+from kwsniff.report.words import clock_at, duration, percent
+
+if TYPE_CHECKING:
+    import duckdb
+
+_WORK = {
+    "broker": "broker",
+    "network": "network",
+    "transmission": "transmission",
+    "line": "in line behind another call",
+    "line_behind_wait": "in line behind a call that waits",
+}
+_WAITS = {
+    "long_poll": "no data until max_wait_ms",
+    "long_poll_possible": "no data, ended early (possible)",
+    "data": "records that were not there yet",
+    "data_possible": "records not there yet (possible)",
+    "group": "other members",
+    "group_possible": "other members (possible)",
+    "replicas": "followers, in vain",
+    "replicas_possible": "followers (possible)",
+    "throttle": "a quota",
+    "authentication_delay": "failed authentication",
+    "authentication_delay_possible": "failed authentication (possible)",
+}
+
+_ON_PURPOSE = "Below it, those that waited on purpose, by what they waited for."
+
+# Calls longer than a slot count in each of theirs, with an equal share of every part per moment.
+_PARTS = """
+with timed as (
+    select epoch_us(request_time) - $begin as first, greatest(total_ns / 1000, 0.001) as took, wait,
+        request_transmission_ns + response_transmission_ns as transmission, network_ns as network,
+        broker_ns as broker,
+        case when coalesce(behind_wait, 'none') = 'none' then queue_wait_ns else 0 end as line,
+        case when coalesce(behind_wait, 'none') = 'none' then 0 else queue_wait_ns end as line_behind_wait,
+        deliberate_wait_ns as waited
+    from latency where request_time is not null
+),
+placed as (
+    select *, (first // $width)::bigint as a, least((first + took) // $width, $slots - 1)::bigint as b
+    from timed
+),
+spread as (
+    select *, a as slot, 1.0 as share from placed where a >= b
+    union all
+    select *, (least(first + took, (slot + 1) * $width) - greatest(first, slot * $width)) / took as share
+    from (select *, unnest(range(a, b + 1)) as slot from placed where a < b)
+)
+select slot::int as slot, wait, sum(share * broker) as broker, sum(share * network) as network,
+    sum(share * transmission) as transmission, sum(share * line) as line,
+    sum(share * line_behind_wait) as line_behind_wait, sum(share * waited) as waited
+from spread group by slot, wait order by slot, wait
+"""
+
+_Shares = Mapping[str, Sequence[float]]
+
+
+def make_time_parts(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Section:
+    """The section of time by part."""
+    rows = [] if span is None else fetch(database, _PARTS, {**span.values, "slots": SLOTS})
+    if span is None or not rows:
+        return Section(name="parts", title="Who had the time", says=("No call was seen whole.",))
+    work, waits = _by_part(rows)
+    charts = [
+        Chart(
+            name="parts-chart",
+            plot=_stack(span, work, _WORK),
+            label=f"Calls under way over time, by who had them: {', '.join(_WORK[name] for name in work)}.",
+            legend=_legend(work, _WORK),
+        )
+    ]
+    if waits:
+        charts.append(
+            Chart(
+                name="waits-chart",
+                plot=_stack(span, waits, _WAITS),
+                label=f"Calls that waited on purpose, for: {', '.join(_words(name) for name in waits)}.",
+                legend=_legend(waits, _WAITS),
+            )
+        )
+    return Section(
+        name="parts",
+        title="Who had the time",
+        says=(
+            "How many calls were under way on average, by who had them.",
+            _ON_PURPOSE if waits else "No call waited on purpose.",
+        ),
+        charts=charts,
+        tables=[_table(work, waits)],
+    )
+
+
+def _words(name: str) -> str:
+    return _WAITS.get(name, name.replace("_", " "))
+
+
+def _by_part(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Nanoseconds per slot of each part that has any, and of each deliberate wait."""
+    work: dict[str, list[float]] = {name: [0.0] * SLOTS for name in _WORK}
+    waits: dict[str, list[float]] = defaultdict(lambda: [0.0] * SLOTS)
+    for row in rows:
+        slot = min(max(row["slot"], 0), SLOTS - 1)
+        for name in _WORK:
+            work[name][slot] += row[name]
+        if row["waited"]:
+            waits[row["wait"]][slot] += row["waited"]
+    ordered = sorted(waits, key=lambda name: -sum(waits[name]))
+    return {name: each for name, each in work.items() if any(each)}, {name: waits[name] for name in ordered}
+
+
+def _legend(shares: _Shares, words: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(COLOURS[place % len(COLOURS)], words.get(name, name)) for place, name in enumerate(shares)]
+
+
+def _stack(span: Span, shares: _Shares, words: Mapping[str, str]) -> Any:
+    plot = timed_figure(span, 260, y_axis_label="calls under way")
+    at = [span.middle_ms(slot) for slot in range(SLOTS)]
+    source: dict[str, Any] = {"x": at, "time": [clock_at(each) for each in at]}
+    slot_ns = span.width * 1000
+    for name, spent in shares.items():
+        source[name] = [each / slot_ns for each in spent]
+    names = list(shares)
+    drawn = plot.vbar_stack(
+        names,
+        x="x",
+        width=span.width_ms,
+        source=source,
+        line_color=None,
+        color=[COLOURS[place % len(COLOURS)] for place in range(len(names))],
+    )
+    plot.y_range.start = 0
+    add_hover(
+        plot, drawn, [("time", "@time"), *((words.get(name, name), f"@{name}{{0.00}}") for name in names)]
+    )
+    return plot
+
+
+def _table(work: _Shares, waits: _Shares) -> Table:
+    sums = [("", _WORK[name], sum(spent)) for name, spent in work.items()]
+    sums += [("waited for", _words(name), sum(spent)) for name, spent in waits.items()]
+    total = sum(spent for _, _, spent in sums) or 1.0
+    return Table(
+        caption="The same in sums",
+        columns=("", "part", "time of all calls", "share"),
+        rows=[
+            [text(kind), text(name), number(spent, duration(spent)), number(spent, percent(spent / total))]
+            for kind, name, spent in sorted(sums, key=lambda each: -each[2])
+        ],
+        folded=True,
+    )

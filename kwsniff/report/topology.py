@@ -1,0 +1,193 @@
+"""A map of clients and brokers: who talks with whom, how far away, what was lost, what was refused."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.findings.evaluate import fetch
+from kwsniff.report.figures import COLOURS, TROUBLE, settle
+from kwsniff.report.section import Chart, Section, Table, number, text
+from kwsniff.report.words import duration, labels, percent, plural, spelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST = 60
+_LOSSY = 0.005
+_LOSS_COLOUR = COLOURS[6]
+
+_EDGES = """
+with edges as (
+select client, client_address, broker, count(*) as connections, sum(calls)::bigint as calls,
+    count(*) filter (refused) as refused, sum(coalesce(syn_retries, 0))::bigint as syn_retries,
+    median(round_trip_ns)::bigint as round_trip_ns,
+    sum(client_bytes + broker_bytes)::bigint as bytes,
+    sum(client_retransmitted_bytes + broker_retransmitted_bytes)::bigint as again_bytes,
+    count(*) filter ("end" = 'reset') as resets,
+    any_value(client_software_name || ' ' || coalesce(client_software_version, '')) as software,
+    string_agg(distinct vantage, ', ' order by vantage) filter (vantage <> 'unknown') as vantage,
+    string_agg(distinct protocol, ', ' order by protocol) as protocols
+from connection
+where protocol in ('kafka', 'tls') or refused or syn_retries > 0
+group by client, client_address, broker
+)
+select *, count(*) over () as edges from edges
+order by refused > 0 desc, again_bytes > 0 desc, calls desc, client, client_address, broker limit $most
+"""
+
+
+def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
+    """The section of the map."""
+    rows = fetch(database, _EDGES, {"most": _MOST})
+    if not rows:
+        return Section(name="map", title="Clients and brokers", says=("There are no connections.",))
+    lefts, rights = {_left(row) for row in rows}, {row["broker"] for row in rows}
+    label = f"{plural(len(lefts), 'client')} and {plural(len(rights), 'broker')}."
+    left = rows[0]["edges"] - len(rows)
+    return Section(
+        name="map",
+        title="Clients and brokers",
+        says=("Clients at the left, brokers at the right; a line is wider the more calls it carried.",),
+        charts=(
+            Chart(
+                name="map-chart",
+                label=f"A map of {label} The table below has its figures.",
+                plot=_map(rows),
+                legend=(
+                    (COLOURS[0], "connected"),
+                    (_LOSS_COLOUR, "more than 0.5 % of the bytes were sent again"),
+                    (TROUBLE, "connections were refused"),
+                ),
+            ),
+        ),
+        tables=(_table(rows, left),),
+    )
+
+
+def _left(row: Mapping[str, Any]) -> str:
+    client, address = row["client"] or "", row["client_address"]
+    return str(address) if client == address else f"{client} {address}"
+
+
+def _loss(row: Mapping[str, Any]) -> float:
+    sent = row["bytes"] + row["again_bytes"]
+    return row["again_bytes"] / sent if sent else 0.0
+
+
+def _colour(row: Mapping[str, Any]) -> str:
+    if row["refused"]:
+        return TROUBLE
+    return _LOSS_COLOUR if _loss(row) > _LOSSY else COLOURS[0]
+
+
+def _heights(names: Sequence[str], tall: int) -> dict[str, float]:
+    return {name: tall * (len(names) - place - 0.5) / len(names) for place, name in enumerate(names)}
+
+
+def _map(rows: Sequence[Mapping[str, Any]]) -> Any:
+    from bokeh.models import FixedTicker, LinearAxis
+    from bokeh.plotting import figure
+
+    lefts = list(dict.fromkeys(_left(row) for row in rows))
+    rights = list(dict.fromkeys(row["broker"] for row in rows))
+    tall = max(len(lefts), len(rights))
+    left, right = _heights(lefts, tall), _heights(rights, tall)
+    plot = settle(
+        figure(
+            height=70 + 26 * tall,
+            sizing_mode="stretch_width",
+            tools="reset",
+            x_range=(-0.02, 1.02),
+            y_range=(0, tall),
+            toolbar_location=None,
+        )
+    )
+    plot.xaxis.visible = False
+    plot.grid.visible = False
+    ticks = labels(lefts, 24)
+    plot.yaxis.ticker = FixedTicker(ticks=[left[name] for name in lefts])
+    plot.yaxis.major_label_overrides = {left[name]: ticks[name] for name in lefts}
+    far = labels(rights, 22)
+    axis = LinearAxis(ticker=FixedTicker(ticks=[right[name] for name in rights]))
+    axis.major_label_overrides = {right[name]: far[name] for name in rights}
+    plot.add_layout(axis, "right")
+    _draw_edges(plot, rows, left, right)
+    for at, heights, colour in ((0, left, COLOURS[2]), (1, right, COLOURS[3])):
+        plot.scatter([at] * len(heights), list(heights.values()), size=9, color=colour)
+    return plot
+
+
+def _draw_edges(
+    plot: Any, rows: Sequence[Mapping[str, Any]], left: Mapping[str, float], right: Mapping[str, float]
+) -> None:
+    from kwsniff.report.figures import add_hover
+
+    drawn = plot.segment(
+        "x0",
+        "y0",
+        "x1",
+        "y1",
+        line_color="colour",
+        line_width="wide",
+        line_dash="dash",
+        line_alpha=0.8,
+        source={
+            "x0": [0] * len(rows),
+            "y0": [left[_left(row)] for row in rows],
+            "x1": [1] * len(rows),
+            "y1": [right[row["broker"]] for row in rows],
+            "colour": [_colour(row) for row in rows],
+            "dash": ["dashed" if row["refused"] else "solid" for row in rows],
+            "wide": [1.5 + math.log10(1 + row["calls"]) for row in rows],
+            "who": [spelled(_left(row)) for row in rows],
+            "broker": [row["broker"] for row in rows],
+            "calls": [f"{row['calls']:,} on {row['connections']:,} connections" for row in rows],
+            "far": [duration(row["round_trip_ns"]) or "not seen" for row in rows],
+            "loss": [percent(_loss(row)) for row in rows],
+            "refused": [f"{row['refused']:,}" for row in rows],
+        },
+    )
+    lines = [("client", "@who"), ("broker", "@broker"), ("calls", "@calls"), ("round trip", "@far")]
+    add_hover(plot, [drawn], [*lines, ("sent again", "@loss"), ("refused", "@refused")])
+
+
+def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:
+    return Table(
+        caption="The same in figures",
+        columns=(
+            "client",
+            "address",
+            "broker",
+            "software",
+            "connections",
+            "calls",
+            "bytes",
+            "round trip",
+            "sent again",
+            "refused",
+            "SYN sent again",
+            "resets",
+            "captured at",
+            "protocol",
+        ),
+        rows=[
+            [
+                text(spelled(row["client"] or "")),
+                text(row["client_address"]),
+                text(row["broker"]),
+                text(spelled((row["software"] or "").strip())),
+                number(row["connections"]),
+                number(row["calls"]),
+                number(row["bytes"]),
+                number(row["round_trip_ns"], duration(row["round_trip_ns"])),
+                number(row["again_bytes"], percent(_loss(row))),
+                number(row["refused"]),
+                number(row["syn_retries"]),
+                number(row["resets"]),
+                text((row["vantage"] or "not known").replace("_", " ")),
+                text(row["protocols"]),
+            ]
+            for row in rows
+        ],
+        note=f"And {left:,} more pairs of a client and a broker." if left > 0 else "",
+    )

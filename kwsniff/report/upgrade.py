@@ -1,0 +1,45 @@
+"""The upgrade table: which clients a broker of a release would refuse. It shows what it is given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kwsniff.report.section import Section, Table, text
+from kwsniff.report.words import spelled
+
+_MOST_REASONS = 6
+
+
+def make_upgrade(release: str, clients: Sequence[Mapping[str, Any]]) -> Section:
+    """The section of an upgrade to `release`.
+
+    `clients`: rows with client_id, client_address, software, verdict (works, breaks, unknown), reasons
+    (each with api_name, api_version, min_version, max_version, calls, call_id, frame) and not_tested
+    (names of APIs).
+    """
+    breaks = sum(row["verdict"] == "breaks" for row in clients)
+    table = Table(
+        caption=f"Clients against Kafka {spelled(release)}",
+        columns=("client", "address", "software", "verdict", "why", "not tested"),
+        rows=[
+            [
+                text(spelled(row.get("client_id") or "")),
+                text(row.get("client_address")),
+                text(spelled(row.get("software") or "")),
+                text(row["verdict"]),
+                text("; ".join(_reasons(row.get("reasons") or ()))),
+                text(", ".join(row.get("not_tested") or ())),
+            ]
+            for row in clients
+        ],
+    )
+    says = f"{breaks} of {len(clients)} clients break." if clients else "No client was seen."
+    return Section(name="upgrade", title=f"Upgrade to {spelled(release)}", says=(says,), tables=(table,))
+
+
+def _reasons(reasons: Sequence[Mapping[str, Any]]) -> list[str]:
+    said = [
+        f"{each['api_name']} v{each['api_version']} in {each['calls']} calls, "
+        f"the release takes {each['min_version']} to {each['max_version']} (call {each['call_id']})"
+        for each in reasons[:_MOST_REASONS]
+    ]
+    return said + ([f"and {len(reasons) - _MOST_REASONS} more"] if len(reasons) > _MOST_REASONS else [])
