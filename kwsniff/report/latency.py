@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure
 
 _STALLS = ("broker_stalled", "client_silent", "path_dead", "replication_slow", "receiver_full")
-_MOST_APIS = 8
+_MOST_APIS = 6
 _STEPS = 4  # per power of ten
 _LEAST_NS = 1000
 
@@ -118,7 +118,7 @@ def _panel(
     from bokeh.palettes import Viridis256
 
     steps = [cell["step"] for cell in cells] or [0]
-    plot = timed_figure(span, 128, x_range=shared, y_range=(min(steps) - 0.5, max(steps) + 1.5), title=api)
+    plot = timed_figure(span, 112, x_range=shared, y_range=(min(steps) - 0.5, max(steps) + 1.5), title=api)
     source = {
         "x": [span.middle_ms(cell["slot"]) for cell in cells],
         "y": [cell["step"] + 0.5 for cell in cells],

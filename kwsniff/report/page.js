@@ -53,16 +53,27 @@
     if (proof) proof.open = true;
   }
 
+  // Charts keep the width they have on the screen: on paper they fill an A4 page that lies, and stay on one.
+  const PAPER = { width: 1000, height: 640 };
+  function fit(onPaper) {
+    for (const each of document.querySelectorAll(".chart")) {
+      each.style.zoom = "";
+      if (onPaper) each.style.zoom = Math.min(PAPER.width / each.offsetWidth, PAPER.height / each.offsetHeight);
+    }
+  }
+
   let folded = [];
   window.addEventListener("beforeprint", () => {
     printing = true;
     folded = [...document.querySelectorAll("details:not([open])")];
     for (const each of folded) each.open = true;
+    fit(true);
     paintAll();
   });
   window.addEventListener("afterprint", () => {
     printing = false;
     for (const each of folded) each.open = false;
+    fit(false);
     paintAll();
   });
   dark.addEventListener("change", paintAll);

@@ -27,7 +27,8 @@ _MARGIN = timedelta(seconds=1)
 _CALLS = """
 select c.call_id, c.capture, c.client, c.client_address, c.client_port, c.broker,
     c.api_name, c.api_key, c.api_version, c.request_time, c.response_end_time, c.status, c.reason,
-    c.error_name, c.error_code, c.request_frame, c.request_end_frame, c.response_frame, c.response_end_frame, c.topics, c.group_id,
+    c.error_name, c.error_code, c.request_frame, c.request_end_frame, c.response_frame,
+    c.response_end_frame, c.topics, c.group_id,
     coalesce(l.total_ns, c.latency_ns) as took_ns, l.wait,
     l.broker_ns, l.network_ns, l.queue_wait_ns, l.deliberate_wait_ns,
     l.request_transmission_ns, l.response_transmission_ns

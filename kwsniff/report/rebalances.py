@@ -7,7 +7,7 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.report.words import duration, label, labels, moment, spelled
+from kwsniff.report.words import duration, label, labels, moment, plural, spelled
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,13 +40,18 @@ def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     rows = fetch(database, _ROWS, {"groups": _MOST_GROUPS, "most": _MOST})
     if span is None or not rows:
         return Section(name="rebalances", title="Rebalances", says=("No group rebalanced.",))
+    seen = {_reason(row) for row in rows}
     groups = list(dict.fromkeys(row["group_id"] for row in rows))
-    said = f"{rows[0]['of_all']:,} rebalances; {len(rows):,} of {len(groups)} groups are shown."
+    said = f"{plural(rows[0]['of_all'], 'rebalance')}; {len(rows):,} of {plural(len(groups), 'group')} shown."
     chart = Chart(
         name="rebalances-chart",
         plot=_gantt(span, rows, groups),
         label=f"Rebalances over time of the groups {', '.join(label(each) for each in groups)}.",
-        legend=[(COLOURS[place], reason.replace("_", " ")) for place, reason in enumerate(_REASONS)],
+        legend=[
+            (COLOURS[place], reason.replace("_", " "))
+            for place, reason in enumerate(_REASONS)
+            if reason in seen
+        ],
     )
     return Section(
         name="rebalances",
@@ -55,6 +60,10 @@ def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
         charts=(chart,),
         tables=(_table(rows),),
     )
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    return str(row["reason"]) if row["reason"] in _REASONS else "unknown"
 
 
 def _members(row: Mapping[str, Any]) -> str:
@@ -72,9 +81,7 @@ def _gantt(span: Span, rows: Sequence[Mapping[str, Any]], groups: Sequence[str])
     )
     drawn = []
     for place, reason in enumerate(_REASONS):
-        chosen = [
-            row for row in rows if (row["reason"] if row["reason"] in _REASONS else "unknown") == reason
-        ]
+        chosen = [row for row in rows if _reason(row) == reason]
         if chosen:
             drawn.append(
                 plot.hbar(

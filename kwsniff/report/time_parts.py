@@ -48,7 +48,7 @@ with timed as (
     from latency where request_time is not null
 ),
 placed as (
-    select *, (first // $width)::bigint as a, least((first + took) // $width, $slots - 1)::bigint as b
+    select *, (first // $width)::bigint as a, least(floor((first + took) / $width)::bigint, $slots - 1) as b
     from timed
 ),
 spread as (

@@ -1,0 +1,88 @@
+"""A page in headless Chromium: what it logs, what it fetches, what a script finds in it."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_WITNESS = """
+<script>
+window.trouble = [];
+addEventListener("error", (event) => trouble.push("error: " + event.message));
+addEventListener("unhandledrejection", (event) => trouble.push("rejection: " + event.reason));
+addEventListener("securitypolicyviolation", (event) => trouble.push("refused: " + event.blockedURI));
+for (const level of ["error", "warn"]) {
+  const said = console[level];
+  console[level] = (...words) => {
+    trouble.push(level + ": " + words.join(" "));
+    said.apply(console, words);
+  };
+}
+window.alert = (words) => trouble.push("alert: " + words);
+</script>
+"""
+
+_ASK = """
+<script>
+(async () => {
+  const wanted = String(%(charts)d);
+  for (let turn = 0; turn < 200 && document.documentElement.dataset.drawn !== wanted; turn++)
+    await new Promise((done) => setTimeout(done, 50));
+  let found;
+  try { found = await (%(script)s)(); } catch (error) { found = {failed: String(error)}; }
+  const fetched = performance.getEntriesByType("resource").map((each) => each.name);
+  const answer = document.createElement("pre");
+  answer.id = "answer";
+  const drawn = document.documentElement.dataset.drawn;
+  answer.textContent = JSON.stringify({found, trouble, fetched, drawn});
+  document.body.append(answer);
+})();
+</script>
+"""
+
+
+def find_chromium() -> str:
+    """The browser, or a skipped test."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not found:
+        pytest.skip("chromium is not installed")
+    return found
+
+
+def run_chromium(page: Path, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Opens a page, without a network: names lead nowhere."""
+    return subprocess.run(
+        [
+            find_chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}",
+            "--enable-logging=stderr", "--virtual-time-budget=20000", *options, page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+
+
+def ask(page: Path, folder: Path, script: str, *options: str) -> dict[str, Any]:
+    """What an async function of JavaScript finds when all charts are drawn.
+
+    found: what it returned; trouble: errors, warnings and what the page's policy refused; fetched: every
+    resource that was loaded; drawn: how many charts.
+    """
+    text = page.read_text("utf-8")
+    charts = text.count('class="chart"')
+    assert "<head>\n" in text
+    assert text.rstrip().endswith("</html>")
+    text = text.replace("<head>\n", "<head>\n" + _WITNESS, 1)
+    head, tail = text.rsplit("</body>", 1)
+    watched = folder / f"watched_{page.name}"
+    watched.write_text(head + _ASK % {"charts": charts, "script": script} + "</body>" + tail, "utf-8")
+    done = run_chromium(watched, folder, "--dump-dom", *options)
+    answer = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert answer, done.stderr
+    found: dict[str, Any] = json.loads(unescape(answer[1]))
+    assert found["drawn"] == str(charts), found
+    return found

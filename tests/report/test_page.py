@@ -1,0 +1,343 @@
+"""The HTML report: in a browser, with names that are markup, and where it cannot be written."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("bokeh", reason="bokeh is not installed")
+pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+import kwsniff
+from kwsniff.errors import OutputError
+from kwsniff.findings.evaluate import evaluate, fetch
+from kwsniff.findings.report import describe_basis, list_not_seen
+from kwsniff.findings.tables import open_folder, open_tables
+from kwsniff.report.draft import draft
+from kwsniff.report.report import write_report
+from kwsniff.report.span import SLOTS, find_span
+from kwsniff.report.time_parts import make_time_parts
+
+from .browser import ask, run_chromium
+
+ROOT = Path(__file__).parents[2]
+INCIDENTS = ROOT / "captures" / "incidents"
+LARGEST = 3_000_000
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "\"'><svg/onload=alert(3)>",
+    "<!--<script>",
+    "$$\\frac{1}{2}$$",
+    "\\(x\\) \\[y\\]",
+    "{{ 7*7 }}{% raw %}&amp;&lt;b&gt;",
+    "\u202egnp.exe\u2028\x00\x1b[31m",
+    "javascript:alert(4)",
+    "https://example.org/x.png",
+    "@{name}{safe} ]]>",
+)
+"""Names that are text, whatever they look like."""
+_NAMES = (
+    "client_id",
+    "topic",
+    "group_id",
+    "reason_member",
+    "first_member",
+    "last_member",
+    "error_message",
+    "capture",
+)
+
+
+def incident(name: str) -> list[str]:
+    return [str(path) for path in sorted((INCIDENTS / name).glob("*.pcap"))[:1]]
+
+
+def make_page(folder: Path, page: Path, **options: Any) -> Path:
+    database = open_folder(folder)
+    basis = describe_basis(database)
+    with draft(page) as file:
+        write_report(
+            file, database, evaluate(database), basis=basis, not_seen=list_not_seen(basis), **options
+        )  # fmt: skip
+    return page
+
+
+@pytest.fixture(scope="module")
+def stalled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of a broker that stood still."""
+    folder = tmp_path_factory.mktemp("stalled")
+    kwsniff.analyze(incident("broker_stalled"), output=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(stalled: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_page(stalled, tmp_path_factory.mktemp("page") / "why.html")
+
+
+def given(names: list[Any], place: int) -> list[str | None]:
+    """A hostile name for each name, the same for the same."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name is not None and name not in seen:
+            seen[name] = f"{HOSTILE[(len(seen) + place) % len(HOSTILE)]} {len(seen)}"
+    return [None if name is None else seen[name] for name in names]
+
+
+def rename(table: pa.Table, place: int) -> pa.Table:
+    """The table with each of its names replaced by a hostile one."""
+    for name in _NAMES:
+        if name in table.column_names:
+            values = given(table[name].to_pylist(), place)
+            table = table.set_column(
+                table.column_names.index(name), table.schema.field(name), pa.array(values, pa.string())
+            )
+    for name in ("members", "topics"):
+        if name in table.column_names:
+            values = [
+                None if each is None else list(HOSTILE[: len(each) + 1]) for each in table[name].to_pylist()
+            ]
+            table = table.set_column(
+                table.column_names.index(name),
+                table.schema.field(name),
+                pa.array(values, pa.list_(pa.string())),
+            )
+    return table
+
+
+def test_nothing_is_fetched_and_nothing_goes_wrong(page: Path, tmp_path: Path) -> None:
+    found = ask(page, tmp_path, "async () => document.querySelectorAll('.chart > *').length")
+    assert found["trouble"] == []
+    assert found["fetched"] == []
+    assert found["found"] == int(found["drawn"]) >= 6
+
+
+def test_one_click_leads_from_a_claim_to_its_calls(page: Path, stalled: Path, tmp_path: Path) -> None:
+    database = open_folder(stalled)
+    first = evaluate(database)[0]
+    found = ask(
+        page, tmp_path,
+        """async () => {
+          const claim = document.querySelector("article");
+          const rows = () => [...claim.querySelectorAll("tbody tr")].filter((row) => row.checkVisibility());
+          const before = rows().length;
+          claim.querySelector("summary").click();
+          return {before, calls: rows().map((row) => row.cells[0].textContent),
+                  commands: rows().map((row) => row.cells[10].textContent)};
+        }""",
+    )["found"]  # fmt: skip
+    assert found["before"] == 0
+    assert [int(each) for each in found["calls"]] == first.call_ids
+    (capture,) = {row["capture"] for row in fetch(database, "select capture from captures")}
+    assert found["commands"] == [f"kwsniff show {capture} --call {each}" for each in first.call_ids]
+
+
+def test_a_marked_stall_leads_to_its_proof_and_the_keyboard_gets_there(page: Path, tmp_path: Path) -> None:
+    found = ask(
+        page, tmp_path,
+        """async () => {
+          const link = document.querySelector("#latency .links a");
+          link.focus();
+          const reached = document.activeElement === link;
+          link.click();
+          await new Promise((done) => setTimeout(done, 100));
+          const wanted = [...document.querySelectorAll("summary, .scroll, nav a")];
+          const shut = wanted.filter((each) => each.tabIndex < 0).length;
+          return {reached, open: document.querySelector(link.hash + " details").open, shut};
+        }""",
+    )["found"]  # fmt: skip
+    assert found == {"reached": True, "open": True, "shut": 0}
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [(0, True), (1, False)])
+def test_charts_follow_light_and_dark(page: Path, tmp_path: Path, scheme: int, dark: bool) -> None:
+    found = ask(
+        page, tmp_path,
+        """async () => {
+          const roots = Bokeh.documents.flatMap((each) => each.roots());
+          const models = roots.flatMap((root) => [...root.references()]);
+          const figures = models.filter((model) => model.type === "Figure");
+          const parts = (colour) => colour.match(/\\d+/g).slice(0, 3).map(Number);
+          const brightness = (colour) => parts(colour).reduce((sum, each) => sum + each, 0);
+          return {page: brightness(getComputedStyle(document.body).backgroundColor),
+                  figures: [...new Set(figures.map((each) => each.background_fill_color))]};
+        }""",
+        f"--blink-settings=preferredColorScheme={scheme}",
+    )["found"]  # fmt: skip
+    (ground,) = found["figures"]
+    assert (found["page"] < 200) is dark
+    assert (sum(int(ground[place : place + 2], 16) for place in (1, 3, 5)) < 200) is dark
+
+
+def test_a_narrow_screen_has_nothing_beside_it(page: Path, tmp_path: Path) -> None:
+    script = """async () => {
+      document.body.style.cssText = "margin: 0; width: 400px";
+      await new Promise((done) => setTimeout(done, 500));
+      const shown = [...document.querySelectorAll("main *")];
+      const free = shown.filter((each) => !each.parentElement.closest(".scroll"));
+      const wide = free.filter((each) => each.getBoundingClientRect().right > 401);
+      return wide.map((each) => each.outerHTML.slice(0, 80));
+    }"""
+    assert ask(page, tmp_path, script)["found"] == []
+
+
+def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
+    script = """async () => {
+      const folded = () => document.querySelectorAll("details:not([open])").length;
+      const before = folded();
+      dispatchEvent(new Event("beforeprint"));
+      const printing = folded();
+      dispatchEvent(new Event("afterprint"));
+      return {before, printing, after: folded()};
+    }"""
+    found = ask(page, tmp_path, script)["found"]
+    assert found["printing"] == 0 < found["before"] == found["after"]
+    printed = tmp_path / "page.pdf"
+    run_chromium(page, tmp_path, f"--print-to-pdf={printed}")
+    assert printed.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", ["broker_stalled", "rebalance_storm", "not_authorized", "throttled"])
+def test_names_from_the_wire_are_text(name: str, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    kwsniff.analyze(incident(name), output=tables)
+    plain = make_page(tables, tmp_path / "plain.html")
+    for place, file in enumerate(sorted(tables.glob("*.parquet"))):
+        pq.write_table(rename(pq.read_table(file), place if file.stem == "captures" else 0), file)
+    clients = {
+        row["client_id"] for row in fetch(open_folder(tables), "select distinct client_id from api_calls")
+    }
+    hostile = make_page(tables, tmp_path / "hostile.html", upgrade=("<b>4.3.1</b>", UPGRADE))
+    script = """async () => {
+      for (const each of document.querySelectorAll("details")) each.open = true;
+      const count = (name) => document.querySelectorAll(name).length;
+      const tags = ["script", "img", "svg", "b b", "iframe", "base", "object"].map(count);
+      return {text: document.body.innerText, tags};
+    }"""
+    before = ask(plain, tmp_path, script)
+    after = ask(hostile, tmp_path, script)
+    assert after["trouble"] == []
+    assert after["fetched"] == []
+    assert after["found"]["tags"] == before["found"]["tags"]
+    shown = re.sub(r"\s+", " ", after["found"]["text"])
+    told = [each for each in clients if each and each.isprintable()]
+    assert told
+    assert [each for each in told if re.sub(r"\s+", " ", each) not in shown] == []
+
+
+UPGRADE = [
+    {
+        "client_id": "<i>old</i>", "client_address": "10.0.0.9", "software": "sarama 1.0",
+        "verdict": "breaks",
+        "reasons": [
+            {
+                "api_name": "Produce", "api_version": 2, "min_version": 3, "max_version": 13, "calls": 7,
+                "call_id": 12000, "frame": 12,
+            }
+        ],
+        "not_tested": ["Fetch"],
+    }
+]  # fmt: skip
+
+
+def test_the_upgrade_table_shows_what_it_is_given(stalled: Path, tmp_path: Path) -> None:
+    text = make_page(stalled, tmp_path / "why.html", upgrade=("4.3.1", UPGRADE)).read_text("utf-8")
+    assert "Upgrade to 4.3.1" in text
+    assert "&lt;i&gt;old&lt;/i&gt;" in text
+    assert "Produce v2 in 7 calls, the release takes 3 to 13 (call 12000)" in text
+    assert "Upgrade to" not in make_page(stalled, tmp_path / "none.html").read_text("utf-8")
+
+
+def test_the_parts_of_a_page_add_up_to_what_calls_took(stalled: Path) -> None:
+    database = open_folder(stalled)
+    span = find_span(database)
+    assert span is not None
+    (chart, waits) = make_time_parts(database, span).charts
+    drawn = 0.0
+    for each in (chart.plot, waits.plot):
+        for renderer in each.renderers:
+            column = renderer.glyph.top
+            drawn += sum(renderer.data_source.data[getattr(column, "expr", column).fields[-1]])
+    took = fetch(database, "select sum(total_ns)::double as took from latencies")[0]["took"]
+    assert drawn * span.width * 1000 == pytest.approx(took, rel=0.01)
+    assert len(chart.plot.renderers[0].data_source.data["x"]) == SLOTS
+
+
+def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
+    database = open_tables({})
+    basis = describe_basis(database)
+    page = tmp_path / "why.html"
+    with draft(page) as file:
+        write_report(file, database, evaluate(database), basis=basis, not_seen=list_not_seen(basis))
+    found = ask(page, tmp_path, "async () => document.body.innerText")
+    assert found["trouble"] == []
+    assert "There are no Kafka calls to judge." in found["found"]
+
+
+def test_a_file_stays_small(page: Path) -> None:
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"))
+    assert data
+    assert page.stat().st_size - len(data[1]) < LARGEST
+    assert len(json.loads(data[1])) == page.read_text("utf-8").count('class="chart"')
+
+
+def why(*arguments: str | Path, begin: str = "") -> subprocess.CompletedProcess[str]:
+    code = f"{begin}\nimport sys; from kwsniff.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", code, "why", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_writes_the_page_and_still_tells_the_status(tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    page.write_text("of before")
+    done = why(*incident("broker_stalled"), "--html", page)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "broker_stalled" in done.stdout
+    assert page.read_text("utf-8").rstrip().endswith("</html>")
+    assert list(tmp_path.iterdir()) == [page]
+
+
+@pytest.mark.parametrize("place", ["missing/why.html", ".", "file/why.html"])
+def test_a_place_that_cannot_be_written_is_one_line(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = why(*incident("broker_stalled"), "--html", tmp_path / place)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert str(tmp_path / place).removesuffix("/.") in done.stderr
+
+
+def test_without_the_library_of_charts_one_line_says_what_to_install(tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    done = why(*incident("broker_stalled"), "--html", page, begin="import sys; sys.modules['bokeh'] = None")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "pip install '.[report]'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_fails_leaves_the_page_of_before(tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    page.write_text("of before")
+    done = why(tmp_path / "no.pcap", "--html", page)
+    assert done.returncode == 2
+    assert page.read_text() == "of before"
+    assert list(tmp_path.iterdir()) == [page]
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "why.html"
+    with pytest.raises(OutputError, match="cannot be written"), draft(place) as file:
+        file.write("x")
+        place.mkdir()  # what takes the name meanwhile
+        (place / "file").write_text("")
+    assert [path.name for path in tmp_path.iterdir()] == ["why.html"]
