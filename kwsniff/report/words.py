@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-_ZERO_WIDTH = "\u200b"
-_TEX = ("$$", "\\(", "\\[", "\\)", "\\]")
 
 
 def duration(nanoseconds: float | None) -> str:
@@ -51,13 +49,11 @@ def spelled(value: str) -> str:
 
 
 def label(value: object, most: int = 28) -> str:
-    """A text for a chart, shortened in its middle; `$$x$$` and `\\(x\\)`, formulas to a chart, are none."""
+    """A text for a chart, shortened in its middle."""
     shown = spelled("" if value is None else str(value))
     if len(shown) > most:
         head = (most - 1) // 2
         shown = f"{shown[:head]}…{shown[head + 1 - most :]}"
-    for mark in _TEX:
-        shown = shown.replace(mark, mark[0] + _ZERO_WIDTH + mark[1])
     return shown
 
 
