@@ -16,7 +16,7 @@ _TOOLS = "xpan,xbox_zoom,reset"
 
 def timed_figure(span: Span, height: int, **options: Any) -> "figure":
     """A figure whose x axis is the time of the page, in UTC."""
-    from bokeh.models import DatetimeTickFormatter, Range1d
+    from bokeh.models import DatetimeTicker, DatetimeTickFormatter, Range1d
     from bokeh.plotting import figure
 
     options.setdefault("x_range", Range1d(span.first_ms, span.last_ms, bounds="auto"))
@@ -28,6 +28,7 @@ def timed_figure(span: Span, height: int, **options: Any) -> "figure":
         x_axis_type="datetime",
         **options,
     )
+    plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=4)  # more run into each other on a phone
     plot.xaxis.formatter = DatetimeTickFormatter(
         milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M", hourmin="%H:%M"
     )
