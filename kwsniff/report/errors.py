@@ -52,8 +52,18 @@ def make_errors(database: "duckdb.DuckDBPyConnection", span: Span | None, comman
         label = f"Errors over time: {', '.join(per_name)}."
         legend = [(COLOURS[place], name) for place, name in enumerate(per_name)]
         charts = [Chart(name="errors-chart", label=label, plot=_bars(span, per_name), legend=legend)]
+    return Section(
+        name="errors",
+        title="Errors over time",
+        says=("Error codes in responses to clients. Some are routine: the findings say which harm.",),
+        charts=charts,
+        tables=(_table(rows, commands),),
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
     left = rows[0]["combinations"] - len(rows)
-    table = Table(
+    return Table(
         caption="Errors by client, broker and API",
         columns=(
             "client",
@@ -87,13 +97,6 @@ def make_errors(database: "duckdb.DuckDBPyConnection", span: Span | None, comman
             for row in rows
         ],
         note=f"And {left:,} more combinations." if left else "",
-    )
-    return Section(
-        name="errors",
-        title="Errors over time",
-        says=("Error codes in responses to clients. Some are routine: the findings say which harm.",),
-        charts=charts,
-        tables=(table,),
     )
 
 

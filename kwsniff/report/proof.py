@@ -98,9 +98,21 @@ def _item(
     for capture in dict.fromkeys(row["capture"] for row in rows):
         frames = [pair for row in rows if row["capture"] == capture for pair in _frames(row)]
         shown.append(("The packets", commands.wireshark(capture, frames)))
-    proof = None
+    if finding.frames and not rows:
+        shown.append(("Display filter", commands.filter((each, each) for each in finding.frames)))
+    return Item(
+        name=f"finding-{place}",
+        heading=f"{finding.finding}: {spelled(finding.subject)}",
+        weight=finding.severity,
+        lines=[(finding.severity.capitalize(), _who(finding)), *lines],
+        commands=shown,
+        proof=_proof(finding, rows, commands),
+    )
+
+
+def _proof(finding: Finding, rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table | None:
     if rows:
-        proof = Table(
+        return Table(
             caption=f"The calls that prove it ({len(rows)} of {finding.calls:,})"
             if finding.calls > len(rows)
             else f"The calls that prove it ({len(rows)})",
@@ -121,22 +133,14 @@ def _item(
             rows=[_row(row, commands) for row in rows],
             folded=True,
         )
-    elif finding.frames:
-        proof = Table(
+    if finding.frames:
+        return Table(
             caption=f"The packets that prove it ({len(finding.frames)})",
             columns=("packet", "display filter"),
             rows=[[number(each), code(f"frame.number == {each}")] for each in finding.frames],
             folded=True,
         )
-        shown.append(("Display filter", commands.filter((each, each) for each in finding.frames)))
-    return Item(
-        name=f"finding-{place}",
-        heading=f"{finding.finding}: {spelled(finding.subject)}",
-        weight=finding.severity,
-        lines=[(finding.severity.capitalize(), _who(finding)), *lines],
-        commands=shown,
-        proof=proof,
-    )
+    return None
 
 
 def _who(finding: Finding) -> str:
