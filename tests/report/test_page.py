@@ -102,13 +102,13 @@ def rename(table: pa.Table, place: int) -> pa.Table:
             )
     for name in ("members", "topics"):
         if name in table.column_names:
-            values = [
+            lists = [
                 None if each is None else list(HOSTILE[: len(each) + 1]) for each in table[name].to_pylist()
             ]
             table = table.set_column(
                 table.column_names.index(name),
                 table.schema.field(name),
-                pa.array(values, pa.list_(pa.string())),
+                pa.array(lists, pa.list_(pa.string())),
             )
     return table
 
