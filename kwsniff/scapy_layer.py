@@ -26,6 +26,9 @@ from scapy.fields import FieldLenField, StrLenField
 from scapy.layers.inet import TCP
 from scapy.packet import Packet, Raw, bind_bottom_up, split_bottom_up
 
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.meaning import Meaning
+from kwsniff.layout.model import REQUEST
 from kwsniff.view.call import Conversation, surroundings
 from kwsniff.view.decode import Message, decode
 from kwsniff.view.inner import find_inner
@@ -37,8 +40,6 @@ __all__ = ["Kafka", "bind_kafka", "unbind_kafka"]
 
 DEFAULT_PORT: Final = 9092
 
-_PRODUCE, _JOIN_GROUP, _SYNC_GROUP, _SASL_HANDSHAKE, _ENVELOPE = 0, 11, 14, 17, 58
-_TELLING: Final = frozenset({_JOIN_GROUP, _SYNC_GROUP, _ENVELOPE})
 _MOST_OUTSTANDING: Final = 4096
 _MOST_FRAME_BYTES: Final = 512 << 20
 _MOST_SEGMENTS: Final = 4096
@@ -92,12 +93,15 @@ class _Dialog:
             return _Place(False)
         key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
         around = Surroundings(topics=self.conversation.topics)
-        if key in _TELLING:
+        catalog = load_catalog()
+        api = catalog.apis.get(key)
+        said = catalog.meanings(key, REQUEST)
+        if (api and api.traits.wraps) or Meaning.PROTOCOL_TYPE in said:
             message = decode(data)
             message.inner = find_inner(message, around)
             around = surroundings(message, self.conversation.topics)
-        self.tokens = key == _SASL_HANDSHAKE and version == 0
-        if not (key == _PRODUCE and _has_no_acks(data)):
+        self.tokens = bool(api and api.traits.tokens and version in api.traits.tokens)
+        if not (Meaning.ACKS in said and _has_no_acks(data)):
             self.outstanding[_correlation_id(data, 4)] = _Place(True, key, version, around)
         if len(self.outstanding) > _MOST_OUTSTANDING:
             self.outstanding.popitem(last=False)

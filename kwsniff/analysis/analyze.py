@@ -49,6 +49,7 @@ def analyze(
     progress: Progress | None = None,
     tls_keylog: KeyLog = None,
     run_id: str | None = None,
+    layouts: str | os.PathLike[str] | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
@@ -58,11 +59,12 @@ def analyze(
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
     those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
+    `layouts`: a folder of a vendor's layouts beside kwsniff's.
     What cannot be read has a row in captures, with the reason in its notes; the rest is read.
     Raises CaptureError (missing, or nothing that can be read), OutputError (cannot be written), UsageError.
     """
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
-    chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog()
+    chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
     made = with_sources(chosen)
     analyzer = Analyzer(
         *analyzer_arguments(catalog),
@@ -147,11 +149,7 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
         program = catalog.program(api_key, version, direction)
         return (program.code, program.paths) if program else None
 
-    ranges: list[ApiRange] = [
-        (a.key, a.min_version, a.max_version, a.flexible_from, a.internal, a.rendezvous)
-        for a in catalog.apis.values()
-    ]
-    return compile_program, ranges
+    return compile_program, catalog.spoken()
 
 
 def _read(
@@ -231,7 +229,7 @@ class _Rows:
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
         self._builder = Builder(catalog, ENUMS)
         self._writer = writer
-        self._timelines = Timelines({code: error.name for code, error in catalog.errors.items()})
+        self._timelines = Timelines(catalog)
         self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
         self._under_way: Future[None] | None = None
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.streams import say_unread
 from kwsniff.errors import UsageError
@@ -65,6 +66,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
     add_limit_option(parser)
+    add_layouts_option(parser)
     parser.set_defaults(run=run)
 
 

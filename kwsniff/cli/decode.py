@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.streams import standard_input
 from kwsniff.errors import UsageError
@@ -47,6 +48,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--hexdump", action="store_true", help="the bytes beside the fields that begin in them"
     )
     add_limit_option(parser)
+    add_layouts_option(parser)
     parser.set_defaults(run=run)
 
 

@@ -3,6 +3,7 @@ metrics."""
 
 import argparse
 
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option
 from kwsniff.cli.live_wishes import check
 
@@ -65,6 +66,7 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
         "--snaplen", type=int, default=262_144, metavar="BYTES", help="kept of a packet (default: 262144)"
     )
     add_limit_option(parser)
+    add_layouts_option(parser)
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:

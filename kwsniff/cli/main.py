@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.streams import says, standard_output
 from kwsniff.errors import KwsniffError
 
@@ -65,7 +66,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with standard_output():
             args = make_parser().parse_args(arguments)
-            return int(args.run(args))
+            with layouts_in_use(args):
+                return int(args.run(args))
     except KwsniffError as error:
         says(f"error: {error}")
         return FAILED

@@ -6,6 +6,7 @@ import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.streams import say_unread
 from kwsniff.errors import UsageError
@@ -77,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting of Spark's, may be repeated",
     )
     add_limit_option(parser)
+    add_layouts_option(parser)
     parser.add_argument(
         "--buckets",
         type=int,

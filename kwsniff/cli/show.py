@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.streams import say_unread, says
 from kwsniff.cli.texts import clean
@@ -59,6 +60,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
     parser.add_argument("-n", "--stop-after", type=int, metavar="N", help="stop after N calls")
     add_limit_option(parser)
+    add_layouts_option(parser)
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
     parser.add_argument(
         "--tls-keylog", metavar="FILE", help="decrypt TLS with the secrets in FILE; needs tshark"

@@ -8,6 +8,7 @@ Rules
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
@@ -25,8 +26,8 @@ from kwsniff.core.capture.packets cimport (
     count_drops, feed_reader, free_reader, start_reader, tell_contents,
 )
 from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
-from kwsniff.core.kafka.programs cimport EARLY_ACCESS
-from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.kafka.apis cimport ApiRange, add_api
+from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
 from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
 from kwsniff.core.rows.sink cimport row_sink
 from kwsniff.core.tls.sessions cimport Plaintext, free_sessions, start_sessions
@@ -50,6 +51,8 @@ from kwsniff.limits import Limits
 
 CHECK_BYTES = 16        # in front of a saved state
 MOST_BUCKETS = 65536
+MOST_KEY = 32767        # keys and versions are int16 on the wire
+NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 0]       # of an API, behind its versions (Catalog.spoken)
 ENDS = ["truncated", "damaged"]
 
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
@@ -186,15 +189,26 @@ cdef class Analyzer:
         self.context.facts.wants_batches = "record_batches" in tables
 
     cdef set_apis(self, api_ranges):
-        for key, first, last, flexible, *traits in api_ranges:
-            if not 0 <= key < NUM_API_KEYS:
-                raise UsageError(f"api key {key} is outside 0 to {<int>NUM_API_KEYS - 1}")
-            self.context.apis.ranges[<int>key].known = True
-            self.context.apis.ranges[<int>key].first = first
-            self.context.apis.ranges[<int>key].last = last
-            self.context.apis.ranges[<int>key].flexible = flexible
-            self.context.apis.ranges[<int>key].internal = any(traits[:1])
-            self.context.apis.ranges[<int>key].rendezvous = any(traits[1:])
+        """Of each API what Catalog.spoken tells; its key and versions will do."""
+        cdef ApiRange api
+        keys = set()
+        check = blake2b(digest_size=8)
+        for row in api_ranges:
+            key, first, last, flexible, *said = row
+            if not (0 <= key <= MOST_KEY and 0 <= first <= last <= MOST_KEY) or key in keys:
+                raise UsageError(f"api {key} with versions {first} to {last} cannot be, or is there twice")
+            keys.add(key)
+            said += NOTHING_SAID[len(said):]
+            internal, rendezvous, fallback, *spans = said
+            check.update(repr((key, first, last, flexible, said)).encode())
+            api.key, api.first, api.last, api.flexible = key, first, last, flexible
+            api.internal, api.rendezvous, api.fallback = internal, rendezvous, fallback
+            api.shared.first, api.shared.last, api.tokens.first, api.tokens.last = spans[:4]
+            api.anonymous.first, api.anonymous.last = spans[4:6]
+            add_api(&self.context.apis, &api, int.from_bytes(check.digest(), "little", signed=True))
+        self.context.programs = <Program**>calloc(<size_t>(NUM_LAYOUTS * self.context.apis.num + 1), sizeof(Program*))
+        if self.context.programs == NULL:
+            raise MemoryError
 
     cdef void compile(self, int key, int version, int direction, Program* program) noexcept:
         cdef bytes code, joined, ends
@@ -537,7 +551,7 @@ cdef class Analyzer:
     @classmethod
     def resume(cls, compile_program, api_ranges, state, *, compile_early=None):
         """An Analyzer that goes on where the one that was saved stood: with its limits, ports and open capture. Raises
-        UsageError for what is no state of this build, or was damaged. A state is trusted like the program itself: its
+        UsageError for what is no state of this build and these layouts, or was damaged. A state is trusted like the program itself: its
         check tells accidents, not forgeries."""
         cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
@@ -546,7 +560,8 @@ cdef class Analyzer:
         if check != bytes(state)[:CHECK_BYTES] or len(data) < 3 or not load_state(
                 drop(make_octets(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,
                 &analyzer.streams, &analyzer.reader):
-            raise UsageError("not a state of this build of kwsniff; analyze the captures again from the start")
+            raise UsageError(
+                "not a state of this build of kwsniff with these layouts; analyze the captures again from the start")
         analyzer.reading = data[0]
         analyzer.finished = data[1]
         analyzer.by_runs = data[2]

@@ -29,7 +29,7 @@ from kwsniff.core.tls.hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 3
+    STATE_VERSION = 4
 
 cdef struct Head:
     uint8_t magic[4]
@@ -80,13 +80,16 @@ cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* r
         if head.magic[i] != ours.magic[i]:
             return False
     load_context(&source, context)
+    if source.failed:
+        return False
     load_streams(&source, context, streams)
     load_reader(&source, reader)
     return not source.failed and source.left.num == 0
 
 
 cdef bint save_context(Buffer* out, Context* context) noexcept nogil:
-    return (put(out, &context.limits, sizeof(Limits)) and put(out, context.ports, sizeof(context.ports))
+    return (put(out, &context.apis.checksum, 8) and put(out, &context.limits, sizeof(Limits))
+            and put(out, context.ports, sizeof(context.ports))
             and put(out, &context.keeps_messages, sizeof(context.keeps_messages))
             and put(out, &context.bucket, 4) and put(out, &context.num_buckets, 4)
             and put_bytes(out, contents(&context.bins))
@@ -95,6 +98,11 @@ cdef bint save_context(Buffer* out, Context* context) noexcept nogil:
 
 
 cdef void load_context(Source* source, Context* context) noexcept nogil:
+    cdef int64_t checksum = 0
+    get(source, &checksum, 8)           # a call knows its API by the layouts that there were
+    if checksum != context.apis.checksum:
+        source.failed = True
+        return
     get(source, &context.limits, sizeof(Limits))
     get(source, context.ports, sizeof(context.ports))
     get(source, &context.keeps_messages, sizeof(context.keeps_messages))

@@ -1,28 +1,36 @@
-"""Everything under dissectors/kafka, read when it is first asked for.
+"""Everything under dissectors/kafka, read when it is first asked for, and a vendor's layouts beside it.
 
 ``apis`` reads the first line of each API's file; a file is parsed when one of its messages is wanted; a
-program is compiled once per (api, version, direction).
+program is compiled once per (api, version, direction). A vendor's folder is read and checked at once.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.check import check_layout, check_versions
 from kwsniff.layout.grammar import parse_api_line, parse_layout
-from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message
+from kwsniff.layout.meaning import Meaning
+from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message, Versions
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
+from kwsniff.layout.vendor import Vendor
 from kwsniff.layout.words import fail
 
 __all__ = ["ApiRange", "Catalog", "ErrorCode", "Program", "Releases", "SchemaRange", "load_catalog"]
 
+ENVIRONMENT: Final = "KWSNIFF_LAYOUTS"
+"""A vendor's folder, where no other way names one."""
+
 _HEADERS: Final = "headers.layout"
 _SECTIONS: Final = ("request", "response")
+_Value = TypeVar("_Value")
+_Key = TypeVar("_Key", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +45,13 @@ class SchemaRange:
 
 
 class Catalog:
-    """The layouts of one folder."""
+    """The layouts of one folder, and those of a vendor's folder, which may not shadow them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, layouts: Path | None = None) -> None:
         self.folder = folder
+        self.layouts = layouts
+        """The vendor's folder."""
+        self._vendor = Vendor(layouts) if layouts else Vendor()
         self._layouts: dict[str, LayoutFile] = {}
         self._programs: dict[tuple[int, int, int], Program | None] = {}
         self._schema_programs: dict[tuple[str, int], Program | None] = {}
@@ -51,20 +62,23 @@ class Catalog:
         ranges: dict[int, ApiRange] = {}
         for path in self.folder.glob("[0-9]*_*.layout"):
             with path.open(encoding="utf-8") as lines:
-                api = parse_api_line(lines.readline(), path.name)
-            if api.key in ranges:
-                fail(path.name, 1, f"api key {api.key} is in {ranges[api.key].file} already")
-            ranges[api.key] = api
+                _add(ranges, parse_api_line(lines.readline(), path.name))
         if not ranges:
             raise LayoutError(f"{self.folder}: no layouts (files like 01_fetch.layout) in this folder")
+        names = {_plain(api.name): api for api in ranges.values()}
+        for api in self._vendor.apis:
+            if _plain(api.name) in names:
+                fail(api.file, 1, f"'{api.name}' is the name of api {names[_plain(api.name)].key} already")
+            names[_plain(api.name)] = api
+            _add(ranges, api)
         return dict(sorted(ranges.items()))
 
     def api(self, name: str | int) -> ApiRange | None:
         """The API of that key or name, however it is written (1, Fetch, fetch, list_offsets, ListOffsets)."""
-        text = str(name).strip().lower().replace("_", "").replace("-", "")
+        text = _plain(str(name).strip())
         if text.isdigit():
             return self.apis.get(int(text))
-        return next((api for api in self.apis.values() if api.name.lower() == text), None)
+        return next((api for api in self.apis.values() if _plain(api.name) == text), None)
 
     def layout(self, api_key: int) -> LayoutFile | None:
         """The parsed and checked file of an API."""
@@ -115,14 +129,13 @@ class Catalog:
     @cached_property
     def _schemas(self) -> Mapping[str, Message]:
         schemas: dict[str, Message] = {}
-        for path in sorted(self.folder.glob("[a-z]*.layout")):
-            for message in self._read(path.name).messages:
+        ours = [path.name for path in sorted(self.folder.glob("[a-z]*.layout"))]
+        for file in (*ours, *self._vendor.schemas):
+            for message in self._read(file).messages:
                 if message.section == "schema" and not message.releases:
                     if message.name in schemas:
                         fail(
-                            path.name,
-                            message.line,
-                            f"schema '{message.name}' is in {schemas[message.name].file}",
+                            file, message.line, f"schema '{message.name}' is in {schemas[message.name].file}"
                         )
                     schemas[message.name] = message
         return schemas
@@ -131,7 +144,7 @@ class Catalog:
     def schemas(self) -> Mapping[str, SchemaRange]:
         """Name -> versions of every schema that is not an API's message."""
         return {
-            name: SchemaRange(name, m.versions, m.flexible_from, m.number, m.file.removesuffix(".layout"))
+            name: SchemaRange(name, m.versions, m.flexible_from, m.number, Path(m.file).stem)
             for name, m in self._schemas.items()
         }
 
@@ -162,7 +175,8 @@ class Catalog:
     @cached_property
     def errors(self) -> Mapping[int, ErrorCode]:
         """Every error code, ascending."""
-        return parse_errors((self.folder / "errors.txt").read_text("utf-8"), "errors.txt")
+        ours = parse_errors((self.folder / "errors.txt").read_text("utf-8"), "errors.txt")
+        return self._beside("errors.txt", ours, self._vendor.errors)
 
     @cached_property
     def releases(self) -> Releases:
@@ -172,23 +186,87 @@ class Catalog:
     @cached_property
     def enums(self) -> Mapping[str, Mapping[int, str]]:
         """Names of coded values: enum name -> code -> name."""
-        return parse_enums((self.folder / "enums.txt").read_text("utf-8"), "enums.txt")
+        ours = parse_enums((self.folder / "enums.txt").read_text("utf-8"), "enums.txt")
+        return self._beside("enums.txt", ours, self._vendor.enums)
+
+    def _beside(
+        self, table: str, ours: Mapping[_Key, _Value], theirs: Mapping[_Key, _Value]
+    ) -> Mapping[_Key, _Value]:
+        for key in theirs:
+            if key in ours:
+                self._vendor.refuse(table, str(key))
+        return {**ours, **theirs}
 
     def check(self) -> int:
         """Parse, check and compile everything; returns the number of programs. Raises LayoutError."""
+        count = sum(map(self._check_api, self.apis.values()))
+        return count + sum(map(self._check_schema, self._schemas.values()))
+
+    def check_vendor(self) -> None:
+        """The same for what stands in the vendor's folder. Raises LayoutError."""
+        if self.layouts is None:
+            return
+        _ = self.apis, self.errors, self.enums
+        for api in self._vendor.apis:
+            self._check_api(api)
+        for schema in self._schemas.values() if self._vendor.schemas else ():
+            if schema.file in self._vendor.texts:
+                self._check_schema(schema)
+
+    def _check_api(self, api: ApiRange) -> int:
         count = 0
-        for api in self.apis.values():
-            for message in self._read(api.file).messages:
-                check_versions(message)
-                self._check_enums(message, message.fields)
-                for version in message.versions:
-                    self._compile(message, api.key, version)
-                    count += not message.releases
-        for name, schema in self._schemas.items():
-            check_versions(schema)
-            self._check_enums(schema, schema.fields)
-            count += sum(self.schema(name, version) is not None for version in schema.versions)
+        for message in self._read(api.file).messages:
+            check_versions(message)
+            self._check_enums(message, message.fields)
+            for version in message.versions:
+                self._compile(message, api.key, version)
+                count += not message.releases
         return count
+
+    def _check_schema(self, schema: Message) -> int:
+        check_versions(schema)
+        self._check_enums(schema, schema.fields)
+        return sum(self.schema(schema.name, version) is not None for version in schema.versions)
+
+    def spoken(self) -> list[tuple[int, ...]]:
+        """What the core is told of each API, ascending by key: key, first, last and first flexible version;
+        internal, rendezvous, fallback (0 or 1); first and last version (1, 0: none) in which it is shared, in
+        which tokens follow, in which the request names no client id; the file's checksum."""
+        anonymous = self._anonymous()
+        return [
+            (
+                *(api.key, api.min_version, api.max_version, api.flexible_from),
+                *(int(api.traits.internal), int(api.traits.rendezvous), int(api.traits.fallback)),
+                *_ends(api.traits.shared),
+                *_ends(api.traits.tokens),
+                *_ends(anonymous.get(api.key)),
+                api.checksum,
+            )
+            for api in self.apis.values()
+        ]
+
+    def _anonymous(self) -> dict[int, Versions]:
+        """Requests whose header has no client id."""
+        header = self.headers[REQUEST]
+        named = [field.versions for field in header.fields if field.meaning is Meaning.CLIENT_ID]
+        return {
+            use.api: use.versions
+            for use in self._read(_HEADERS).header_uses
+            if use.direction == REQUEST and use.api is not None and use.versions is not None
+            if not any(use.header_version in versions for versions in named)
+        }
+
+    @cache  # noqa: B019 - catalogs live as long as the process
+    def meanings(self, api_key: int, direction: int) -> frozenset[Meaning]:
+        """What the fields of a message say, in any version; empty for an unknown API."""
+        message = self.message(api_key, direction)
+        return frozenset(field.meaning for field in _all_fields(message.fields if message else ()))
+
+    @cache  # noqa: B019
+    def names_topics(self, api_key: int) -> bool:
+        """Whether a message of the API has topic ids with their names beside them."""
+        messages = [self.message(api_key, direction) for direction in (REQUEST, RESPONSE)]
+        return any(_names_topics(message.fields) for message in messages if message)
 
     def _check_enums(self, message: Message, fields: Sequence[Field]) -> None:
         for field in fields:
@@ -200,7 +278,8 @@ class Catalog:
         if file not in self._layouts:
             path = self.folder / file
             try:
-                layout = parse_layout(path.read_text("utf-8"), file)
+                text = self._vendor.texts.get(file)
+                layout = parse_layout(path.read_text("utf-8") if text is None else text, file)
             except (OSError, UnicodeDecodeError) as error:
                 raise LayoutError(f"{path}: cannot be read ({error})") from error
             check_layout(layout)
@@ -229,10 +308,54 @@ class Catalog:
         return general.header_version
 
 
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _add(ranges: dict[int, ApiRange], api: ApiRange) -> None:
+    if api.key in ranges:
+        fail(api.file, 1, f"api key {api.key} is in {ranges[api.key].file} already")
+    ranges[api.key] = api
+
+
+def _ends(versions: Versions | None) -> tuple[int, int]:
+    return (versions.first, versions.last) if versions else (1, 0)
+
+
+def _all_fields(fields: Sequence[Field]) -> Iterator[Field]:
+    for field in fields:
+        yield field
+        yield from _all_fields(field.children)
+
+
+def _names_topics(fields: Sequence[Field]) -> bool:
+    ids = [field for field in fields if field.meaning is Meaning.TOPIC_ID and not field.array]
+    names = [field for field in fields if field.meaning is Meaning.TOPIC and not field.array]
+    beside = any(one.versions.overlaps(other.versions) for one in ids for other in names)
+    return beside or any(_names_topics(field.children) for field in fields)
+
+
+def load_catalog(layouts: str | os.PathLike[str] | None = None) -> Catalog:
+    """The layouts that come with kwsniff, and beside them those of a vendor's folder: `layouts`, or what the
+    environment variable KWSNIFF_LAYOUTS names ("": none). Raises LayoutError for a vendor's that break a rule."""
+    return _load(_place(layouts))
+
+
+def named_layouts(layouts: str | os.PathLike[str] | None = None) -> str | None:
+    """The same folder's absolute path, checked, for processes with another environment; None: there is none.
+    Raises LayoutError."""
+    load_catalog(layouts)
+    return _place(layouts)
+
+
+def _place(layouts: str | os.PathLike[str] | None) -> str | None:
+    chosen = os.environ.get(ENVIRONMENT) if layouts is None else os.fspath(layouts)
+    return os.path.abspath(chosen) if chosen else None
+
+
 @cache
-def load_catalog(folder: Path | None = None) -> Catalog:
-    """The catalog of the layouts that come with kwsniff, or of another folder. Nothing is read yet."""
-    if folder is None:
-        package = import_module("kwsniff.dissectors.kafka")
-        folder = Path(next(iter(package.__path__)))
-    return Catalog(folder)
+def _load(layouts: str | None) -> Catalog:
+    package = import_module("kwsniff.dissectors.kafka")
+    catalog = Catalog(Path(next(iter(package.__path__))), Path(layouts) if layouts else None)
+    catalog.check_vendor()
+    return catalog

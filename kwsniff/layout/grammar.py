@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 
 from kwsniff.layout.model import OPEN, ApiRange, Field, HeaderUse, LayoutFile, Message, Section, Versions
+from kwsniff.layout.traits import read_traits
 from kwsniff.layout.words import Draft, fail, read_field, read_number, read_version_list, read_versions
 
-_TRAITS = ("internal", "rendezvous")  # fields of ApiRange
+#: Of keys: they are int16 on the wire. Of versions: far above what any release speaks.
+MOST_KEY, MOST_VERSION = 32767, 999
 
 
 @dataclass(slots=True)
@@ -32,26 +34,25 @@ def parse_layout(text: str, file: str) -> LayoutFile:
 
 def parse_api_line(line: str, file: str) -> ApiRange:
     """The first line of an API's file, which is all that the index of the catalog reads."""
-    words = line.split()
-    traits = set()
-    while words[-1:] and words[-1] in _TRAITS:
-        traits.add(words.pop())
-    if len(words) not in (4, 6) or words[0] != "api":
-        fail(
-            file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+] [internal] [rendezvous]"
-        )
+    words = line.partition("#")[0].split()
+    if len(words) < 4 or words[0] != "api":
+        fail(file, 1, "an API's file begins with: api KEY Name VERSIONS [flexible N+] [traits]")
     key = read_number(file, words[1], 1)
+    if key > MOST_KEY:
+        fail(file, 1, f"'{words[1]}': an api key is at most {MOST_KEY}")
     span = read_versions(file, words[3], 1, OPEN)
-    flexible = OPEN
-    if len(words) == 6:
-        if words[4] != "flexible":
-            fail(file, 1, f"'{words[4]}' is not 'flexible'")
-        flexible = read_versions(file, words[5], 1, OPEN).first
-    if span.last == OPEN:
+    if span.last == OPEN and words[3].endswith("+"):
         fail(file, 1, f"'{words[3]}': the versions of an API end somewhere")
-    return ApiRange(
-        key, words[2], span.first, span.last, flexible, file, *(word in traits for word in _TRAITS)
-    )
+    if span.last > MOST_VERSION:
+        fail(file, 1, f"'{words[3]}': a version is at most {MOST_VERSION}")
+    flexible, rest = OPEN, words[4:]
+    if rest[:1] == ["flexible"]:
+        first = rest[1] if len(rest) > 1 else ""
+        flexible = read_versions(file, first, 1, OPEN).first
+        if not first.endswith("+"):
+            fail(file, 1, f"'{first}': flexible from a version on, as in 2+")
+        rest = rest[2:]
+    return ApiRange(key, words[2], span.first, span.last, flexible, file, read_traits(file, rest))
 
 
 class _Parser:
@@ -93,6 +94,8 @@ class _Parser:
             case ["alternate", "request" | "response" as section, versions_, "releases", releases]:
                 api = self.need_api(number)
                 only = read_version_list(self.file, versions_, number)
+                if not Versions(only[0], only[-1]).within(api.versions):
+                    fail(self.file, number, f"'{versions_}': {api.name} has versions {api.versions}")
                 self.heads.append(
                     _Head(section, api.name, only, api.flexible_from, False, None, releases, number)
                 )

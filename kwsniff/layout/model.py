@@ -95,6 +95,29 @@ class Message:
         return Versions(self.versions[0], self.versions[-1])
 
 
+#: Of traits that hold in all versions.
+EVERY: Final = Versions(0, OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the first line says beside key, name and versions; empty words and None: it does not say so."""
+
+    internal: bool = False
+    rendezvous: bool = False
+    fallback: bool = False
+    wraps: bool = False
+    shared: Versions | None = None
+    tokens: Versions | None = None
+    records: str = ""
+    group: str = ""
+    group_kind: str = ""
+    """`classic`, or which of the newer protocols; empty without a role in a group."""
+    transaction: str = ""
+    transaction_versions: Versions = EVERY
+    """In others the API has another use."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiRange:
     """An API key with its versions; request and response of an API always have the same ones.
@@ -108,10 +131,14 @@ class ApiRange:
     max_version: int
     flexible_from: int
     file: str
-    internal: bool = False
-    """Brokers and controllers speak it among themselves, clients do not."""
-    rendezvous: bool = False
-    """The broker answers when the other members of the group have asked, too."""
+    traits: Traits = Traits()
+    checksum: int = 0
+    """Of the file, where it is a vendor's."""
+
+    @property
+    def versions(self) -> Versions:
+        """Lowest to highest version."""
+        return Versions(self.min_version, self.max_version)
 
 
 @dataclass(frozen=True, slots=True)

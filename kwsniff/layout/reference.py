@@ -61,6 +61,8 @@ def parse_errors(text: str, file: str) -> Mapping[int, ErrorCode]:
                 file, number, f"'{line}': an error is written: code NAME retriable|final since [explanation]"
             )
         code = int(words[0])
+        if not -32768 <= code <= 32767:
+            fail(file, number, f"'{code}' is no int16")
         if code in errors:
             fail(file, number, f"'{code}' is there already")
         errors[code] = ErrorCode(

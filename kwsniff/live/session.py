@@ -74,6 +74,7 @@ class Session:
     """Follows one source. Use as a context manager, or call `close`.
 
     `tables`: names of those that are wanted, all by default. `ring`: keeps the raw packets as well.
+    `layouts`: a folder of a vendor's layouts.
     """
 
     def __init__(
@@ -84,8 +85,9 @@ class Session:
         limits: Mapping[str, int] | None = None,
         tables: Sequence[str] = _EVERYTHING,
         ring: PacketRing | None = None,
+        layouts: str | os.PathLike[str] | None = None,
     ) -> None:
-        catalog = load_catalog()
+        catalog = load_catalog(layouts)
         self.source = source
         self.summary = Summary()
         self.tables = tuple(tables)
@@ -100,7 +102,7 @@ class Session:
         )
         self._analyzer.open_capture(source.interface)
         self._builder = Builder(catalog, ENUMS)
-        self._timelines = Timelines({code: error.name for code, error in catalog.errors.items()})
+        self._timelines = Timelines(catalog)
         self._ring = ring
         self._bytes = 0
         self._packets = 0

@@ -1,5 +1,6 @@
 """`kwsniff.sniff`: what a live interface shows, as Arrow tables that come as they are made."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
@@ -114,6 +115,7 @@ def sniff(
     tool: str | None = None,
     snaplen: int = SNAPLEN,
     buffer_mb: int = BUFFER_MB,
+    layouts: str | os.PathLike[str] | None = None,
 ) -> Sniffer:
     """Follows Kafka on a live interface until it is stopped.
 
@@ -123,7 +125,7 @@ def sniff(
     many calls have been seen; those that came with the last of them are given as well. `interval`: seconds
     between two steps of an iteration. `tables`: names of those to make, all by default. `limits`: name ->
     value, see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that
-    wait. Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
+    wait. `layouts`: a folder of a vendor's layouts. Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
             for tables in live:
@@ -141,7 +143,7 @@ def sniff(
         buffer_mb=buffer_mb,
     )
     try:
-        session = Session(source, ports=ports, limits=limits, tables=chosen)
+        session = Session(source, ports=ports, limits=limits, tables=chosen, layouts=layouts)
     except BaseException:
         source.stop()
         source.close()

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow.parquet as pq
 
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.traits import RECORDS
 from kwsniff.spark.parts import write_empty
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
@@ -16,11 +19,18 @@ if TYPE_CHECKING:
 
 
 class Query(NamedTuple):
-    """`sql` over `{source}`; `time`: the column that says the day."""
+    """`sql` over `{source}`; `time`: the column that says the day. `$produced` and `$fetched` are the keys of
+    APIs whose layouts say so."""
 
     source: str
     time: str
     sql: str
+
+    def text(self, layouts: str | None = None) -> str:
+        """With the keys in it, also of a vendor's layouts."""
+        traits = {key: api.traits.records for key, api in load_catalog(layouts).apis.items()}
+        keys = {word: ", ".join(str(key) for key, said in traits.items() if said == word) for word in RECORDS}
+        return Template(self.sql).substitute(keys)
 
 
 _WHEN: Final = "coalesce(request_time, response_time)"
@@ -74,8 +84,8 @@ QUERIES: Final = {
         select date_trunc('hour', {_WHEN}) as hour, client_address, client_id, broker_address, broker_port,
             count(*) as calls, coalesce(sum(request_bytes), 0) as request_bytes,
             coalesce(sum(response_bytes), 0) as response_bytes,
-            coalesce(sum(record_count) filter (where api_key = 0), 0) as records_produced,
-            coalesce(sum(record_count) filter (where api_key = 1), 0) as records_fetched
+            coalesce(sum(record_count) filter (where api_key in ($produced)), 0) as records_produced,
+            coalesce(sum(record_count) filter (where api_key in ($fetched)), 0) as records_fetched
         from {{source}} group by all
         """,
     ),
@@ -102,26 +112,29 @@ QUERIES: Final = {
 }
 
 
-def aggregate(spark: "SparkSession", name: str, tables: Path, run_id: str) -> "DataFrame":
+def aggregate(
+    spark: "SparkSession", name: str, tables: Path, run_id: str, layouts: str | None = None
+) -> "DataFrame":
     """One aggregate of the tables of a run in a folder, with the declared types, and the day as `date`."""
     from pyspark.sql.functions import lit
 
     query = QUERIES[name]
     schema = f"{spark_ddl(TABLES[query.source])}, `date` DATE"
     source = spark.read.schema(schema).parquet(str(tables / query.source))
-    computed = spark.sql(query.sql, source=source)
+    computed = spark.sql(query.text(layouts), source=source)
     columns = [f"cast(`{each.name}` as {spark_type(each)}) as `{each.name}`" for each in AGGREGATES[name].own]
     typed = computed.selectExpr(*columns, f"to_date(`{query.time}`) as `date`")
     return typed.withColumn(RUN, lit(run_id))
 
 
 def write_aggregates(
-    spark: "SparkSession", names: Sequence[str], tables: Path, target: Path, *, run_id: str
+    spark: "SparkSession", names: Sequence[str], tables: Path, target: Path, *, run_id: str,
+    layouts: str | None = None,
 ) -> dict[str, int]:
     """Writes aggregates of the tables in one folder into another, or the same; returns their rows."""
     rows = {}
     for name in names:
-        frame = aggregate(spark, name, tables, run_id)
+        frame = aggregate(spark, name, tables, run_id, layouts)
         dated = frame.repartition("date").sortWithinPartitions(QUERIES[name].time)
         dated.write.partitionBy("date").parquet(str(target / name))
         files = (target / name).rglob("*.parquet")

@@ -15,7 +15,7 @@ from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.core.columns.verdicts import ENUMS
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.spark.inputs import Capture, mapped
 from kwsniff.spark.notes import Notes
@@ -45,6 +45,8 @@ class Work:
     ports: tuple[int, ...]
     limits: Mapping[str, int]
     run_id: str
+    layouts: str | None
+    """Folder of a vendor's layouts."""
 
 
 @known
@@ -80,8 +82,11 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     # What the notes need on top.
     tables = work.tables | ({"api_calls", "connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
-    analyzer = start_analyzer(work.ports, work.limits, tables=tables, bucket=bucket)
-    rows = Rows(analyzer, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id)
+    catalog = load_catalog(work.layouts or "")
+    analyzer = start_analyzer(catalog, work.ports, work.limits, tables=tables, bucket=bucket)
+    rows = Rows(
+        analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id
+    )
     facts, sources = [], []
     for capture, scans in zip(work.captures, work.scans, strict=True):
         source = Source(capture.name)
@@ -102,14 +107,14 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
 
 
 def start_analyzer(
+    catalog: Catalog,
     ports: Sequence[int],
     limits: Mapping[str, int],
     *,
     tables: Container[str] = COLUMNS,
     bucket: tuple[int, int] | None = None,
 ) -> Analyzer:
-    """An analyzer with the shipped layouts that gives those of `tables` that are the core's."""
-    catalog = load_catalog()
+    """An analyzer that gives those of `tables` that are the core's."""
     return Analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
@@ -161,6 +166,7 @@ class Rows:
     def __init__(
         self,
         analyzer: Analyzer,
+        catalog: Catalog,
         tables: frozenset[str],
         staging: str,
         scratch: str,
@@ -170,10 +176,10 @@ class Rows:
     ) -> None:
         self.analyzer = analyzer
         self.parts = PartWriter(staging, task, run_id)
-        self.notes = Notes(scratch, task)
+        self.notes = Notes(scratch, task, catalog)
         self._tables = tables
         self._noted = not tables.isdisjoint(TIMELINES)
-        self._builder = Builder(load_catalog(), ENUMS)
+        self._builder = Builder(catalog, ENUMS)
 
     def drain(self) -> None:
         """Takes the larger tables once one of them fills a row group."""

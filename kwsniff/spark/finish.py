@@ -52,6 +52,7 @@ def write_few(
     tables: frozenset[str],
     *,
     run_id: str,
+    layouts: str | None,
 ) -> list[Part]:
     """Writes the tables that are made on the driver: captures, groups, transactions."""
     writer = PartWriter(staging, "all", run_id)
@@ -59,9 +60,8 @@ def write_few(
         writer.write("captures", captures_batch(captures))
     if "anomalies" in tables and (damages := unread_anomalies(unread)):
         writer.write("anomalies", batch_of("anomalies", damages))
-    error_names = {code: error.name for code, error in load_catalog().errors.items()}
     notes = [each.notes for each in decoded if each.notes is not None]
-    for table, batch in follow(notes, error_names):
+    for table, batch in follow(notes, load_catalog(layouts or "")):
         if table in tables:
             writer.write(table, batch)
     return writer.close()

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Numbers, flags, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.timelines import COLUMNS, Timelines, relevant
@@ -38,7 +39,8 @@ class Notes:
     ended come last, in the order in which their connections fell silent.
     """
 
-    def __init__(self, folder: str, task: str) -> None:
+    def __init__(self, folder: str, task: str, catalog: Catalog) -> None:
+        self._catalog = catalog
         self.packets_before = 0
         """Packets of the captures before the one under way."""
         self._path = Path(folder) / f"{task}-{uuid.uuid4().hex[:12]}.notes"
@@ -54,7 +56,7 @@ class Notes:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Calls in the order in which the bucket gave them."""
-        chosen = relevant(batch)
+        chosen = relevant(batch, self._catalog)
         if not chosen.any():
             return
         part = batch.filter(flags(chosen))
@@ -87,9 +89,9 @@ class Notes:
         return np.where(answered == _NO_FRAME, asked, answered + self.packets_before)
 
 
-def follow(paths: Sequence[str], error_names: Mapping[int, str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def follow(paths: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Batches of `groups` and `transactions`, of the notes of all buckets."""
-    timelines = Timelines(error_names)
+    timelines = Timelines(catalog)
     for batch in merged(paths):
         timelines.add(batch)
         yield from timelines.take(_ROWS)

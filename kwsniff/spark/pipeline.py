@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kwsniff.errors import UsageError
 from kwsniff.findings.tables import with_sources
 from kwsniff.limits import Limits
+from kwsniff.layout.catalog import named_layouts
 from kwsniff.sources.files import Unread
 from kwsniff.sources.keylog import holds_secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
@@ -67,6 +68,7 @@ def run_pipeline(
     num_buckets: int | None = None,
     split_bytes: int = SPLIT_BYTES,
     delta: bool = False,
+    layouts: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
@@ -74,6 +76,7 @@ def run_pipeline(
     must be `output`, which is replaced as a whole. `tables`: names of tables and aggregates; all by default.
     `num_buckets`: connections are shared out among so many tasks; twice the session's cores by default.
     `delta`: every table is a Delta table, too (needs the library deltalake).
+    `layouts`: a folder of a vendor's layouts, visible to all executors as well.
     Raises CaptureError, OutputError, UsageError.
     """
     chosen = _chosen(tables)
@@ -84,6 +87,7 @@ def run_pipeline(
             raise UsageError(f"port {port} is outside 1 to 65535")
     if delta:
         check_delta()
+    vendor = named_layouts(layouts)
     captures = find_inputs([paths] if isinstance(paths, str | os.PathLike) else paths)
     if spark is None:
         from kwsniff.spark.session import start_session
@@ -91,7 +95,7 @@ def run_pipeline(
         spark = start_session()
     buckets = num_buckets or _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
     with Staging(output) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes, delta)
+        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes, delta, vendor)
         return run.all(captures)
 
 
@@ -112,6 +116,7 @@ class _Run:
     num_buckets: int
     split_bytes: int
     delta: bool
+    layouts: str | None
 
     def all(self, captures: "Sequence[Any]") -> Result:
         folder, scratch = str(self.staging.folder), str(self.staging.scratch)
@@ -136,6 +141,7 @@ class _Run:
             ports=self.ports,
             limits=self.limits,
             run_id=self.staging.run,
+            layouts=self.layouts,
         )
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
         rows = capture_rows(readable, scans, decoded)
@@ -145,7 +151,7 @@ class _Run:
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
-        parts += write_few(folder, rows, unread, decoded, work.tables, run_id=work.run_id)
+        parts += write_few(folder, rows, unread, decoded, work.tables, run_id=work.run_id, layouts=work.layouts)
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]
@@ -179,7 +185,12 @@ class _Run:
         self.staging.keep_only([part.path for part in parts], [table for table in counts if counts[table]])
         computed = tuple(name for name in AGGREGATES if name in self.chosen)
         counts |= write_aggregates(
-            self.spark, computed, self.staging.folder, self.staging.folder, run_id=self.staging.run
+            self.spark,
+            computed,
+            self.staging.folder,
+            self.staging.folder,
+            run_id=self.staging.run,
+            layouts=self.layouts or "",
         )
         if self.delta:
             write_logs(self.staging.folder / name for name in ALL_TABLES if name in self.chosen)

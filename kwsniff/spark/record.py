@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Catalog
 from kwsniff.spark.values import dump, known, load
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
@@ -80,9 +80,9 @@ def save_timelines(timelines: Timelines, path: Path) -> None:
     path.write_bytes(_check_sum(saved) + saved)
 
 
-def load_timelines(path: Path | None) -> Timelines:
+def load_timelines(path: Path | None, catalog: Catalog) -> Timelines:
     """Those that were saved; without a path new ones. Raises OutputError for a file that is none."""
-    timelines = Timelines({code: error.name for code, error in load_catalog().errors.items()})
+    timelines = Timelines(catalog)
     if path is not None:
         data = path.read_bytes()
         try:

@@ -1,7 +1,7 @@
 """The Spark data source `kafka_capture`: captures as DataFrames, one table per read.
 
 Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9093`, `connections=1000`),
-`tls_keylog`, `run_id` (for tables of one run that are read one by one; else every read has its own),
+`tls_keylog`, `layouts` (a folder of a vendor's layouts), `run_id` (for tables of one run that are read one by one; else every read has its own),
 `pushdown` (false; true needs spark.sql.python.filterPushdown.enabled, which kwsniff's own
 sessions have). A schema given by the user chooses columns, the only way in which Spark prunes those of
 Python sources.
@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.types import StructType
 
 from kwsniff.errors import UsageError
+from kwsniff.layout.catalog import named_layouts
 from kwsniff.sources.paths import local_path
 from kwsniff.spark.filters import Condition, condition
 from kwsniff.tables.run import check_run_id
@@ -65,6 +66,8 @@ class CaptureReader(DataSourceReader):
         self.ports = tuple(int(port) for port in _words(options.get("port", "")))
         self.limits = {name: int(value) for name, value in map(_limit, _words(options.get("limit", "")))}
         self.keylog = options.get("tls_keylog")
+        # Here, where the environment is that of who asks: tasks are told.
+        self.layouts = named_layouts(options.get("layouts"))
         self.run_id = check_run_id(options.get("run_id"))  # here, so that a task tried again says the same
         self.schema = schema
         self.conditions: list[Condition] = []
@@ -101,6 +104,7 @@ class CaptureReader(DataSourceReader):
                 limits=self.limits,
                 tls_keylog=self.keylog,
                 run_id=self.run_id,
+                layouts=self.layouts or "",
             ).paths
             with pq.ParquetFile(paths[self.table]) as file:
                 for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.layout.catalog import load_catalog, named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.keylog import holds_secrets
 from kwsniff.sources.paths import local_path
@@ -60,6 +61,7 @@ class Stream:
         ports: Sequence[int] = (),
         limits: Mapping[str, int] | None = None,
         num_buckets: int = 1,
+        layouts: str | os.PathLike[str] | None = None,
     ) -> None:
         self.directory = local_path(directory)
         if not Path(self.directory).is_dir():
@@ -71,7 +73,12 @@ class Stream:
         self._spark = spark
         self._folder = self.output / _STATE
         self._lock = self._take_lock()
-        settings = {"ports": [*ports], "limits": dict(limits or {}), "num_buckets": num_buckets}
+        settings = {
+            "ports": [*ports],
+            "limits": dict(limits or {}),
+            "num_buckets": num_buckets,
+            "layouts": named_layouts(layouts) or "",
+        }
         try:
             self.record = self._load(settings)
             self._settle()
@@ -99,7 +106,14 @@ class Stream:
             progress = self._progress()
             self._batch(tuple(progress.end()), progress, finish=True)
         computed = self._folder / "aggregates"
-        write_aggregates(self._spark, tuple(AGGREGATES), self.output, computed, run_id=self.record.run_id)
+        write_aggregates(
+            self._spark,
+            tuple(AGGREGATES),
+            self.output,
+            computed,
+            run_id=self.record.run_id,
+            layouts=self.record.settings["layouts"],
+        )
         for name in AGGREGATES:
             shutil.rmtree(self.output / name, ignore_errors=True)
             (computed / name).rename(self.output / name)
@@ -142,7 +156,9 @@ class Stream:
         """Rows of groups and transactions, and those of captures, whose bytes settle later."""
         writer = PartWriter(str(self._folder), f"{new.batch:08}-all", new.run_id)
         saved = self.record.timelines
-        timelines = load_timelines(self.output / saved if saved else None)
+        timelines = load_timelines(
+            self.output / saved if saved else None, load_catalog(self.record.settings["layouts"])
+        )
         for batch in merged([each.notes for each in done if each.notes is not None]):
             timelines.add(batch)
         if finish:
@@ -216,7 +232,7 @@ class Stream:
         record = load_record(path)
         if record.settings != settings:
             raise UsageError(
-                f"{self.output}: was begun with other ports, limits or buckets: {record.settings}"
+                f"{self.output}: was begun with other ports, limits, layouts or buckets: {record.settings}"
             )
         return record
 

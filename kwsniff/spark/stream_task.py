@@ -8,7 +8,7 @@ from typing import Any
 
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.spark.decode import Rows, Source, start_analyzer
 from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part, check_root
@@ -56,8 +56,9 @@ def advance_bucket(
     """The task; states and parts are files in `folder`."""
     check_root(folder)
     state = Path(states[number]).read_bytes() if states else None
-    analyzer = _taken_up(state, number, settings)
-    rows = Rows(analyzer, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}", run_id=run_id)
+    catalog = load_catalog(settings["layouts"])
+    analyzer = _taken_up(state, number, settings, catalog)
+    rows = Rows(analyzer, catalog, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}", run_id=run_id)
     rows.notes.packets_before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
     captures = []
     for piece in step.pieces:
@@ -89,11 +90,10 @@ def advance_bucket(
     )
 
 
-def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any]) -> Analyzer:
+def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], catalog: Catalog) -> Analyzer:
     num_buckets = settings["num_buckets"]
     bucket = (number, num_buckets) if num_buckets > 1 else None
     if state is None:
-        return start_analyzer(settings["ports"], settings["limits"], bucket=bucket)
-    catalog = load_catalog()
+        return start_analyzer(catalog, settings["ports"], settings["limits"], bucket=bucket)
     compiler, ranges = analyzer_arguments(catalog)
     return Analyzer.resume(compiler, ranges, state[_PACKETS_BYTES:], compile_early=early_access(catalog))

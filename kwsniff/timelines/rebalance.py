@@ -19,9 +19,10 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Call:
-    """One call of a group; times in microseconds."""
+    """One call of a group; times in microseconds. `role`: join, sync, heartbeat, leave, or the kind of a newer
+    group."""
 
-    api_key: int
+    role: str
     group_id: str
     member: str
     generation: int | None

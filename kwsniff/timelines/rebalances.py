@@ -6,13 +6,14 @@ that follows. Groups of KIP-848 and its kin have no such round: members send the
 0 to join, below 0 to leave, and a new epoch is seen when the first of them sends it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.arrays import Bits, flags, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
@@ -25,9 +26,8 @@ MOST_MEMBERS_TOTAL = 100_000
 LONGEST_NAME = 256
 """Characters kept of a member's or group's name."""
 
-JOIN, HEARTBEAT, LEAVE, SYNC = 11, 12, 13, 14
-_KINDS: Final[Mapping[int, str]] = {68: "consumer", 76: "share", 88: "streams"}
-APIS: Final = (JOIN, HEARTBEAT, LEAVE, SYNC, *_KINDS)
+JOIN, HEARTBEAT, LEAVE, SYNC = "join", "heartbeat", "leave", "sync"
+"""Roles of classic groups' calls; the newer groups have one each, which is named as their kind."""
 _MEMBER_ID_REQUIRED = 79
 COLUMNS: Final = (
     "api_key", "group_id", "member_id", "group_instance_id", "client_id", "generation", "protocol_type",
@@ -53,8 +53,11 @@ class Group:
 class Rebalances:
     """Follows groups through batches of api_calls; `rows` are the rebalances that are over."""
 
-    def __init__(self) -> None:
+    def __init__(self, catalog: Catalog | None = None) -> None:
         self.rows: list[Row] = []
+        self._roles = group_roles(catalog or load_catalog())
+        self._apis = [*self._roles]
+        self._heartbeats = [key for key, role in self._roles.items() if role == HEARTBEAT]
         self.forgotten = 0
         """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL."""
         self._groups: dict[tuple[str, str], Group] = {}
@@ -65,8 +68,8 @@ class Rebalances:
         if not batch.num_rows:
             return
         keys = whole_numbers(batch["api_key"], null=-1)
-        chosen = np.isin(keys, APIS)
-        if not (keys[chosen] != HEARTBEAT).any():
+        chosen = np.isin(keys, self._apis)
+        if np.isin(keys[chosen], self._heartbeats).all():
             self._add_heartbeats(batch, chosen)
             return
         self._take_rows(batch, chosen)
@@ -88,22 +91,22 @@ class Rebalances:
         for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, COLUMNS):
             if group is not None:
                 name = (instance or member or client or "")[:LONGEST_NAME]
-                self.take(Call(key, group[:LONGEST_NAME], name, generation, type_, *rest))
+                self.take(Call(self._roles[key], group[:LONGEST_NAME], name, generation, type_, *rest))
 
     def take(self, call: Call) -> None:
         """One call of a group."""
-        kind = _KINDS.get(call.api_key, "classic")
+        kind = call.role if call.role in GROUP_KINDS else CLASSIC
         place = call.group_id, kind
         # Taken out and put back: the last one is the one that spoke last.
         group = self._groups[place] = self._groups.pop(place, Group(kind))
         before = len(group.signs)
-        if kind != "classic":
+        if kind != CLASSIC:
             self._take_epoch(group, call)
-        elif call.api_key == JOIN:
+        elif call.role == JOIN:
             self._take_join(group, call)
-        elif call.api_key == SYNC:
+        elif call.role == SYNC:
             self._take_sync(group, call)
-        elif call.api_key == LEAVE:
+        elif call.role == LEAVE:
             _leave(group, call)
         else:
             group.generation = group.generation if group.generation is not None else call.generation
@@ -215,6 +218,12 @@ class Rebalances:
             current.join(call.member, call.begin)
             current.end_at(call.end)
         _live(group, call)
+
+
+def group_roles(catalog: Catalog) -> dict[int, str]:
+    """Api key -> role in a classic group, or kind of group."""
+    traits = {key: api.traits for key, api in catalog.apis.items() if api.traits.group}
+    return {key: one.group if one.group_kind == CLASSIC else one.group_kind for key, one in traits.items()}
 
 
 def _coming(group: Group, call: Call) -> Rebalance:

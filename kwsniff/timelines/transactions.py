@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.model import EVERY, Versions
 from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.rows import picked
 
@@ -22,26 +24,24 @@ MOST_TOPICS = 1_000
 LONGEST_NAME = 256
 """Characters kept of an id or a topic's name."""
 
-PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS = 0, 22, 24, 25, 26, 28
-APIS: Final = frozenset({PRODUCE, INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
+PRODUCE, INIT, ADD_PARTITIONS, END = "produce", "init", "add_partitions", "end"
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
-_BROKERS_ASK = 4  # AddPartitionsToTxn from this version on: brokers ask the coordinator about many at once
 COLUMNS: Final = (
     "api_key", "api_version", "transactional_id", "producer_id", "producer_epoch", "client_address",
     "client_id", "request_time", "response_end_time", "error_code", "committed", "topics", "partition_count",
     "group_id", "record_count", "record_bytes", "capture",
 )  # fmt: skip
 
+_NO_ROLE: Final = ("", EVERY)
 Row = dict[str, Any]
 Owner = tuple[str, str | None]
 
 
 @dataclass(slots=True)
 class Call:
-    """One call with a transactional id; times in microseconds."""
+    """One call with a transactional id; times in microseconds. `role`: its API's (kwsniff/layout/traits.py)."""
 
-    api_key: int
-    api_version: int | None
+    role: str
     transactional_id: str
     producer_id: int | None
     producer_epoch: int | None
@@ -95,15 +95,15 @@ class Transaction:
             self.error_code = self.error_code or call.error_code
         if call.producer_id is not None and call.producer_id >= 0:
             self.producer_id, self.producer_epoch = call.producer_id, call.producer_epoch
-        if call.api_key == ADD_PARTITIONS:
+        if call.role == ADD_PARTITIONS:
             self.added += call.partition_count or 0
-        elif call.api_key == PRODUCE:
+        elif call.role == PRODUCE:
             self.written = max(self.written, call.partition_count or 0)
             self.records += call.record_count or 0
             self.record_bytes += call.record_bytes or 0
         elif call.group_id is not None:
             self.group_id = call.group_id[:LONGEST_NAME]
-        if call.api_key in (ADD_PARTITIONS, PRODUCE):
+        if call.role in (ADD_PARTITIONS, PRODUCE):
             for topic in call.topics or ():
                 if len(self.topics) < MOST_TOPICS:
                     self.topics[topic[:LONGEST_NAME]] = None
@@ -149,10 +149,17 @@ class Producer:
     producer_epoch: int | None = None
 
 
+def transaction_roles(catalog: Catalog) -> dict[int, tuple[str, Versions]]:
+    """Api key -> role in a transaction, and the versions that have it."""
+    traits = {key: api.traits for key, api in catalog.apis.items() if api.traits.transaction}
+    return {key: (one.transaction, one.transaction_versions) for key, one in traits.items()}
+
+
 class Transactions:
     """Follows transactional ids through batches of api_calls; `rows` are the transactions that are over."""
 
-    def __init__(self, error_names: Mapping[int, str]) -> None:
+    def __init__(self, error_names: Mapping[int, str], catalog: Catalog | None = None) -> None:
+        self._roles = transaction_roles(catalog or load_catalog())
         self.rows: list[Row] = []
         self.forgotten = 0
         """Transactional ids closed because of MOST_PRODUCERS."""
@@ -163,21 +170,21 @@ class Transactions:
         """Takes calls in the order in which they ended."""
         if not batch.num_rows or batch["transactional_id"].null_count == batch.num_rows:
             return
-        for values in picked(batch, valid_rows(batch["transactional_id"]), COLUMNS):
-            call = Call(*values)
-            if call.api_key in APIS and call.transactional_id:
-                self.take(call)
+        for key, version, *values in picked(batch, valid_rows(batch["transactional_id"]), COLUMNS):
+            role, versions = self._roles.get(key, _NO_ROLE)
+            if role and (version or 0) in versions:
+                call = Call(role, *values)
+                if call.transactional_id:
+                    self.take(call)
 
     def take(self, call: Call) -> None:
         """One call with a transactional id."""
-        if call.api_key == ADD_PARTITIONS and (call.api_version or 0) >= _BROKERS_ASK:
-            return
         name = call.transactional_id[:LONGEST_NAME]
         # Taken out and put back: the last one is the one that spoke last.
         producer = self._producers[name] = self._producers.pop(name, Producer())
-        if call.api_key == INIT:
+        if call.role == INIT:
             self._take_over(name, producer, call)
-        elif call.api_key == END:
+        elif call.role == END:
             self._take_end(name, producer, call)
         else:
             self._take_part(name, producer, call)

@@ -20,10 +20,6 @@ from kwsniff.view.redact import hide
 from kwsniff.view.text import message_lines
 from kwsniff.view.words import in_nanoseconds, in_span, plural
 
-_ENVELOPE: Final = 58
-# Metadata, CreateTopics, ConsumerGroupDescribe, DescribeTopicPartitions, ShareGroupDescribe,
-# DescribeShareGroupOffsets.
-_NAMING: Final = frozenset({3, 19, 69, 75, 77, 90})
 _NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 # Kafka gives its metadata log a fixed id.
 _METADATA_LOG: Final = {"AAAAAAAAAAAAAAAAAAAAAQ": "__cluster_metadata"}
@@ -117,7 +113,7 @@ class Conversation:
 
     def teaches(self, api_key: int | None) -> bool:
         """Whether messages of an API may name topic ids."""
-        return api_key in _NAMING
+        return api_key is not None and load_catalog().names_topics(api_key)
 
     def learn(self, message: AnyMessage) -> None:
         """Keep the names that a message gives topic ids."""
@@ -143,7 +139,7 @@ def surroundings(request: Message, topics: dict[str, str]) -> Surroundings:
     for child in request.body.children if request.body else ():
         if child.name == "protocol_type" and isinstance(child.value, str):
             around.protocol_type = child.value
-    for one in (request.inner or {}).values() if request.api_key == _ENVELOPE else ():
+    for one in (request.inner or {}).values():
         inner = one.message
         if inner is not None and inner.api_key is not None and inner.api_version is not None:
             around.asked = (inner.api_key, inner.api_version)

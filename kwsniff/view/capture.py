@@ -75,15 +75,11 @@ class CallReader:
         self._tls_keylog = tls_keylog
         self._closed: Counter[tuple[str, int, str | None]] = Counter()
         self._catalog = catalog or load_catalog()
-        apis = self._catalog.apis.values()
-        ranges = [
-            (a.key, a.min_version, a.max_version, a.flexible_from, a.internal, a.rendezvous) for a in apis
-        ]
         limits = limits or Limits()
         self._most_held_bytes = limits.waiting_bytes_total
         self._analyzer = Analyzer(
             self._compile,
-            ranges,
+            self._catalog.spoken(),
             ports=ports,
             limits=limits.as_dict(),
             messages=True,

@@ -3,10 +3,11 @@
 Nothing in the bytes raises (reading.py).
 """
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
-from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.view import model
 from kwsniff.view.inner import found_inside
@@ -51,11 +52,13 @@ def decode(
     api_version: int | None = None,
     catalog: Catalog | None = None,
     limits: Limits = LIMITS,
+    layouts: str | os.PathLike[str] | None = None,
 ) -> Message:
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 
     A request names its API and version itself; a response has neither, so both must be given. After
-    ``limits.cells`` fields reading stops with ``cells_limit``. Raises UsageError for arguments that make no
+    ``limits.cells`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts beside
+    Kafka's, where no ``catalog`` is given. Raises UsageError for arguments that make no
     sense, nothing for bytes that make none.
     """
     return read_message(
@@ -64,6 +67,6 @@ def decode(
         direction=direction,
         api_key=api_key,
         api_version=api_version,
-        catalog=catalog,
+        catalog=catalog or load_catalog(layouts),
         limits=limits,
     )

@@ -11,10 +11,8 @@ What does not decode stays bytes and gets a note. Nothing in the bytes raises.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
-from kwsniff.limits import Limits
 from kwsniff.view import envelope, membership, telemetry
 from kwsniff.view.internal_topics import read_record
 from kwsniff.view.model import Inner, Message, Place, Surroundings
@@ -24,7 +22,6 @@ from kwsniff.view.schema import read_schema
 from kwsniff.view.tree import Node, Tree, Value
 
 _DEEPEST: Final = 4
-_TELEMETRY: Final = 72
 
 
 NOTHING_KNOWN: Final = Surroundings()
@@ -32,10 +29,9 @@ NOTHING_KNOWN: Final = Surroundings()
 
 def find_inner(message: Message, around: Surroundings | None = None, depth: int = 0) -> dict[Place, Inner]:
     """Everything that could be found inside the bytes fields of a message, by place."""
-    finder = Finder(type(message), around or NOTHING_KNOWN, depth, message.limits)
+    finder = Finder(type(message), around or NOTHING_KNOWN, depth, message)
     if message.program is None or message.body is None:
         return {}
-    finder.api = message.api_key
     return finder.find(message.tree)
 
 
@@ -49,13 +45,12 @@ def found_inside(message: Message) -> dict[Place, Inner]:
 class Finder:
     """Walks a tree and reads its bytes fields. One per message: it keeps the budget for records."""
 
-    def __init__(self, kind: type[Message], around: Surroundings, depth: int, limits: Limits) -> None:
+    def __init__(self, kind: type[Message], around: Surroundings, depth: int, message: Message) -> None:
         self.kind = kind
-        self.catalog = load_catalog()
+        self.catalog = message.catalog
         self.around = around
         self.depth = depth
-        self.api: int | None = None
-        self.limits = limits
+        limits = self.limits = message.limits
         self.bytes_left = limits.decompressed_bytes
         self.records_left = limits.shown_records
         self.above: list[Node] = []
@@ -89,9 +84,7 @@ class Finder:
     def _may_hold(self, field: Field | None) -> bool:
         if field is None:
             return False
-        if field.meaning in (Meaning.SCHEMA, Meaning.RECORDS):
-            return True
-        return self.api == _TELEMETRY and field.name == "metrics"
+        return field.meaning in (Meaning.SCHEMA, Meaning.RECORDS)
 
     def read(self, field: Field, data: bytes) -> Inner | None:
         """What one bytes field holds, None where nothing is known about it."""
@@ -135,13 +128,19 @@ class Finder:
     def message(self, data: bytes, field: str) -> Inner:
         """A request or response, header and body. A response needs ``around.asked``."""
         if field == "request_data":
-            message = read_message(self.kind, data, limits=self.limits)
+            message = read_message(self.kind, data, catalog=self.catalog, limits=self.limits)
         elif self.around.asked is None:
             return Inner("response", note="a response; the request it answers is not known")
         else:
             key, version = self.around.asked
             message = read_message(
-                self.kind, data, direction="response", api_key=key, api_version=version, limits=self.limits
+                self.kind,
+                data,
+                direction="response",
+                api_key=key,
+                api_version=version,
+                catalog=self.catalog,
+                limits=self.limits,
             )
         message.inner = find_inner(message, Surroundings(topics=self.around.topics), self.depth + 1)
         error = message.error

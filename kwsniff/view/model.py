@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits
 from kwsniff.view.document import document, unknown_tags
@@ -57,6 +57,7 @@ class Message:
     inner: "dict[Place, Inner] | None" = None
     rest_hidden: bool = False
     limits: Limits = LIMITS
+    catalog: Catalog = field(default_factory=load_catalog, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: api_key, api_version, header, body, unknown_tags, error."""

@@ -15,7 +15,6 @@ from kwsniff.limits import Limits
 from kwsniff.view.model import LIMITS, Break, Direction, Message
 from kwsniff.view.tree import fold
 
-_API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = b"\x00\x23"
 _LEFT_OVER: Final = STATUSES.index("bytes_left_over")
 
@@ -74,7 +73,8 @@ def read_message(
 
 def _others(asked: _Asked, api_key: int, api_version: int) -> tuple[Program, ...]:
     # What else the same bytes may be when their layout does not fit.
-    if api_key == _API_VERSIONS and asked.direction == "response" and api_version > 0:
+    api = asked.catalog.apis[api_key]
+    if api.traits.fallback and asked.direction == "response" and api_version > 0:
         # A broker that does not know the version answers in version 0 with error 35; Kafka's client, too,
         # tries the version it asked for first.
         oldest = asked.catalog.program(api_key, 0, 1)
@@ -95,9 +95,12 @@ def _header_program(catalog: Catalog, direction: int, version: int) -> Program:
 def _run(kind: type[AnyMessage], asked: _Asked, program: Program) -> AnyMessage:
     cells, status, offset, op = run(program.code, asked.data, max_cells=asked.limits.cells)
     tree = fold(program, cells, asked.data)
+    tree.catalog = asked.catalog
     error = Break(STATUSES[status], tree.break_path(op), offset) if status else None
     name = asked.catalog.apis[program.api].name
-    return kind(*asked[1:5], name, program, tree, tree.header, tree.body, error, limits=asked.limits)
+    return kind(
+        *asked[1:5], name, program, tree, tree.header, tree.body, error, limits=asked.limits, catalog=asked.catalog
+    )
 
 
 def _unknown(kind: type[AnyMessage], asked: _Asked, api_key: int, api_version: int) -> AnyMessage:
@@ -126,4 +129,4 @@ def _header_only(kind: type[AnyMessage], asked: _Asked, header_version: int) -> 
         error = Break(STATUSES[status], f"header:{tree.break_path(op)}", offset)
     tree.unknown_tags = [tag._replace(path=f"header:{tag.path}") for tag in tree.unknown_tags]
     api = asked.catalog.apis.get(asked.api_key) if asked.api_key is not None else None
-    return kind(*asked[1:5], api.name if api else "", None, tree, tree.body, None, error)
+    return kind(*asked[1:5], api.name if api else "", None, tree, tree.body, None, error, catalog=asked.catalog)

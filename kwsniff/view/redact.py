@@ -8,14 +8,13 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.view.inner import find_inner
 from kwsniff.view.model import Inner, Message, Surroundings
 from kwsniff.view.tree import Node, Tree
 
-_ENVELOPE: Final = 58
 _PASSWORD_TYPE: Final = 9
 _SECRET_NAME: Final = re.compile(
     r"password|passwd|secret|jaas|token|credential|private|(^|[._-])key($|[._-])", re.IGNORECASE
@@ -76,7 +75,7 @@ def hide(
     """
     if message.inner is None:
         message.inner = find_inner(message, around)
-    carries = _carries(load_catalog(), message.api_key, message.direction == "response")
+    carries = _carries(message.catalog, message.api_key, message.direction == "response")
     message.rest_hidden = (
         (not payload and carries.records)
         or (not secrets and carries.secrets)
@@ -85,7 +84,7 @@ def hide(
     if not secrets:
         redact(message.tree)
     _hide_inside(message.tree, message.inner, payload=payload, secrets=secrets)
-    if message.api_key == _ENVELOPE and not secrets:
+    if not secrets and _is_envelope(message.catalog, message.api_key):
         _hide_bytes(message.tree)
 
 
@@ -102,7 +101,12 @@ class _Carries:
 @lru_cache(maxsize=512)
 def _carries(catalog: Catalog, api_key: int | None, direction: int) -> _Carries:
     message = catalog.message(api_key, direction) if api_key is not None else None
-    return _Carries(message.fields if message else None, api_key == _ENVELOPE)
+    return _Carries(message.fields if message else None, _is_envelope(catalog, api_key))
+
+
+def _is_envelope(catalog: Catalog, api_key: int | None) -> bool:
+    api = catalog.apis.get(api_key) if api_key is not None else None
+    return api is not None and api.traits.wraps
 
 
 def _all_fields(fields: tuple[Field, ...]) -> list[Field]:

@@ -6,7 +6,7 @@ What bytes fields hold stands below them.
 import json
 from collections.abc import Iterator, Mapping
 
-from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.view.batches import record_set_lines, record_set_note
@@ -143,13 +143,12 @@ def _note(field: Field | None, value: Value, tree: Tree) -> str:
         is_named = field.meaning is Meaning.TOPIC_ID and value in tree.topics
         text = shown(tree.topics[value]) if is_named else ""
     elif field is not None and isinstance(value, int) and not isinstance(value, bool):
-        text = _meant(field, value)
+        text = _meant(field, value, tree.catalog or load_catalog())
     return f"  {text}" if text else ""
 
 
-def _meant(field: Field, value: int) -> str:
+def _meant(field: Field, value: int, catalog: Catalog) -> str:
     """What a number stands for."""
-    catalog = load_catalog()
     if field.meaning is Meaning.ERROR:
         error = catalog.errors.get(value)
         return error.name if error else "unknown error code"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from struct import Struct, iter_unpack, unpack_from
 from typing import Final, NamedTuple
 
+from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.model import Field
 from kwsniff.layout.program import Flag, Kind, Program
 
@@ -117,7 +118,8 @@ class Tree:
     ``roots`` are the top-level structs in order (header, body; a schema has only a body). ``unknown_tags``
     come parents first, in the order in which their structs begin; ``wrong_sizes`` (path, declared - used)
     are known tagged fields whose payload was longer or shorter than it said. Paths are JSON pointers into
-    the body; the header's begin with ``header:``. ``topics`` are names that other messages gave topic ids.
+    the body; the header's begin with ``header:``. ``topics`` are names that other messages gave topic ids;
+    ``catalog`` knows what numbers stand for (None: the one in use).
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -128,6 +130,7 @@ class Tree:
         self.open: list[Node] = []
         self.strings_left = 0
         self.topics: Mapping[str, str] = {}
+        self.catalog: Catalog | None = None
 
     @property
     def header(self) -> Node | None:

@@ -32,7 +32,7 @@ def test_all_95_keys_are_there_without_a_hole(catalog: Catalog) -> None:
 
 
 def test_members_wait_for_each_other_in_joins_and_syncs(catalog: Catalog) -> None:
-    assert [api.name for api in catalog.apis.values() if api.rendezvous] == ["JoinGroup", "SyncGroup"]
+    assert [api.name for api in catalog.apis.values() if api.traits.rendezvous] == ["JoinGroup", "SyncGroup"]
 
 
 def test_all_736_layouts_compile(catalog: Catalog) -> None:

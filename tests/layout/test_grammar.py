@@ -121,7 +121,7 @@ def test_errors_name_file_line_and_word(body: str, line: int, word: str) -> None
 )
 def test_the_first_line_says_how_an_api_is_used(words: str, internal: bool, rendezvous: bool) -> None:
     api = parse_api_line(f"api 11 JoinGroup 0-9 flexible 6+{words}", "11_join_group.layout")
-    assert (api.flexible_from, api.internal, api.rendezvous) == (6, internal, rendezvous)
+    assert (api.flexible_from, api.traits.internal, api.traits.rendezvous) == (6, internal, rendezvous)
 
 
 @pytest.mark.parametrize(

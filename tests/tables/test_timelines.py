@@ -20,7 +20,6 @@ def join(group: str, member: str, generation: int, begin: int) -> Call:
 def produced(transactional_id: str, begin: int, **more: Any) -> transactions.Call:
     call = transactions.Call(
         transactions.PRODUCE,
-        9,
         transactional_id,
         7,
         0,
@@ -92,7 +91,7 @@ def test_producers_and_topics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_call_whose_row_comes_late_belongs_to_the_transaction_it_was_made_in() -> None:
     followed = Transactions({})
     followed.take(produced("a", 10))
-    followed.take(produced("a", 30, api_key=transactions.END, committed=True, topics=None, record_count=None))
+    followed.take(produced("a", 30, role=transactions.END, committed=True, topics=None, record_count=None))
     followed.take(produced("a", 20))
     followed.finish()
     (row,) = followed.rows

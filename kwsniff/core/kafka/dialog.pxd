@@ -15,7 +15,7 @@ from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.octets.known cimport Known
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.kafka.recognition cimport Apis
+from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tcp.connections cimport (
     GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection, GAP_PASSED_OVER,
@@ -210,7 +210,7 @@ cdef struct Context:
     Facts facts
     TopicIds topic_ids
     FrameSink frame_sink
-    Program* programs[4][128]   # requests, responses, and early-access layouts of both
+    Program** programs          # NUM_LAYOUTS per slot of `apis`, each with one per version, or NULL
     void (*compile)(void* owner, int key, int version, int direction, Program* program) noexcept nogil
     void* owner
     int64_t kept_total          # bytes of unfinished frames

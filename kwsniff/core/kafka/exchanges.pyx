@@ -14,6 +14,7 @@ Rules
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from kwsniff.core.kafka.apis cimport free_apis
 from kwsniff.core.kafka.first_bytes cimport cut_hello, feed, open_dialog, settle_start, take_first_bytes
 from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.calls cimport finish_all
@@ -24,7 +25,7 @@ from kwsniff.core.wire.facts cimport free_facts
 from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Frame, free_framing, skip_framing
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.kafka.early_responses cimport give_up_parked
-from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.kafka.programs cimport NUM_LAYOUTS
 from kwsniff.core.kafka.requests cimport take_request
 from kwsniff.core.kafka.responses cimport take_response
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
@@ -49,11 +50,13 @@ cdef void start_context(Context* context, uint64_t seed) noexcept nogil:
 
 
 cdef void free_context(Context* context) noexcept nogil:
-    cdef int direction, key
-    for direction in range(4):
-        for key in range(<int>NUM_API_KEYS):
-            free(context.programs[direction][key])
-            context.programs[direction][key] = NULL
+    cdef int i
+    if context.programs != NULL:
+        for i in range(NUM_LAYOUTS * context.apis.num):
+            free(context.programs[i])
+    free(context.programs)
+    context.programs = NULL
+    free_apis(&context.apis)
     free_tables(context.tables)
     free_tape(&context.tape)
     free_facts(&context.facts)

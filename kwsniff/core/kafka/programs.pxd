@@ -9,31 +9,38 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc
 
+from kwsniff.core.kafka.apis cimport ApiRange, find_slot
 from kwsniff.core.kafka.dialog cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
 from kwsniff.core.wire.engine cimport run_program
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.kafka.recognition cimport NUM_API_KEYS, NUM_VERSIONS
 from kwsniff.core.wire.tape cimport ENGINE_OK, EngineStop
 
 cdef enum:
     EARLY_ACCESS = 2            # added to the direction: the layout from before the release
+    NUM_LAYOUTS = 4             # of a version: requests, responses, and early-access layouts of both
     MIN_TRIAL = 24              # bytes of a message that must make sense before its rest is waited for
 
 
 cdef inline Program* find_program(Context* context, int key, int version, int direction) noexcept nogil:
     """The program of a message, compiled when first met; NULL when no layout has it."""
-    cdef Program* programs
-    if key < 0 or key >= NUM_API_KEYS or version < 0 or version >= NUM_VERSIONS:
+    cdef int slot = find_slot(&context.apis, key)
+    cdef ApiRange* api
+    cdef Program** programs
+    cdef Program* program
+    if slot < 0:
         return NULL
-    programs = context.programs[direction][key]
-    if programs == NULL:
-        programs = <Program*>calloc(NUM_VERSIONS, sizeof(Program))
-        if programs == NULL:
+    api = &context.apis.ranges[slot]
+    if version < api.first or version > api.last:
+        return NULL
+    programs = &context.programs[NUM_LAYOUTS * slot + direction]
+    if programs[0] == NULL:
+        programs[0] = <Program*>calloc(<size_t>(api.last - api.first + 1), sizeof(Program))
+        if programs[0] == NULL:
             return NULL
-        context.programs[direction][key] = programs
-    if programs[version].state == PROGRAM_UNTRIED:
-        context.compile(context.owner, key, version, direction, &programs[version])
-    return &programs[version] if programs[version].state == PROGRAM_READY else NULL
+    program = &programs[0][version - api.first]
+    if program.state == PROGRAM_UNTRIED:
+        context.compile(context.owner, key, version, direction, program)
+    return program if program.state == PROGRAM_READY else NULL
 
 
 cdef inline int run(Context* context, Program* program, Octets message, EngineStop* stop) noexcept nogil:

@@ -1,23 +1,8 @@
 # cython: language_level=3
-from libc.stdint cimport int16_t, int64_t
+from libc.stdint cimport int64_t
 
+from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.octets.octets cimport Octets
-
-cdef enum:
-    NUM_API_KEYS = 128          # keys that kwsniff can know; those of vendors begin at 500
-    NUM_VERSIONS = 64           # versions per API that a program can be kept for
-    NEVER_FLEXIBLE = 0x7FFF
-
-cdef struct ApiRange:
-    bint known
-    int16_t first
-    int16_t last
-    int16_t flexible
-    bint internal           # brokers and controllers speak it among themselves
-    bint rendezvous         # the answer waits for other members of the group
-
-cdef struct Apis:
-    ApiRange ranges[128]
 
 cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil
 cdef bint may_be_foreign(Octets data) noexcept nogil

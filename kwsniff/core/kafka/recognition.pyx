@@ -13,6 +13,7 @@ Rules
 from libc.stdint cimport int16_t, int64_t, uint32_t
 from libc.string cimport memcmp
 
+from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.frames cimport LOOK_MORE, LOOK_NO, LOOK_YES
 from kwsniff.core.octets.octets cimport Octets, be16, be32, has, u8
 from kwsniff.core.columns.verdicts cimport (
@@ -40,15 +41,15 @@ cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept 
     if data.num < 6:
         return LOOK_MORE
     key = be16(data, 4)
-    if key >= NUM_API_KEYS or not apis.ranges[key].known:
+    known = find_api(apis, <int16_t>key)
+    if known == NULL:
         return LOOK_NO
     if data.num < 8:
         return LOOK_MORE
-    known = &apis.ranges[key]
     version = <int16_t>be16(data, 6)
     if version < 0 or version > known.last + NEWER_VERSIONS:
         return LOOK_NO
-    if key == 7 and version == 0:       # ControlledShutdown v0 has no client id (RequestHeader v0)
+    if in_span(&known.anonymous, version):
         return LOOK_YES if data.num >= 12 else LOOK_MORE
     if size < 10:
         return LOOK_NO

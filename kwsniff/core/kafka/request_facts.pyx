@@ -14,21 +14,15 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents
+from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog
 from kwsniff.core.wire.facts cimport TOPIC_BY_ID, Facts
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets
 from kwsniff.core.kafka.request_partitions cimport keep_parts
-from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.columns.verdicts cimport (
     ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
 )
-
-cdef enum:
-    SASL_HANDSHAKE = 17
-    API_VERSIONS = 18
-    ADD_PARTITIONS_TO_TXN = 24
-    SASL_AUTHENTICATE = 36
 
 
 cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogil:
@@ -77,7 +71,7 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
 
 cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
     """Who asks, in which role, as whom."""
-    cdef bint known = 0 <= call.key < NUM_API_KEYS and context.apis.ranges[call.key].known
+    cdef ApiRange* api = find_api(&context.apis, call.key)
     call.member_at = <uint32_t>call.text.len
     call.member_len = keep_text(context, call, facts.member)
     call.group_instance_len = keep_text(context, call, facts.group_instance)
@@ -94,20 +88,14 @@ cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts)
     call.min_bytes = facts.min_bytes
     if facts.replica_id.is_known and facts.replica_id.value >= 0:
         call.caller = CALLER_REPLICA
-    elif known:
-        call.caller = CALLER_BROKER if context.apis.ranges[call.key].internal else dialog.caller
-        if call.caller == CALLER_UNKNOWN and not is_asked_by_all(call):
+    elif api != NULL:
+        call.caller = CALLER_BROKER if api.internal else dialog.caller
+        if call.caller == CALLER_UNKNOWN and not in_span(&api.shared, call.version):
             call.caller = CALLER_CLIENT
     if call.caller > dialog.caller:     # who says nothing of itself takes nothing back
         dialog.caller = call.caller
     if facts.secret.at != NULL:
         learn_principal(dialog, facts.secret)
-
-
-cdef bint is_asked_by_all(Call* call) noexcept nogil:
-    """What clients and brokers ask alike: to begin a connection, and about partitions of a transaction (KIP-890)."""
-    return call.key in (SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE) or (
-        call.key == ADD_PARTITIONS_TO_TXN and call.version >= 4)
 
 
 cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil:

@@ -21,7 +21,8 @@ from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, ke
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
 from kwsniff.core.kafka.programs cimport read_message
-from kwsniff.core.kafka.recognition cimport NUM_API_KEYS, look_at_request, may_be_foreign
+from kwsniff.core.kafka.apis cimport find_slot
+from kwsniff.core.kafka.recognition cimport look_at_request, may_be_foreign
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
 from kwsniff.core.kafka.responses cimport answer_from_parked
@@ -94,7 +95,7 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         call.reason = why_torn(frame)
     elif program == NULL:
         call.reason = REASON_UNKNOWN_VERSION
-        if key < 0 or key >= NUM_API_KEYS or not context.apis.ranges[key].known:
+        if find_slot(&context.apis, key) < 0:
             call.reason = REASON_UNKNOWN_API
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNKNOWN_API if call.reason == REASON_UNKNOWN_API else ANOMALY_UNKNOWN_VERSION, version)

@@ -14,6 +14,7 @@ Rules
 from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.octets.buffer cimport release
+from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
     RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_missing, why_torn,
@@ -39,8 +40,6 @@ cdef extern from *:
     const int64_t MILLISECOND
 
 cdef enum:
-    SASL_HANDSHAKE = 17
-    API_VERSIONS = 18
     UNSUPPORTED_VERSION = 35
     MOST_PASSED = 16
     MOST_TRAILING = 8
@@ -127,10 +126,11 @@ cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nog
 cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     """The oldest waiting call is answered by `frame`."""
     cdef Call* call = waiting_call(dialog, 0)
+    cdef ApiRange* api
     cdef Program* program
     cdef Octets message = drop(frame.bytes, 4)
     cdef EngineStop stop
-    cdef int status = ENGINE_OK, version = answered_version(call, message), reason = call.reason
+    cdef int status = ENGINE_OK, version = answered_version(context, call, message), reason = call.reason
     dialog.head += 1
     dialog.num -= 1
     confirm(dialog)
@@ -155,7 +155,8 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         reason = REASON_UNDECODABLE
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_UNDECODABLE_RESPONSE, status)
-    if call.key == SASL_HANDSHAKE and call.version == 0 and context.facts.first_error == 0:
+    api = find_api(&context.apis, call.key)
+    if api != NULL and in_span(&api.tokens, call.version) and context.facts.first_error == 0:
         dialog.tokens = True
     follow_answered(dialog, call, &context.facts)
     finish_call(context, dialog, call, STATUS_ANSWERED, reason, frame, &context.facts)
@@ -169,10 +170,13 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         write_errors(context, dialog, call, frame, &context.facts, program)
 
 
-cdef inline int answered_version(Call* call, Octets message) noexcept nogil:
+cdef inline int answered_version(Context* context, Call* call, Octets message) noexcept nogil:
     """The version that a response is written in: the one that was asked for, but for refused ApiVersions (KIP-511)."""
-    if call.key == API_VERSIONS and call.version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
-        return 0
+    cdef ApiRange* api
+    if call.version > 0 and be16(message, 4) == UNSUPPORTED_VERSION:
+        api = find_api(&context.apis, call.key)
+        if api != NULL and api.fallback:
+            return 0
     return call.version
 
 
@@ -182,7 +186,7 @@ cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexc
     cdef int status
     cdef EngineStop stop
     cdef Octets message = drop(frame, 4)
-    cdef Program* program = find_program(context, call.key, answered_version(call, message), RESPONSE)
+    cdef Program* program = find_program(context, call.key, answered_version(context, call, message), RESPONSE)
     if program == NULL:
         return False
     status = run(context, program, message, &stop)

@@ -33,7 +33,7 @@ from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head
 from kwsniff.core.columns.verdicts cimport *
-from kwsniff.core.kafka.recognition cimport NUM_API_KEYS
+from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.served cimport note_served
 from kwsniff.core.rows.vantage cimport way_to_broker
 from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Direction
@@ -166,6 +166,11 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
     return rest - at_most(rest - LOCAL, most)
 
 
+cdef inline bint is_rendezvous(Context* context, Call* call) noexcept nogil:
+    cdef ApiRange* api = find_api(&context.apis, call.key)
+    return api != NULL and api.rendezvous
+
+
 cdef int64_t take_other_wait(Parts* parts, Context* context, Call* call, Facts* facts, int64_t rest) noexcept nogil:
     """Of a call that took longer than a broker needs."""
     if facts.first_error == SASL_AUTHENTICATION_FAILED:
@@ -177,8 +182,8 @@ cdef int64_t take_other_wait(Parts* parts, Context* context, Call* call, Facts* 
             if facts.num_errors == 0 and rest > LONG_PRODUCE:
                 parts.wait = WAIT_REPLICAS_POSSIBLE
             return rest
-    elif (0 <= call.key < NUM_API_KEYS and context.apis.ranges[call.key].rendezvous
-            and (facts.num_errors == 0 or facts.first_error == REBALANCE_IN_PROGRESS)):
+    elif is_rendezvous(context, call) and (
+            facts.num_errors == 0 or facts.first_error == REBALANCE_IN_PROGRESS):
         parts.wait = WAIT_GROUP_POSSIBLE
         if facts.generation.is_known and facts.generation.value == 1 and rest >= FIRST_DELAY:
             parts.wait = WAIT_GROUP

@@ -1,0 +1,35 @@
+"""``--layouts DIR``: a vendor's layouts, for every verb that reads captures or messages."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def add_layouts_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option to a verb."""
+    parser.add_argument(
+        "--layouts",
+        metavar="DIR",
+        help="a folder of a vendor's layouts beside Kafka's (default: what KWSNIFF_LAYOUTS names)",
+    )
+
+
+@contextmanager
+def layouts_in_use(args: argparse.Namespace) -> Iterator[None]:
+    """What the verb reads and starts knows them. Raises LayoutError for those that break a rule."""
+    if getattr(args, "layouts", None) is None:
+        yield
+        return
+
+    from kwsniff.layout.catalog import ENVIRONMENT, named_layouts
+
+    before = os.environ.get(ENVIRONMENT)
+    os.environ[ENVIRONMENT] = named_layouts(args.layouts) or ""
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[ENVIRONMENT]
+        else:
+            os.environ[ENVIRONMENT] = before

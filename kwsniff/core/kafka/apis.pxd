@@ -1,0 +1,59 @@
+# cython: language_level=3
+# The APIs that there are layouts for, by slot: their number in ascending order of the keys.
+#
+# Rule 1: nothing is sized by a key. A key goes to its slot through a hash with open addressing, at most half full.
+# Rule 2: what an API is for comes from the words of its layout (kwsniff/layout/traits.py); no key stands in code.
+#
+#     key 9999 -> hash -> slots[i]: slot + 1, 0: free -> ranges[slot]
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
+
+cdef struct VersionSpan:        # none: last < first
+    int16_t first
+    int16_t last
+
+cdef struct ApiRange:
+    int16_t key
+    int16_t first
+    int16_t last
+    int16_t flexible
+    bint internal               # brokers and controllers speak it among themselves
+    bint rendezvous             # the answer waits for other members of the group
+    bint fallback               # a version the broker lacks is answered as version 0
+    VersionSpan shared          # clients and brokers ask it alike
+    VersionSpan tokens          # bare tokens follow the answer
+    VersionSpan anonymous       # the request's header has no client id
+
+cdef struct Apis:
+    ApiRange* ranges
+    int32_t num
+    int32_t* slots
+    uint32_t mask               # number of slots - 1
+    int64_t checksum            # of all that is said here
+
+
+cdef inline int find_slot(const Apis* apis, int key) noexcept nogil:
+    """The slot of a key, -1 where no layout has it."""
+    cdef uint32_t i = (<uint32_t>key * <uint32_t>0x9E3779B1) >> 16
+    cdef int32_t slot
+    if apis.num == 0:
+        return -1
+    while True:
+        slot = apis.slots[i & apis.mask] - 1
+        if slot < 0 or apis.ranges[slot].key == key:
+            return slot
+        i += 1
+
+
+cdef inline ApiRange* find_api(const Apis* apis, int key) noexcept nogil:
+    """NULL where no layout has the key."""
+    cdef int slot = find_slot(apis, key)
+    return &apis.ranges[slot] if slot >= 0 else NULL
+
+
+cdef inline bint in_span(const VersionSpan* span, int version) noexcept nogil:
+    return span.first <= version <= span.last
+
+
+cdef bint add_api(Apis* apis, const ApiRange* api, int64_t checksum) except False
+cdef void free_apis(Apis* apis) noexcept nogil

@@ -1,0 +1,69 @@
+"""The words at the end of an API's first line: what an API is for, apart from what its messages look like.
+
+    trait          words behind it          what it says
+    internal                                brokers and controllers speak it among themselves, clients do not
+    shared         [VERSIONS]               clients and brokers ask it alike
+    rendezvous                              answered when the other members of the group have asked, too
+    fallback                                a version that the broker lacks is answered as version 0 (KIP-511)
+    tokens         VERSIONS                 after its answer both sides send bare tokens (SaslHandshake)
+    wraps                                   carries another request or response (KIP-590)
+    records        produced|fetched         counted as such by the aggregates
+    group          ROLE                     of a member of a group: join, sync, heartbeat, leave
+    group          epoch KIND               a heartbeat that says all of that; KIND: consumer, share, streams
+    transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
+"""
+
+from typing import Final
+
+from kwsniff.layout.model import EVERY, OPEN, Traits, Versions
+from kwsniff.layout.words import fail, read_versions
+
+CLASSIC: Final = "classic"
+GROUP_ROLES: Final = ("join", "sync", "heartbeat", "leave", "epoch")
+GROUP_KINDS: Final = ("consumer", "share", "streams")
+TRANSACTION_ROLES: Final = ("produce", "init", "add_partitions", "add_offsets", "commit_offsets", "end")
+RECORDS: Final = ("produced", "fetched")
+_FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps")
+_WORDS: Final = (*_FLAGS, "shared", "tokens", "records", "group", "transaction")
+
+
+def read_traits(file: str, words: list[str]) -> Traits:
+    """The words behind the versions. Raises LayoutError."""
+    found: dict[str, object] = {}
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word in found:
+            fail(file, 1, f"'{word}' is there twice")
+        if word in _FLAGS:
+            found[word] = True
+        elif word in ("shared", "tokens"):
+            if word == "tokens" and not _has_versions(left):
+                fail(file, 1, "'tokens' names the versions whose answer they follow")
+            found[word] = _versions(file, left)
+        elif word == "records":
+            found[word] = _one_of(file, word, left, RECORDS)
+        elif word == "group":
+            role = found[word] = _one_of(file, word, left, GROUP_ROLES)
+            found["group_kind"] = _one_of(file, role, left, GROUP_KINDS) if role == "epoch" else CLASSIC
+        elif word == "transaction":
+            found[word] = _one_of(file, word, left, TRANSACTION_ROLES)
+            found["transaction_versions"] = _versions(file, left)
+        else:
+            fail(file, 1, f"'{word}' is none of: flexible N+, {', '.join(_WORDS)}")
+    return Traits(**found)  # type: ignore[arg-type]
+
+
+def _has_versions(words: list[str]) -> bool:
+    return bool(words) and words[0][0].isdigit()
+
+
+def _versions(file: str, left: list[str]) -> Versions:
+    return read_versions(file, left.pop(0), 1, OPEN) if _has_versions(left) else EVERY
+
+
+def _one_of(file: str, word: str, left: list[str], known: tuple[str, ...]) -> str:
+    given = left.pop(0) if left else ""
+    if given not in known:
+        fail(file, 1, f"'{given}' behind '{word}' is none of: {', '.join(known)}")
+    return given

@@ -1,0 +1,84 @@
+"""A vendor's layouts: a folder beside ours, read at once and as a whole.
+
+    9999_echo.layout     an API, as ours are; the number is its key
+    NAME.layout          schemas
+    errors.txt enums.txt what is not Kafka's
+
+What is there but could not be used is refused, so that nobody waits for it in vain.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import NoReturn
+
+from kwsniff.errors import LayoutError
+from kwsniff.layout.grammar import parse_api_line, parse_layout
+from kwsniff.layout.model import ApiRange
+from kwsniff.layout.reference import ErrorCode, parse_enums, parse_errors
+from kwsniff.layout.words import fail
+
+
+class Vendor:
+    """What a folder holds; without one, nothing. Raises LayoutError."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.texts: dict[str, str] = {}
+        """Path -> contents."""
+        self.apis: list[ApiRange] = []
+        self.schemas: list[str] = []
+        """Paths of files of schemas."""
+        self.errors: Mapping[int, ErrorCode] = {}
+        self.enums: Mapping[str, Mapping[int, str]] = {}
+        if folder is not None:
+            self._read(folder)
+
+    def refuse(self, table: str, word: str) -> NoReturn:
+        """A line of errors.txt or enums.txt says again what Kafka's says."""
+        file = next(file for file in self.texts if Path(file).name == table)
+        lines = enumerate(self.texts[file].splitlines(), 1)
+        number = next(number for number, line in lines if line.split()[:1] == [word])
+        fail(file, number, f"'{word}' is Kafka's already")
+
+    def _read(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise LayoutError(f"{folder}: is no folder of layouts")
+        for path in sorted(folder.iterdir()):
+            if path.suffix in (".layout", ".txt") and not path.name.startswith("."):
+                try:
+                    self.texts[str(path)] = path.read_text("utf-8")
+                except (OSError, UnicodeDecodeError) as error:
+                    raise LayoutError(f"{path}: cannot be read ({error})") from error
+        for file, text in self.texts.items():
+            if file.endswith(".txt"):
+                self._read_table(file, text)
+            elif Path(file).name[0].isdigit():
+                self._read_api(file, text)
+            else:
+                self._read_schemas(file, text)
+        if not self.apis and not self.schemas:
+            raise LayoutError(f"{folder}: no layouts (files like 9999_echo.layout) in this folder")
+
+    def _read_table(self, file: str, text: str) -> None:
+        if Path(file).name == "errors.txt":
+            self.errors = parse_errors(text, file)
+        elif Path(file).name == "enums.txt":
+            self.enums = parse_enums(text, file)
+
+    def _read_api(self, file: str, text: str) -> None:
+        api = parse_api_line(text.partition("\n")[0], file)
+        number = Path(file).name.partition("_")[0]
+        if not number.isdigit() or int(number) != api.key:
+            fail(file, 1, f"api {api.key} stands in a file {api.key}_NAME.layout")
+        checksum = blake2b("\0".join(self.texts.values()).encode(), digest_size=7).digest()
+        self.apis.append(replace(api, checksum=int.from_bytes(checksum)))
+
+    def _read_schemas(self, file: str, text: str) -> None:
+        layout = parse_layout(text, file)
+        if layout.api is not None:
+            fail(file, 1, f"an API stands in a file {layout.api.key}_NAME.layout")
+        if layout.header_uses or any(message.section == "header" for message in layout.messages):
+            fail(file, 1, "headers and their use are Kafka's")
+        self.schemas.append(file)
