@@ -59,9 +59,8 @@ def analyze(
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
     those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
-    `layouts`: a folder of a vendor's layouts beside kwsniff's.
-    What cannot be read has a row in captures, with the reason in its notes; the rest is read.
-    Raises CaptureError (missing, or nothing that can be read), OutputError (cannot be written), UsageError.
+    `layouts`: a folder of a vendor's layouts. What cannot be read has a row in captures, with the reason.
+    Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)

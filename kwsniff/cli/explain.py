@@ -7,6 +7,7 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "which", metavar="WHICH", nargs="?", help="a version, an error's code or name, a release"
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    add_layouts_option(parser)
     parser.set_defaults(run=run)
 
 

@@ -26,7 +26,7 @@ from kwsniff.core.capture.packets cimport (
     count_drops, feed_reader, free_reader, start_reader, tell_contents,
 )
 from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
-from kwsniff.core.kafka.apis cimport ApiRange, add_api
+from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
 from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
 from kwsniff.core.rows.sink cimport row_sink
@@ -51,8 +51,6 @@ from kwsniff.limits import Limits
 
 CHECK_BYTES = 16        # in front of a saved state
 MOST_BUCKETS = 65536
-MOST_KEY = 32767        # keys and versions are int16 on the wire
-NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 0]       # of an API, behind its versions (Catalog.spoken)
 ENDS = ["truncated", "damaged"]
 
 cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
@@ -189,23 +187,7 @@ cdef class Analyzer:
         self.context.facts.wants_batches = "record_batches" in tables
 
     cdef set_apis(self, api_ranges):
-        """Of each API what Catalog.spoken tells; its key and versions will do."""
-        cdef ApiRange api
-        keys = set()
-        check = blake2b(digest_size=8)
-        for row in api_ranges:
-            key, first, last, flexible, *said = row
-            if not (0 <= key <= MOST_KEY and 0 <= first <= last <= MOST_KEY) or key in keys:
-                raise UsageError(f"api {key} with versions {first} to {last} cannot be, or is there twice")
-            keys.add(key)
-            said += NOTHING_SAID[len(said):]
-            internal, rendezvous, fallback, *spans = said
-            check.update(repr((key, first, last, flexible, said)).encode())
-            api.key, api.first, api.last, api.flexible = key, first, last, flexible
-            api.internal, api.rendezvous, api.fallback = internal, rendezvous, fallback
-            api.shared.first, api.shared.last, api.tokens.first, api.tokens.last = spans[:4]
-            api.anonymous.first, api.anonymous.last = spans[4:6]
-            add_api(&self.context.apis, &api, int.from_bytes(check.digest(), "little", signed=True))
+        fill_apis(&self.context.apis, api_ranges)
         self.context.programs = <Program**>calloc(<size_t>(NUM_LAYOUTS * self.context.apis.num + 1), sizeof(Program*))
         if self.context.programs == NULL:
             raise MemoryError

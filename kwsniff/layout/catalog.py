@@ -337,7 +337,7 @@ def _names_topics(fields: Sequence[Field]) -> bool:
 
 def load_catalog(layouts: str | os.PathLike[str] | None = None) -> Catalog:
     """The layouts that come with kwsniff, and beside them those of a vendor's folder: `layouts`, or what the
-    environment variable KWSNIFF_LAYOUTS names ("": none). Raises LayoutError for a vendor's that break a rule."""
+    environment variable KWSNIFF_LAYOUTS names ("": none). Raises LayoutError."""
     return _load(_place(layouts))
 
 
@@ -350,7 +350,7 @@ def named_layouts(layouts: str | os.PathLike[str] | None = None) -> str | None:
 
 def _place(layouts: str | os.PathLike[str] | None) -> str | None:
     chosen = os.environ.get(ENVIRONMENT) if layouts is None else os.fspath(layouts)
-    return os.path.abspath(chosen) if chosen else None
+    return str(Path(chosen).absolute()) if chosen else None
 
 
 @cache

@@ -1,16 +1,16 @@
 """The words at the end of an API's first line: what an API is for, apart from what its messages look like.
 
-    trait          words behind it          what it says
-    internal                                brokers and controllers speak it among themselves, clients do not
-    shared         [VERSIONS]               clients and brokers ask it alike
-    rendezvous                              answered when the other members of the group have asked, too
-    fallback                                a version that the broker lacks is answered as version 0 (KIP-511)
-    tokens         VERSIONS                 after its answer both sides send bare tokens (SaslHandshake)
-    wraps                                   carries another request or response (KIP-590)
-    records        produced|fetched         counted as such by the aggregates
-    group          ROLE                     of a member of a group: join, sync, heartbeat, leave
-    group          epoch KIND               a heartbeat that says all of that; KIND: consumer, share, streams
-    transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
+trait          words behind it          what it says
+internal                                brokers and controllers speak it among themselves, clients do not
+shared         [VERSIONS]               clients and brokers ask it alike
+rendezvous                              answered when the other members of the group have asked, too
+fallback                                a version that the broker lacks is answered as version 0 (KIP-511)
+tokens         VERSIONS                 after its answer both sides send bare tokens (SaslHandshake)
+wraps                                   carries another request or response (KIP-590)
+records        produced|fetched         counted as such by the aggregates
+group          ROLE                     of a member of a group: join, sync, heartbeat, leave
+group          epoch KIND               a heartbeat that says all of that; KIND: consumer, share, streams
+transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
 """
 
 from typing import Final

@@ -125,7 +125,8 @@ def sniff(
     many calls have been seen; those that came with the last of them are given as well. `interval`: seconds
     between two steps of an iteration. `tables`: names of those to make, all by default. `limits`: name ->
     value, see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that
-    wait. `layouts`: a folder of a vendor's layouts. Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
+    wait. `layouts`: a folder of a vendor's layouts. Raises CaptureError (no such interface, not permitted,
+    bad filter, no tool), UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
             for tables in live:

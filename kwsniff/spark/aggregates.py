@@ -128,7 +128,12 @@ def aggregate(
 
 
 def write_aggregates(
-    spark: "SparkSession", names: Sequence[str], tables: Path, target: Path, *, run_id: str,
+    spark: "SparkSession",
+    names: Sequence[str],
+    tables: Path,
+    target: Path,
+    *,
+    run_id: str,
     layouts: str | None = None,
 ) -> dict[str, int]:
     """Writes aggregates of the tables in one folder into another, or the same; returns their rows."""

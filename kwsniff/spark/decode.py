@@ -163,7 +163,7 @@ def _let_go(data: mmap.mmap, begin: int, end: int) -> None:
 class Rows:
     """Where rows of an analyzer go: those of `tables` into parts, what timelines are made of into notes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         analyzer: Analyzer,
         catalog: Catalog,

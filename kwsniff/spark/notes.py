@@ -5,7 +5,7 @@ at a time, and followed as `kwsniff analyze` follows its rows.
 """
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 

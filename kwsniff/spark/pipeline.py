@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.errors import UsageError
 from kwsniff.findings.tables import with_sources
-from kwsniff.limits import Limits
 from kwsniff.layout.catalog import named_layouts
+from kwsniff.limits import Limits
 from kwsniff.sources.files import Unread
 from kwsniff.sources.keylog import holds_secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
@@ -151,7 +151,9 @@ class _Run:
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
-        parts += write_few(folder, rows, unread, decoded, work.tables, run_id=work.run_id, layouts=work.layouts)
+        parts += write_few(
+            folder, rows, unread, decoded, work.tables, run_id=work.run_id, layouts=work.layouts
+        )
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]

@@ -19,8 +19,10 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Call:
-    """One call of a group; times in microseconds. `role`: join, sync, heartbeat, leave, or the kind of a newer
-    group."""
+    """One call of a group; times in microseconds.
+
+    `role`: join, sync, heartbeat, leave, or the kind of a newer group.
+    """
 
     role: str
     group_id: str

@@ -39,7 +39,7 @@ Owner = tuple[str, str | None]
 
 @dataclass(slots=True)
 class Call:
-    """One call with a transactional id; times in microseconds. `role`: its API's (kwsniff/layout/traits.py)."""
+    """One call with a transactional id; times in microseconds. `role`: of its API (layout/traits.py)."""
 
     role: str
     transactional_id: str

@@ -57,9 +57,9 @@ def decode(
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 
     A request names its API and version itself; a response has neither, so both must be given. After
-    ``limits.cells`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts beside
-    Kafka's, where no ``catalog`` is given. Raises UsageError for arguments that make no
-    sense, nothing for bytes that make none.
+    ``limits.cells`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts
+    beside Kafka's, where no ``catalog`` is given. Raises UsageError for arguments that make no sense, nothing
+    for bytes that make none.
     """
     return read_message(
         Message,

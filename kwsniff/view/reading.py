@@ -99,7 +99,15 @@ def _run(kind: type[AnyMessage], asked: _Asked, program: Program) -> AnyMessage:
     error = Break(STATUSES[status], tree.break_path(op), offset) if status else None
     name = asked.catalog.apis[program.api].name
     return kind(
-        *asked[1:5], name, program, tree, tree.header, tree.body, error, limits=asked.limits, catalog=asked.catalog
+        *asked[1:5],
+        name,
+        program,
+        tree,
+        tree.header,
+        tree.body,
+        error,
+        limits=asked.limits,
+        catalog=asked.catalog,
     )
 
 
@@ -129,4 +137,6 @@ def _header_only(kind: type[AnyMessage], asked: _Asked, header_version: int) -> 
         error = Break(STATUSES[status], f"header:{tree.break_path(op)}", offset)
     tree.unknown_tags = [tag._replace(path=f"header:{tag.path}") for tag in tree.unknown_tags]
     api = asked.catalog.apis.get(asked.api_key) if asked.api_key is not None else None
-    return kind(*asked[1:5], api.name if api else "", None, tree, tree.body, None, error, catalog=asked.catalog)
+    return kind(
+        *asked[1:5], api.name if api else "", None, tree, tree.body, None, error, catalog=asked.catalog
+    )

@@ -55,5 +55,5 @@ cdef inline bint in_span(const VersionSpan* span, int version) noexcept nogil:
     return span.first <= version <= span.last
 
 
-cdef bint add_api(Apis* apis, const ApiRange* api, int64_t checksum) except False
+cdef fill_apis(Apis* apis, api_ranges)
 cdef void free_apis(Apis* apis) noexcept nogil

@@ -1,12 +1,46 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""The table of APIs, filled once, when an analyzer is set up (apis.pxd)."""
+"""The table of APIs, filled once, when an analyzer is set up (apis.pxd).
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+Rules
+  1. What cannot be is refused here with one line; the layouts were checked before, with file and line.
+  2. The checksum is of all that was said: a saved state belongs to it.
+
+    (key, first, last, flexible, traits ...)*  ->  ranges, slots
+"""
+
+from libc.stdint cimport int32_t, uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 
-cdef bint add_api(Apis* apis, const ApiRange* api, int64_t checksum) except False:
+from hashlib import blake2b
+
+from kwsniff.errors import UsageError
+
+MOST_KEY = 32767        # keys and versions are int16 on the wire
+NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 0]       # of an API, behind its versions
+
+
+cdef fill_apis(Apis* apis, api_ranges):
+    """Of each API what Catalog.spoken tells; its key and versions will do."""
+    cdef ApiRange api
+    keys = set()
+    check = blake2b(digest_size=8)
+    for key, first, last, flexible, *said in api_ranges:
+        if not (0 <= key <= MOST_KEY and 0 <= first <= last <= MOST_KEY) or key in keys:
+            raise UsageError(f"api {key} with versions {first} to {last} cannot be, or is there twice")
+        keys.add(key)
+        said += NOTHING_SAID[len(said):]
+        check.update(repr((key, first, last, flexible, said)).encode())
+        api.key, api.first, api.last, api.flexible = key, first, last, flexible
+        api.internal, api.rendezvous, api.fallback = said[:3]
+        api.shared.first, api.shared.last, api.tokens.first, api.tokens.last = said[3:7]
+        api.anonymous.first, api.anonymous.last = said[7:9]
+        add_api(apis, &api)
+    apis.checksum = int.from_bytes(check.digest(), "little", signed=True)
+
+
+cdef bint add_api(Apis* apis, const ApiRange* api) except False:
     """Adds one more; the keys come in any order, none twice."""
     cdef ApiRange* ranges = <ApiRange*>realloc(apis.ranges, <size_t>(apis.num + 1) * sizeof(ApiRange))
     cdef uint32_t num = 16, i
@@ -16,7 +50,6 @@ cdef bint add_api(Apis* apis, const ApiRange* api, int64_t checksum) except Fals
     apis.ranges = ranges
     apis.ranges[apis.num] = api[0]
     apis.num += 1
-    apis.checksum = checksum
     while num < 2 * <uint32_t>apis.num:
         num *= 2
     if apis.slots == NULL or num != apis.mask + 1:
