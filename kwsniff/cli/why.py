@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.texts import clean, in_bytes, plural
 
@@ -60,6 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="write the findings, their calls and charts into one HTML file, too; needs bokeh",
     )
     add_limit_option(parser)
+    add_layouts_option(parser)
     parser.set_defaults(run=run)
 
 
