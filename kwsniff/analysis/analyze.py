@@ -72,9 +72,8 @@ def analyze(
         tables=(delivered := _delivered(made)),
         compile_early=early_access(catalog),
     )
-    summary = Summary()
     with _writer(output, made, run) as writer, ExitStack() as stack:
-        rows = stack.enter_context(_Rows(catalog, summary, writer, made))
+        rows = stack.enter_context(_Rows(catalog, summary := Summary(), writer, made))
         _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
         rows.take(analyzer, delivered)

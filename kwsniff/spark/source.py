@@ -3,8 +3,8 @@
 Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9093`, `connections=1000`),
 `tls_keylog`, `layouts` (a folder of a vendor's layouts), `run_id` (for tables of one run that are read one
 by one; else every read has its own), `pushdown` (false; true needs
-spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions have). A schema given by the user chooses columns, the only way in which Spark prunes those of
-Python sources.
+spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions have). A schema given by
+the user chooses columns, the only way in which Spark prunes those of Python sources.
 """
 
 import json
