@@ -144,10 +144,8 @@ class _Run:
             layouts=self.layouts,
         )
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
-        rows = capture_rows(readable, scans, decoded)
-        found = run_tasks(
-            self.spark, holds_secrets, names := may_hold_secrets(readable), most=self.num_buckets
-        )
+        rows, names = capture_rows(readable, scans, decoded), may_hold_secrets(readable)
+        found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
         note_secrets(rows, [name for name, holds in zip(names, found, strict=True) if holds])
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
