@@ -149,12 +149,11 @@ def _client(
 ) -> Client:
     apis = load_catalog().apis
     seen = {row["api_key"] for row in rows}
-    named = [row for row in rows if row["api_key"] in apis and not apis[row["api_key"]].internal]
+    named = [row for row in rows if row["api_key"] in apis and not apis[row["api_key"]].traits.internal]
     reasons = [reason for row in named if (reason := _reason(row, takes.get(row["api_key"]))) is not None]
     broken = tuple(each for each in reasons if each.why in _BREAKS)
-    untested = [
-        apis[number].name for number in sorted(takes) if number not in seen and not apis[number].internal
-    ]
+    unseen = [apis[number] for number in sorted(takes) if number not in seen]
+    untested = [api.name for api in unseen if not api.traits.internal]
     tested = any(row["api_name"] != _API_VERSIONS for row in rows)
     verdict: Verdict = "breaks" if broken else "works" if tested and not reasons else "unknown"
     client_id, address, software = key

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from typing import Any
 
 import pytest
 
@@ -120,14 +121,14 @@ def test_a_number_of_an_api_is_found_in_compiled_files(line: str) -> None:
 
 
 def test_no_number_of_an_api_stands_outside_the_layouts() -> None:
-    found = {
+    found: dict[str, Any] = {
         path.relative_to(PACKAGE).as_posix(): lines
         for path in sorted(PACKAGE.rglob("*.py"))
         if (lines := numbered_keys(path.read_text("utf-8")))
     }
     found |= {
-        path.relative_to(PACKAGE).as_posix(): lines
+        path.relative_to(PACKAGE).as_posix(): marked
         for path in _COMPILED
-        if (lines := numbered_keys_compiled(path.read_text("utf-8")))
+        if (marked := numbered_keys_compiled(path.read_text("utf-8")))
     }
     assert {name: lines for name, lines in found.items() if name not in _OTHERS} == {}

@@ -178,7 +178,7 @@ def test_scapy_shows_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from kwsniff.scapy_layer import Kafka
 
     monkeypatch.setenv(ENVIRONMENT, folder)
-    shown = Kafka(echo(1, 2).request).show(dump=True)
+    shown = str(Kafka(echo(1, 2).request).show(dump=True))
     assert "EchoPlan v1 request" in shown
     assert PASSWORD not in shown
 
