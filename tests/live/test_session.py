@@ -72,7 +72,7 @@ def test_a_session_gives_the_rows_of_analyze(capture: Path, pieces: int) -> None
             for name, batch in batches.items():
                 found[name] += plain(name, batch)
         assert session.summary.as_dict()["calls"] == expected.summary["calls"]
-    for name in TABLES:
+    for name in set(TABLES) - {"findings"}:  # those are of a folder; see below
         assert in_order(found[name]) == in_order(plain(name, expected.table(name))), name
 
 
@@ -140,7 +140,12 @@ def test_files_hold_what_analyze_holds_and_are_named_only_when_complete(
     for name in TABLES:
         rows = table(out, name)
         assert rows.schema == arrow_schema(TABLES[name])
-        assert in_order(plain(name, rows)) == in_order(plain(name, expected.table(name))), name
+        wanted = expected.table(name)
+        if name == "findings":  # commands name what they are asked of
+            rows, wanted = (each.drop_columns(["command"]) for each in (rows, wanted))
+            assert rows.drop_columns([RUN]).to_pylist() == wanted.drop_columns([RUN]).to_pylist()
+            continue
+        assert in_order(plain(name, rows)) == in_order(plain(name, wanted)), name
 
 
 def test_files_are_closed_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
