@@ -87,7 +87,7 @@ def analyze(
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in chosen:
-            summary.findings = write_findings(writer, found.captures)
+            summary.findings = write_findings(writer)
         return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
 
 

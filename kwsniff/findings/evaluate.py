@@ -3,8 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
 
@@ -15,6 +17,7 @@ MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
 _MOST_OF_ONE_RULE = 100
 _PARTIES = ("client", "broker", "topic", "group_id")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
 
@@ -82,8 +85,20 @@ def fetch(
     database: "duckdb.DuckDBPyConnection", query: str, values: Mapping[str, float] | None = None
 ) -> list[dict[str, Any]]:
     """The rows of a query, column name -> value."""
-    # Not fetchall: times would want pytz.
-    rows: list[dict[str, Any]] = database.sql(query, params=values or None).to_arrow_table().to_pylist()
+    return plain_rows(database.sql(query, params=values or None).to_arrow_table())
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows of a table as Python values, times in UTC."""
+    # Neither fetchall nor to_pylist make the times: the one wants pytz, the other loads pandas.
+    times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+    for name in times:
+        micros = table[name].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+        table = table.set_column(table.schema.get_field_index(name), name, micros)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row in rows:
+        for name in times:
+            row[name] = None if row[name] is None else _EPOCH + timedelta(microseconds=row[name])
     return rows
 
 

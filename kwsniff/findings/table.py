@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def findings_batch(database: "duckdb.DuckDBPyConnection", *, capture: str, tables: str) -> pa.RecordBatch:
-    """The findings of a database of tables as a batch in their table's coded schema."""
-    return batch_of("findings", rows_of(evaluate(database, capture=capture, tables=tables)))
+def findings_batch(database: "duckdb.DuckDBPyConnection") -> pa.RecordBatch:
+    """The findings of a database of tables as a batch in their table's coded schema.
+
+    Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
+    """
+    return batch_of("findings", rows_of(evaluate(database)))
 
 
 def rows_of(findings: Sequence[Finding]) -> list[dict[str, Any]]:

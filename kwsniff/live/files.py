@@ -102,7 +102,7 @@ class RollingTables:
     def _judge(self) -> pa.RecordBatch:
         sources = {name: sorted((self.directory / name).glob(f"{self._stamp}-*.parquet")) for name in READ}
         with open_files(sources) as database:
-            return findings_batch(database, capture="CAPTURE", tables=str(self.directory))
+            return findings_batch(database)
 
     def close_files(self, *, every: bool = False) -> None:
         """Gives the open files their names. A table without rows gets one if `every` table is to have one."""

@@ -8,9 +8,7 @@ from kwsniff.findings.tables import READ, open_files
 from kwsniff.spark.parts import Part, PartWriter
 
 
-def write_findings(
-    staging: str, parts: Sequence[Part], *, captures: Sequence[str], output: str, run_id: str
-) -> list[Part]:
+def write_findings(staging: str, parts: Sequence[Part], *, run_id: str) -> list[Part]:
     """Writes the table of findings beside the parts that it is made of."""
     sources: Mapping[str, list[Path]] = {name: [] for name in READ}
     for part in parts:
@@ -18,5 +16,5 @@ def write_findings(
             sources[part.table].append(Path(staging) / part.path)
     writer = PartWriter(staging, "all-findings", run_id)
     with open_files(sources) as database:
-        writer.write("findings", findings_batch(database, capture=" ".join(captures), tables=output))
+        writer.write("findings", findings_batch(database))
     return writer.close()

@@ -157,10 +157,7 @@ class _Run:
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         parts = [named.get(part, part) for part in parts]
         if "findings" in work.tables:
-            named_captures = [capture.name for capture in readable]
-            parts += write_findings(
-                folder, parts, captures=named_captures, output=str(self.staging.output), run_id=work.run_id
-            )
+            parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {
             "buckets": self.num_buckets,
             "splits": sum(map(len, scans)),

@@ -49,6 +49,10 @@ FINDINGS = TableSchema(
         _column("explained_by", "string", "The finding that it follows from.", null="it follows from none"),
         _column("text", "string", "One sentence with the figures."),
         _column("advice", "string", "What to do."),
-        _column("command", "string", "A kwsniff command that shows the proof."),
+        _column(
+            "command",
+            "string",
+            "A kwsniff command that shows the proof; CAPTURE and DIR stand for captures and tables.",
+        ),
     ),
 )
