@@ -184,6 +184,8 @@ def _weight(finding: Finding) -> tuple[Any, ...]:
         -finding.calls,
         finding.finding,
         finding.subject,
+        "" if finding.first_time is None else finding.first_time.isoformat(),
+        finding.text,
     )
 
 
