@@ -86,7 +86,7 @@ def test_the_packaged_runtime_is_taken_through_a_wrapper_that_drops_one_option(
 
 def test_no_pyspark_is_one_line_with_what_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r"pip install 'kwsniff\[spark\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[spark\]'"):
         session.start_session()
 
 
