@@ -17,6 +17,8 @@ from kwsniff.timelines.timelines import STATE_CLASSES, Timelines
 
 _VERSION: Final = 2
 _CHECK_BYTES: Final = 16
+FOLLOWED: Final = tuple(name for name in TABLES if name != "findings")
+"""Tables of a stream. Findings are of a whole folder: `kwsniff why` makes them when they are asked for."""
 
 for _kind in STATE_CLASSES:
     known(_kind)
@@ -45,7 +47,7 @@ class Record:
     """The part of captures: the next batch writes it anew."""
     moves: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
-    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FOLLOWED, 0))
     finished: bool = False
 
 

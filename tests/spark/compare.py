@@ -42,6 +42,11 @@ def analyzed(*paths: Path, without: Sequence[str] = (), **options: Any) -> Rows:
     return {name: in_order(result.table(name), without) for name in TABLES}
 
 
+def followed(*paths: Path, **options: Any) -> Rows:
+    """The same, as a stream gives it: findings are of a whole folder, and made when somebody asks."""
+    return {**analyzed(*paths, **options), "findings": []}
+
+
 def in_order(table: pa.Table, without: Sequence[str]) -> list[dict[str, Any]]:
     rows = of_any_run(table)
     kept = rows.drop_columns([name for name in without if name in rows.column_names])

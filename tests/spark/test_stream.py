@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.compare import analyzed, parts, records, written
+from tests.spark.compare import followed, parts, records, written
 from tests.spark.followed import ROOT, Growing, of_this_folder, pieces
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -42,7 +42,7 @@ def test_growing_files_and_deaths_on_the_way_give_the_rows_of_batch(
     growing.write([(path.name, path.read_bytes()) for path in paths])
     growing.finish(monkeypatch)
     found = of_this_folder(written(growing.output), growing.directory)
-    assert found == of_this_folder(analyzed(*paths), tmp_path / "whole")
+    assert found == of_this_folder(followed(*paths), tmp_path / "whole")
     left = sorted(path.name for path in (growing.output / "_stream").iterdir())
     assert [name for name in left if not name.endswith((".state", ".timelines"))] == ["lock", "record.json"]
     assert len(left) == 3 + chance[1]
@@ -69,7 +69,7 @@ def test_a_file_compressed_after_it_was_rotated_is_not_read_again(
         f"/rotated.pcap{suffix}" for suffix in ("", "1", "2.gz", "3")
     }
     unpacked = json.loads(json.dumps(found).replace(".gz", ""))
-    wanted = of_this_folder(analyzed(*paths, without=["compression"]), tmp_path / "whole")
+    wanted = of_this_folder(followed(*paths, without=["compression"]), tmp_path / "whole")
     assert {name: sorted(rows, key=repr) for name, rows in unpacked.items()} == wanted
 
 
@@ -84,7 +84,7 @@ def test_a_name_that_is_used_again_is_another_file(
         growing.follow()
         growing.follow()
     growing.finish(monkeypatch)
-    found, wanted = written(growing.output, without=["capture"]), analyzed(*paths, without=["capture"])
+    found, wanted = written(growing.output, without=["capture"]), followed(*paths, without=["capture"])
     assert found == wanted
 
 
@@ -96,7 +96,7 @@ def test_a_later_file_in_the_name_order_is_read_by_its_time(
     for path, name in zip(paths, ("c", "a", "b"), strict=True):
         (growing.directory / name).write_bytes(path.read_bytes())
     growing.finish(monkeypatch)
-    assert written(growing.output, without=["capture"]) == analyzed(*paths, without=["capture"])
+    assert written(growing.output, without=["capture"]) == followed(*paths, without=["capture"])
 
 
 def test_two_processes_do_not_write_to_the_same_place(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_file_of_two_that_stays_as_it_is_does_not_stop_the_other(
     growing.write([(paths[1].name, paths[1].read_bytes())])
     growing.finish(monkeypatch)
     found = of_this_folder(written(growing.output), growing.directory)
-    assert found == of_this_folder(analyzed(*paths), tmp_path / "whole")
+    assert found == of_this_folder(followed(*paths), tmp_path / "whole")
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_killed_and_started_again_on_spark_it_gives_the_rows_of_batch(spark: Any
     done = subprocess.run([*command, "--finish"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = of_this_folder(written(output), captures)
-    assert found == of_this_folder(analyzed(*paths), tmp_path / "whole")
+    assert found == of_this_folder(followed(*paths), tmp_path / "whole")
     assert spark.read.parquet(str(output / "latency_minutes")).count() > 0
 
 

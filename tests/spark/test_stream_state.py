@@ -19,17 +19,17 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import KwsniffError
 from kwsniff.spark import stream as streaming
+from kwsniff.spark.record import FOLLOWED
 from kwsniff.spark.stream import Stream
 from kwsniff.spark.stream_task import advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.schema import TABLES
 
 
 def test_tables_without_rows_are_there_before_during_and_after(in_process: None, tmp_path: Path) -> None:
     growing = Growing(tmp_path, 0)
     with closing(growing.stream()) as stream:
         assert stream.advance() == 0
-        _all_tables_are_there(growing.output, empty=set(TABLES))
+        _all_tables_are_there(growing.output, empty=set(FOLLOWED))
         (growing.directory / "x").write_bytes((ROOT / "captures" / "no_acks" / "capture.pcap").read_bytes())
         assert stream.advance() == 1
         rows = stream.record.rows
@@ -39,8 +39,8 @@ def test_tables_without_rows_are_there_before_during_and_after(in_process: None,
 
 
 def _all_tables_are_there(output: Path, empty: set[str]) -> None:
-    assert {name for name in TABLES if not parts(output, name)} == set()
-    assert {name for name, rows in written(output).items() if not rows} == empty
+    assert {name for name in FOLLOWED if not parts(output, name)} == set()
+    assert {name for name, rows in written(output).items() if not rows} == {*empty, "findings"}
     assert {path.parts[-3] for path in output.glob("*/*/empty.parquet")} == empty
 
 
@@ -54,9 +54,9 @@ def test_finished_on_spark_without_a_rebalance_the_aggregates_are_there(spark: A
         stream.finish()
     counts = {
         table: spark.read.parquet(str(tmp_path / "tables" / table)).count()
-        for table in (*TABLES, *AGGREGATES)
+        for table in (*FOLLOWED, *AGGREGATES)
     }
-    assert {name: counts[name] for name in TABLES} == stream.record.rows
+    assert {name: counts[name] for name in FOLLOWED} == stream.record.rows
     assert counts["groups"] == counts["transactions"] == counts["rebalances"] == 0
     assert counts["api_calls"] > 0
     assert counts["talkers"] > 0
@@ -66,7 +66,7 @@ def test_of_an_empty_directory_finished_on_spark_all_tables_are_there(spark: Any
     (tmp_path / "captures").mkdir()
     with closing(Stream(tmp_path / "captures", tmp_path / "tables", spark=spark)) as stream:
         stream.finish()
-    for table in (*TABLES, *AGGREGATES):
+    for table in (*FOLLOWED, *AGGREGATES):
         assert spark.read.parquet(str(tmp_path / "tables" / table)).count() == 0
 
 
