@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kwsniff.errors import OutputError
+from kwsniff.tables import folder as folder_module
 from kwsniff.tables import journal
 from kwsniff.tables.folder import Folder, settle
 from kwsniff.tables.lock import NAME
@@ -52,8 +53,8 @@ def hidden(folder: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def exchange_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers that cannot exchange folders run in this process, too: what they put in its place goes again."""
-    monkeypatch.setattr(faults.folder_module, "exchange", faults.folder_module.exchange)
+    """Writers that cannot exchange folders run here, too: what they put in its place goes again."""
+    monkeypatch.setattr(folder_module, "exchange", folder_module.exchange)
 
 
 def prepared(tmp_path: Path, doing: Doing) -> tuple[Path, dict[str, str], dict[str, str]]:
