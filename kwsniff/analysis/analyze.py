@@ -1,7 +1,7 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,13 +26,13 @@ from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch, unread_anomalies, unread_row
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
-from kwsniff.tables.schema import TABLES
+from kwsniff.tables.schema import DETAILS, TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.timelines import TIMELINES, Timelines
+from kwsniff.timelines.timelines import TIMELINES, Timelines, noted
 
 _TIMELINE_ROWS = 4096
-_TOGETHER = {"api_calls", "latencies"}  # taken together, so that every latency comes with its call
+_TOGETHER = {"api_calls", "latencies", DETAILS}  # taken together: every latency comes with its call
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Progress = Callable[[str, int, int | None], None]
@@ -123,7 +123,12 @@ def _chosen(tables: Sequence[str] | None) -> tuple[str, ...]:
 def _delivered(chosen: Sequence[str]) -> tuple[str, ...]:
     """The tables that the core must make for these, and for the summary to tell what the capture is."""
     needed = {*chosen, "api_calls", "connections", "anomalies"}
-    return tuple(name for name in COLUMNS if name in needed)
+    return (*(name for name in COLUMNS if name in needed), *_details(chosen))
+
+
+def _details(chosen: Container[str]) -> tuple[str, ...]:
+    """The core's own table, where something is made of it."""
+    return (DETAILS,) if any(name in chosen for name in TIMELINES) else ()
 
 
 Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
@@ -225,6 +230,7 @@ class _Rows:
     ) -> None:
         self.summary = summary
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
+        self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._writer = writer
         self._timelines = Timelines(catalog)
@@ -244,7 +250,7 @@ class _Rows:
             large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
             if large & _TOGETHER:
                 large |= _TOGETHER
-            self.take(analyzer, [table for table in COLUMNS if table in large])
+            self.take(analyzer, [table for table in (*COLUMNS, DETAILS) if table in large])
 
     def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
         """Takes tables off the analyzer, after what was taken before is settled."""
@@ -284,11 +290,12 @@ class _Rows:
         batches = {table: self._builder.build(table, columns) for table, columns in taken}
         if "latencies" in batches:
             self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
+        details = batches.pop(DETAILS, None)
         for table, batch in batches.items():
             self.summary.add(table, batch)
             self.keep(table, batch)
             if table == "api_calls" and not self.batches.keys().isdisjoint(TIMELINES):
-                self._timelines.add(batch)
+                self._timelines.add(noted(batch, details, self._catalog))
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 
     def _keep_timelines(self, at_least: int) -> None:

@@ -89,6 +89,21 @@ class Analysis:
         return self.table("transactions")
 
     @property
+    def members(self) -> pa.Table:
+        """One row per membership of a group."""
+        return self.table("members")
+
+    @property
+    def brokers(self) -> pa.Table:
+        """One row per broker that clients were told of."""
+        return self.table("brokers")
+
+    @property
+    def api_ranges(self) -> pa.Table:
+        """One row per API and broker: the versions that it offers."""
+        return self.table("api_ranges")
+
+    @property
     def captures(self) -> pa.Table:
         """One row per capture file."""
         return self.table("captures")

@@ -44,7 +44,7 @@ import secrets
 from hashlib import blake2b
 
 from kwsniff.core.capture.packets import LINK_TYPES, PACKET_VERDICTS
-from kwsniff.core.columns.columns import TABLES
+from kwsniff.core.columns.columns import INNER_TABLES, TABLES
 from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
@@ -52,8 +52,7 @@ from kwsniff.limits import Limits
 CHECK_BYTES = 16        # in front of a saved state
 MOST_BUCKETS = 65536
 ENDS = ["truncated", "damaged"]
-
-cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate(TABLES)}
+cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate((*TABLES, *INNER_TABLES))}
 
 
 cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
@@ -531,11 +530,11 @@ cdef class Analyzer:
             release(&out)
 
     @classmethod
-    def resume(cls, compile_program, api_ranges, state, *, compile_early=None):
+    def resume(cls, compile_program, api_ranges, state, *, compile_early=None, tables=TABLES):
         """An Analyzer that goes on where the one that was saved stood: with its limits, ports and open capture. Raises
         UsageError for what is no state of this build and these layouts, or was damaged. A state is trusted like the program itself: its
         check tells accidents, not forgeries."""
-        cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early)
+        cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early, tables=tables)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0, 0)
         check = blake2b(data, digest_size=CHECK_BYTES).digest()

@@ -19,6 +19,7 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message, Versions
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
+from kwsniff.layout.traits import DETAILS
 from kwsniff.layout.vendor import Vendor
 from kwsniff.layout.words import fail
 
@@ -231,7 +232,8 @@ class Catalog:
     def spoken(self) -> list[tuple[int, ...]]:
         """What the core is told of each API, ascending by key: key, first, last and first flexible version;
         internal, rendezvous, fallback (0 or 1); first and last version (1, 0: none) in which it is shared, in
-        which tokens follow, in which the request names no client id; the file's checksum."""
+        which tokens follow, in which the request names no client id; whether the bytes of requests (1), of
+        responses (2) or of both (3) are kept; the file's checksum."""
         anonymous = self._anonymous()
         return [
             (
@@ -240,6 +242,7 @@ class Catalog:
                 *_ends(api.traits.shared),
                 *_ends(api.traits.tokens),
                 *_ends(anonymous.get(api.key)),
+                ("", *DETAILS).index(api.traits.detail),
                 api.checksum,
             )
             for api in self.apis.values()

@@ -110,6 +110,8 @@ class Traits:
     shared: Versions | None = None
     tokens: Versions | None = None
     records: str = ""
+    cluster: str = ""
+    detail: str = ""
     group: str = ""
     group_kind: str = ""
     """`classic`, or which of the newer protocols; empty without a role in a group."""

@@ -10,6 +10,8 @@ wraps                                   carries another request or response (KIP
 records        produced|fetched         counted as such by the aggregates
 group          ROLE                     of a member of a group: join, sync, heartbeat, leave
 group          epoch KIND               a heartbeat that says all of that; KIND: consumer, share, streams
+cluster        brokers|versions         its answer tells of the cluster's brokers, of the versions offered
+detail         request|response|both    messages that the timelines read in full
 transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
 """
 
@@ -23,8 +25,12 @@ GROUP_ROLES: Final = ("join", "sync", "heartbeat", "leave", "epoch")
 GROUP_KINDS: Final = ("consumer", "share", "streams")
 TRANSACTION_ROLES: Final = ("produce", "init", "add_partitions", "add_offsets", "commit_offsets", "end")
 RECORDS: Final = ("produced", "fetched")
+BROKERS: Final = "brokers"
+CLUSTER: Final = (BROKERS, "versions")
+DETAILS: Final = ("request", "response", "both")
 _FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps")
-_WORDS: Final = (*_FLAGS, "shared", "tokens", "records", "group", "transaction")
+_CHOICES: Final = {"records": RECORDS, "cluster": CLUSTER, "detail": DETAILS}
+_WORDS: Final = (*_FLAGS, "shared", "tokens", "records", "cluster", "detail", "group", "transaction")
 
 
 def read_traits(file: str, words: list[str]) -> Traits:
@@ -41,8 +47,8 @@ def read_traits(file: str, words: list[str]) -> Traits:
             if word == "tokens" and not _has_versions(left):
                 fail(file, 1, "'tokens' names the versions whose answer they follow")
             found[word] = _versions(file, left)
-        elif word == "records":
-            found[word] = _one_of(file, word, left, RECORDS)
+        elif word in _CHOICES:
+            found[word] = _one_of(file, word, left, _CHOICES[word])
         elif word == "group":
             role = found[word] = _one_of(file, word, left, GROUP_ROLES)
             found["group_kind"] = _one_of(file, role, left, GROUP_KINDS) if role == "epoch" else CLASSIC

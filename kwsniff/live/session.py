@@ -28,8 +28,8 @@ from kwsniff.live.ring import PacketRing
 from kwsniff.sources.live import LiveSource
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
-from kwsniff.tables.schema import TABLES
-from kwsniff.timelines.timelines import TIMELINES, Timelines
+from kwsniff.tables.schema import DETAILS, TABLES
+from kwsniff.timelines.timelines import TIMELINES, Timelines, noted
 
 MOST_ROWS: Final = 1 << 18
 """Rows of a table that wait to be taken, at most; then nothing is read until they are."""
@@ -93,6 +93,8 @@ class Session:
         self.tables = tuple(tables)
         delivered = {*tables, "api_calls", "latencies", "connections", "anomalies"}
         self._delivered = tuple(name for name in COLUMNS if name in delivered)
+        if not set(TIMELINES).isdisjoint(self.tables):
+            self._delivered += (DETAILS,)
         self._analyzer = Analyzer(
             *analyzer_arguments(catalog),
             ports=ports,
@@ -101,6 +103,7 @@ class Session:
             compile_early=early_access(catalog),
         )
         self._analyzer.open_capture(source.interface)
+        self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._timelines = Timelines(catalog)
         self._ring = ring
@@ -254,8 +257,9 @@ class Session:
         batches = {table: self._builder.build(table, columns) for table, columns in taken.items()}
         if "latencies" in batches:
             self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
+        details = batches.pop(DETAILS, None)
         if "api_calls" in batches and not set(TIMELINES).isdisjoint(self.tables):
-            self._timelines.add(batches["api_calls"])
+            self._timelines.add(noted(batches["api_calls"], details, self._catalog))
             batches.update(self._timelines.take(1))
         for table, batch in batches.items():
             self.summary.add(table, batch)

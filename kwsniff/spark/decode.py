@@ -22,6 +22,7 @@ from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter, check_root
 from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
+from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS
 from kwsniff.timelines.timelines import TIMELINES
 
@@ -80,7 +81,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     check_root(work.staging)
     noted = not work.tables.isdisjoint(TIMELINES)
     # What the notes need on top.
-    tables = work.tables | ({"api_calls", "connections"} if noted else set())
+    tables = work.tables | ({"api_calls", "connections", DETAILS} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
     analyzer = start_analyzer(catalog, work.ports, work.limits, tables=tables, bucket=bucket)
@@ -111,7 +112,7 @@ def start_analyzer(
     ports: Sequence[int],
     limits: Mapping[str, int],
     *,
-    tables: Container[str] = COLUMNS,
+    tables: Container[str] = (*COLUMNS, DETAILS),
     bucket: tuple[int, int] | None = None,
 ) -> Analyzer:
     """An analyzer that gives those of `tables` that are the core's."""
@@ -119,7 +120,7 @@ def start_analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
         limits=limits,
-        tables=tuple(name for name in COLUMNS if name in tables),
+        tables=tuple(name for name in (*COLUMNS, DETAILS) if name in tables),
         compile_early=early_access(catalog),
         bucket=bucket,
     )
@@ -212,7 +213,7 @@ class Rows:
             if self.analyzer.rows(table):
                 batch = self._builder.build(table, self.analyzer.take(table))
                 if table == "api_calls" and self._noted:
-                    self.notes.add(batch)
+                    self.notes.add(batch, self._builder.build(DETAILS, self.analyzer.take(DETAILS)))
                 self._keep(table, batch)
 
     def _keep(self, table: str, batch: pa.RecordBatch) -> None:

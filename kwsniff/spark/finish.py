@@ -54,7 +54,7 @@ def write_few(
     run_id: str,
     layouts: str | None,
 ) -> list[Part]:
-    """Writes the tables that are made on the driver: captures, groups, transactions."""
+    """Writes the tables that are made on the driver: captures, and those of timelines."""
     writer = PartWriter(staging, "all", run_id)
     if "captures" in tables:
         writer.write("captures", captures_batch(captures))

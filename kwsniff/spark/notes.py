@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import Numbers, flags, numbers, whole_numbers
+from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.timelines import COLUMNS, Timelines, relevant
+from kwsniff.timelines.details import BYTES
+from kwsniff.timelines.timelines import COLUMNS, Timelines, noted
 
 POSITION = "position"
 _AT_THE_END = 1 << 62
@@ -28,7 +29,8 @@ _NO_FRAME = -1
 
 def _schema() -> pa.Schema:
     calls = arrow_schema(TABLES["api_calls"])
-    return pa.schema([pa.field(POSITION, pa.int64()), *(calls.field(name) for name in COLUMNS)])
+    kept = [pa.field(name, pa.binary()) for name in BYTES]
+    return pa.schema([pa.field(POSITION, pa.int64()), *(calls.field(name) for name in COLUMNS), *kept])
 
 
 class Notes:
@@ -54,12 +56,11 @@ class Notes:
         times = whole_numbers(connections["last_time"], null=0).tolist()
         self._silent_since = dict(zip(ids, times, strict=True))
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Calls in the order in which the bucket gave them."""
-        chosen = relevant(batch, self._catalog)
-        if not chosen.any():
+    def add(self, batch: pa.RecordBatch, details: pa.RecordBatch | None = None) -> None:
+        """Calls in the order in which the bucket gave them, with the bytes that were kept of some."""
+        part = noted(batch, details, self._catalog)
+        if not part.num_rows:
             return
-        part = batch.filter(flags(chosen))
         if self._silent_since is None:
             positions = np.maximum(self._ends(part), self._latest)
         else:
@@ -69,7 +70,7 @@ class Notes:
         positions = np.maximum.accumulate(positions)
         self._latest = int(positions[-1])
         schema = _schema()
-        columns = [numbers(pa.int64(), positions), *(part[name] for name in COLUMNS)]
+        columns = [numbers(pa.int64(), positions), *(part[name] for name in (*COLUMNS, *BYTES))]
         table = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
         if self._writer is None:
             self._writer = pq.ParquetWriter(str(self._path), schema, compression="zstd")
@@ -90,7 +91,7 @@ class Notes:
 
 
 def follow(paths: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Batches of `groups` and `transactions`, of the notes of all buckets."""
+    """Batches of the tables in TIMELINES, of the notes of all buckets."""
     timelines = Timelines(catalog)
     for batch in merged(paths):
         timelines.add(batch)
@@ -101,7 +102,7 @@ def follow(paths: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, pa.Rec
 
 def merged(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The notes by position; memory is that of a row group per file."""
-    texts = [field.name for field in _schema() if pa.types.is_string(field.type)]
+    texts = [field.name for field in _schema() if field.type in (pa.string(), pa.binary())]
     files = [pq.ParquetFile(path, read_dictionary=texts) for path in paths]
     try:
         sources = [_groups(file) for file in files]
@@ -145,4 +146,4 @@ def _in_order(tables: Sequence[pa.Table]) -> pa.RecordBatch:
     """One batch, by position; of the same position, by bucket, each in its own order."""
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     order = np.argsort(_positions(table), kind="stable")
-    return table.take(numbers(pa.int64(), order)).combine_chunks().to_batches()[0].select(list(COLUMNS))
+    return table.take(numbers(pa.int64(), order)).combine_chunks().to_batches()[0].select([*COLUMNS, *BYTES])

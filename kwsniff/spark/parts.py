@@ -39,6 +39,9 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "record_batches": ("time",),
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
+    "members": ("joined_time", "last_time", "left_time"),
+    "brokers": ("first_time",),
+    "api_ranges": ("first_time",),
     "captures": ("first_time",),
     "findings": ("first_time",),
 }

@@ -8,13 +8,14 @@ from typing import Any
 
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.columns.columns import COLUMNS
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.spark.decode import Rows, Source, start_analyzer
 from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part, check_root
 from kwsniff.spark.values import known
 from kwsniff.tables.captures import CaptureRow, capture_row
-from kwsniff.tables.schema import TABLES
+from kwsniff.tables.schema import DETAILS, TABLES
 
 _PACKETS_BYTES = 8  # in front of the state: packets of the captures before the one that is open
 
@@ -96,4 +97,10 @@ def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], cat
     if state is None:
         return start_analyzer(catalog, settings["ports"], settings["limits"], bucket=bucket)
     compiler, ranges = analyzer_arguments(catalog)
-    return Analyzer.resume(compiler, ranges, state[_PACKETS_BYTES:], compile_early=early_access(catalog))
+    return Analyzer.resume(
+        compiler,
+        ranges,
+        state[_PACKETS_BYTES:],
+        compile_early=early_access(catalog),
+        tables=(*COLUMNS, DETAILS),
+    )

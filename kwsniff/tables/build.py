@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kwsniff.tables.arrays import bits, texts
 from kwsniff.tables.column import Column
-from kwsniff.tables.schema import TABLES, coded_schema
+from kwsniff.tables.schema import INNER, TABLES, coded_schema
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
@@ -34,13 +34,13 @@ class Builder:
         error_names = {code: error.name for code, error in catalog.errors.items()}
         self._names = {"api_name": _Names(api_names), "error_name": _Names(error_names)}
         self._retriable = _Flags({code: error.retriable for code, error in catalog.errors.items()})
-        self._schemas = {name: coded_schema(table) for name, table in TABLES.items()}
+        self._schemas = {name: coded_schema(table) for name, table in (TABLES | INNER).items()}
 
     def build(self, table: str, columns: Sequence[ColumnData]) -> pa.RecordBatch:
         """The rows of one `take()`, with the derived columns in their places."""
         given = iter(columns)
         arrays: dict[str, pa.Array] = {}
-        for column in TABLES[table].own:
+        for column in (TABLES | INNER)[table].own:
             if column.derived_from:
                 arrays[column.name] = self._derive(column, arrays[column.derived_from])
             else:
@@ -57,6 +57,8 @@ class Builder:
             return pa.Array.from_buffers(_TIME, rows, [mask, pa.py_buffer(micros)], nulls)
         if kind == "string":
             return _strings(rows, nulls, mask, buffers)
+        if kind == "binary":
+            return _binaries(rows, nulls, mask, buffers)
         if kind == "strings":
             ends, *inner = buffers
             words = _strings(int(np.frombuffer(ends, np.int32, rows + 1)[-1]), 0, None, inner)
@@ -81,6 +83,15 @@ def _strings(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[An
         codes = distinct.indices.take(codes)
         entries = distinct.dictionary
     return pa.DictionaryArray.from_arrays(codes, entries, safe=False)
+
+
+def _binaries(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[Any]) -> pa.DictionaryArray:
+    indices, offsets, data, num_entries = buffers
+    codes = pa.Array.from_buffers(pa.int32(), rows, [mask, pa.py_buffer(indices)], nulls)
+    entries = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.DictionaryArray.from_arrays(
+        codes, pa.Array.from_buffers(pa.binary(), num_entries, entries, 0), safe=False
+    )
 
 
 def _numbers(array: pa.Array) -> "np.ndarray[Any, np.dtype[np.uint16]]":

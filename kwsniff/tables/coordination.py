@@ -18,6 +18,27 @@ def _column(name: str, type_: TypeWord, doc: str, source: str, null: str | None 
     return Column(name=name, type=type_, doc=doc, source=source, null=null)
 
 
+CALL_IDS = _column(
+    "call_ids", "integers", "Calls that it is made of: the first 19, and the last one.", "api_calls"
+)
+SESSION_TIMEOUT = Column(
+    name="session_timeout_ms",
+    type="int32",
+    unit="milliseconds",
+    doc="After how much silence a member counts as gone; the longest, where members differ.",
+    source="JoinGroup",
+    null="no JoinGroup that says it was captured; brokers choose it in other kinds of groups",
+)
+REBALANCE_TIMEOUT = Column(
+    name="rebalance_timeout_ms",
+    type="int32",
+    unit="milliseconds",
+    doc="How long members may take to join again, which is max.poll.interval.ms of consumers; the longest, "
+    "where members differ.",
+    source="JoinGroup from version 1; ConsumerGroupHeartbeat",
+    null="no message that says it was captured",
+)
+
 _JOINS = "JoinGroup requests; group heartbeats with epoch 0"
 _MEMBER = "Static members (KIP-345) by their instance id, others by their member id."
 
@@ -64,6 +85,13 @@ GROUPS = TableSchema(
             _JOINS,
             "no single member did",
         ),
+        _column(
+            "reason_text",
+            "string",
+            "What that member, or else the first one that says so, gives as its reason in words (KIP-800).",
+            "JoinGroup from version 8, LeaveGroup from version 5",
+            "nobody gave one",
+        ),
         _column("members", "strings", f"Members that took part, in the order they joined. {_MEMBER}", _JOINS),
         _column("member_count", "int32", "How many; more than are listed when there are thousands.", _JOINS),
         _column("first_member", "string", "The member that joined first.", _JOINS, "no join was seen"),
@@ -94,6 +122,9 @@ GROUPS = TableSchema(
         ),
         _column("calls", "int32", "Calls that belong to it.", "JoinGroup, SyncGroup, group heartbeats"),
         _column("error_count", "int32", "How many of them brought an error.", "error codes"),
+        SESSION_TIMEOUT,
+        REBALANCE_TIMEOUT,
+        CALL_IDS,
     ),
 )
 
@@ -125,6 +156,14 @@ TRANSACTIONS = TableSchema(
             statistics=True,
         ),
         Column(
+            name="timeout_ms",
+            type="int32",
+            unit="milliseconds",
+            doc="How long the coordinator lets it stay open.",
+            source="InitProducerId",
+            null="the InitProducerId was not captured",
+        ),
+        Column(
             name="outcome",
             type="string",
             enum="transaction_outcome",
@@ -154,5 +193,6 @@ TRANSACTIONS = TableSchema(
         _column("error_count", "int32", "How many of its calls brought an error.", "error codes"),
         _column("error_code", "int16", "The first of them.", "error codes", "there was none"),
         replace(ERROR_NAME, derived_from=None, doc="Kafka's name for it.", null="there was none"),
+        CALL_IDS,
     ),
 )

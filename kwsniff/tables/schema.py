@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
+from kwsniff.tables.cluster import API_RANGES, BROKERS
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.judgement import FINDINGS
 from kwsniff.tables.latencies import LATENCIES
+from kwsniff.tables.members import MEMBERS
 from kwsniff.tables.movement import PARTITIONS, RECORD_BATCHES
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
 
@@ -27,12 +29,30 @@ TABLES: Final = {
         PARTITIONS,
         RECORD_BATCHES,
         GROUPS,
+        MEMBERS,
         TRANSACTIONS,
+        BROKERS,
+        API_RANGES,
         CAPTURES,
         FINDINGS,
     )
 }
 """Table name -> declaration, in the order they are shown."""
+
+DETAILS: Final = "details"
+INNER: Final = {
+    DETAILS: TableSchema(
+        name=DETAILS,
+        row="one call whose bytes are read in full; of the core, for timelines, never the user's",
+        doc="",
+        columns=(
+            Column(name="row", type="int64", doc="Place in api_calls as taken with it.", source="the core"),
+            Column(name="request", type="binary", doc="Behind the id.", source="bytes", null="not kept"),
+            Column(name="response", type="binary", doc="Behind the id.", source="bytes", null="not kept"),
+        ),
+    )
+}
+"""Tables that the core gives and nobody gets."""
 
 _SPARK: Final = {
     "binary": "BINARY",
@@ -106,6 +126,8 @@ def _coded(column: Column) -> "pa.DataType":
 
     if column.type == "string":
         return pa.dictionary(_index_type(column), pa.string())
+    if column.type == "binary":
+        return pa.dictionary(pa.int32(), pa.binary())
     if column.type == "strings":
         return pa.list_(pa.field("element", pa.dictionary(pa.int32(), pa.string())))
     return _plain(column)

@@ -172,7 +172,10 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
     "rebalance_reason": {
         "member_joined": "a member that was not there before asked to join",
         "member_left": "a member left",
-        "heartbeat_gap": "a member was silent as long as the shortest session lasts, and did not come back",
+        "heartbeat_gap": "a member was silent as long as the shortest session lasts, and did not come back; "
+        "how long its session lasts is not known",
+        "session_expired": "a member that had not left was silent for as long as its session lasts and was "
+        "not waited for, or the coordinator said UNKNOWN_MEMBER_ID to it",
         "metadata_change": "the members of before joined again: their subscription, or the topics, changed",
         "unknown": "the capture does not show it",
     },
@@ -207,9 +210,20 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
     "transaction_outcome": {
         "committed": "EndTxn asked for it and was answered without error",
         "aborted": "EndTxn asked for it, or the producer began anew with InitProducerId",
-        "fenced": "the producer lost its id to another one, or was told that its epoch is over",
+        "fenced": "the producer lost its id to another one, or was told so before its timeout was over",
+        "timed_out": "the coordinator had ended it: nobody else took the id, and it was open for longer than "
+        "its timeout (where that is not known, than 60 s, the default)",
         "open_at_end": "the capture ended first",
         "unknown": "an EndTxn was not answered",
+    },
+    "left_how": {
+        "left": "it said so itself",
+        "removed": "another client said so, as an administrator does",
+        "session_expired": "it had not left, and the coordinator said UNKNOWN_MEMBER_ID to it, or the others "
+        "began a generation without it after it was silent for as long as its session lasts",
+        "fenced": "another client took over its instance id",
+        "open_at_end": "the capture ended first",
+        "unknown": "kwsniff gave up its group: too many members were followed at once",
     },
 }
 

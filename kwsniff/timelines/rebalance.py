@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kwsniff.timelines.call_ids import note_call
+
 MOST_MEMBERS = 1_000
 """Members of a group that are known by name; more are only counted."""
+
+LONGEST_NAME = 256
+"""Characters kept of a member's or group's name."""
+LONGEST_REASON = 1_024
 
 SHORTEST_SESSION_US: Final[Mapping[str, int]] = {
     "classic": 6_000_000,  # group.min.session.timeout.ms; session_timeout_ms is known to the broker alone
@@ -33,13 +39,17 @@ class Call:
     end: int | None
     error_code: int | None
     capture: str
+    call_id: int = 0
+    reason_text: str | None = None
+    session_timeout: int | None = None
+    rebalance_timeout: int | None = None
 
 
 @dataclass(slots=True)
 class Rebalance:
     """One row under way: `members` are names and when they joined, `known` those of before and their last
-    sign of life, `founded` whether there were none, `causes` what could have made it begin, as (time, reason,
-    member)."""
+    sign of life, `session` how long their sessions last in milliseconds, `founded` whether there were none,
+    `causes` what could have made it begin, as (time, reason, member)."""
 
     capture: str
     before: int | None
@@ -53,13 +63,29 @@ class Rebalance:
     errors: int = 0
     known: dict[str, int | None] = field(default_factory=dict)
     founded: bool = False
+    session: int | None = None
     causes: list[tuple[int, str, str]] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    session_timeout: int | None = None
+    rebalance_timeout: int | None = None
+    call_ids: list[int] = field(default_factory=list)
 
     def count(self, call: Call) -> None:
         """One more call."""
         self.calls += 1
         self.errors += bool(call.error_code)
         self.protocol_type = self.protocol_type or call.protocol_type
+        note_call(self.call_ids, call.call_id)
+        self.say(call)
+        if call.session_timeout is not None:
+            self.session_timeout = max(self.session_timeout or 0, call.session_timeout)
+        if call.rebalance_timeout is not None and call.rebalance_timeout >= 0:
+            self.rebalance_timeout = max(self.rebalance_timeout or 0, call.rebalance_timeout)
+
+    def say(self, call: Call) -> None:
+        """The reason that a member gives in words; the first of each counts."""
+        if call.reason_text and len(self.texts) < MOST_MEMBERS:
+            self.texts.setdefault(call.member, call.reason_text[:LONGEST_REASON])
 
     def begin_by(self, time: int | None) -> None:
         """It began then, or earlier."""
@@ -99,6 +125,7 @@ class Rebalance:
             "generation": self.generation,
             "reason": reason,
             "reason_member": who,
+            "reason_text": self.texts.get(who) if who else next(iter(self.texts.values()), None),
             "members": [*(name for _, name in joined), *(n for n, t in self.members.items() if t is None)],
             "member_count": len(self.members) + self.unnamed,
             "first_member": first[1],
@@ -110,14 +137,20 @@ class Rebalance:
             "duration_ns": None if took is None else max(took, 0) * 1000,
             "calls": self.calls,
             "error_count": self.errors,
+            "session_timeout_ms": self.session_timeout,
+            "rebalance_timeout_ms": self.rebalance_timeout,
+            "call_ids": self.call_ids,
         }
 
     def _reason(self, kind: str) -> tuple[str, str | None]:
         causes = list(self.causes)
         for name, last in self.known.items():
-            silent = last is not None and self.begin is not None and self.begin - last
-            if name not in self.members and silent and silent >= SHORTEST_SESSION_US[kind]:
-                causes.append((last or 0, "heartbeat_gap", name))
+            if name in self.members or last is None or self.begin is None:
+                continue
+            if self.session is not None and self.begin - last >= self.session * 1000:
+                causes.append((last, "session_expired", name))
+            elif self.session is None and self.begin - last >= SHORTEST_SESSION_US[kind]:
+                causes.append((last, "heartbeat_gap", name))
         if self.known or self.founded or (kind == "classic" and self.generation == 1):
             new = [(time, name) for name, time in self.members.items() if name not in self.known and time]
             causes += [(time, "member_joined", name) for time, name in new]

@@ -17,21 +17,22 @@ from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
 from kwsniff.tables.arrays import Bits, flags, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
-from kwsniff.timelines.rebalance import MOST_MEMBERS, Call, Rebalance, Row
+from kwsniff.timelines.details import Said, listed, read_request
+from kwsniff.timelines.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebalance, Row
 
 MOST_GROUPS = 10_000
 """Groups followed at a time; beyond it the one that was silent longest is closed."""
 MOST_MEMBERS_TOTAL = 100_000
 """Members known by name in all groups together."""
-LONGEST_NAME = 256
-"""Characters kept of a member's or group's name."""
 
 JOIN, HEARTBEAT, LEAVE, SYNC = "join", "heartbeat", "leave", "sync"
 """Roles of classic groups' calls; the newer groups have one each, which is named as their kind."""
 _MEMBER_ID_REQUIRED = 79
+UNKNOWN_MEMBER_ID = 25
 COLUMNS: Final = (
     "api_key", "group_id", "member_id", "group_instance_id", "client_id", "generation", "protocol_type",
-    "request_time", "response_end_time", "error_code", "capture",
+    "request_time", "response_end_time", "error_code", "capture", "call_id",
+    "api_version",
 )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ class Group:
     signs: dict[str, int | None] = field(default_factory=dict)
     adopted: set[str] = field(default_factory=set)
     empty: bool = False
+    session: int | None = None
     current: Rebalance | None = None
     coming: Rebalance | None = None
 
@@ -55,7 +57,8 @@ class Rebalances:
 
     def __init__(self, catalog: Catalog | None = None) -> None:
         self.rows: list[Row] = []
-        self._roles = group_roles(catalog or load_catalog())
+        self._catalog = catalog or load_catalog()
+        self._roles = group_roles(self._catalog)
         self._apis = [*self._roles]
         self._heartbeats = [key for key, role in self._roles.items() if role == HEARTBEAT]
         self.forgotten = 0
@@ -78,8 +81,10 @@ class Rebalances:
         """Most batches have no other calls of groups: then only the last heartbeat of each member counts."""
         if not chosen.any():
             return
-        part = batch.select(list(COLUMNS)).filter(flags(chosen))
-        members = Groups(part, ("group_id", "group_instance_id", "member_id", "client_id", "generation"))
+        part = batch.select([*COLUMNS, "request"]).filter(flags(chosen))
+        members = Groups(
+            part, ("group_id", "group_instance_id", "member_id", "client_id", "generation", "error_code")
+        )
         # Later rows overwrite earlier ones.
         last = np.zeros(members.numbers.max() + 1, np.int64)
         last[members.numbers] = np.arange(part.num_rows)
@@ -88,10 +93,16 @@ class Rebalances:
         self._take_rows(part, picks)
 
     def _take_rows(self, batch: pa.RecordBatch, chosen: Bits) -> None:
-        for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, COLUMNS):
-            if group is not None:
-                name = (instance or member or client or "")[:LONGEST_NAME]
-                self.take(Call(self._roles[key], group[:LONGEST_NAME], name, generation, type_, *rest))
+        columns = (*COLUMNS, "request")
+        for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, columns):
+            if group is None:
+                continue
+            name = (instance or member or client or "")[:LONGEST_NAME]
+            *more, version, request = rest
+            call = Call(self._roles[key], group[:LONGEST_NAME], name, generation, type_, *more)
+            if request is not None:
+                _read(call, read_request(self._catalog, key, version, request))
+            self.take(call)
 
     def take(self, call: Call) -> None:
         """One call of a group."""
@@ -100,6 +111,10 @@ class Rebalances:
         # Taken out and put back: the last one is the one that spoke last.
         group = self._groups[place] = self._groups.pop(place, Group(kind))
         before = len(group.signs)
+        if call.error_code == UNKNOWN_MEMBER_ID:
+            _expire(group, call)
+        if call.session_timeout is not None:
+            group.session = max(group.session or 0, call.session_timeout)
         if kind != CLASSIC:
             self._take_epoch(group, call)
         elif call.role == JOIN:
@@ -108,7 +123,7 @@ class Rebalances:
             self._take_sync(group, call)
         elif call.role == LEAVE:
             _leave(group, call)
-        else:
+        elif call.error_code != UNKNOWN_MEMBER_ID:
             group.generation = group.generation if group.generation is not None else call.generation
             _live(group, call)
         self._members += len(group.signs) - before
@@ -151,7 +166,7 @@ class Rebalances:
             self.rows.append(group.current.row(call.group_id, group.kind))
         started = group.coming or Rebalance(call.capture, group.generation)
         started.before, started.generation = group.generation, call.generation
-        started.known, started.founded = group.signs, group.empty
+        started.known, started.founded, started.session = group.signs, group.empty, group.session
         if group.kind == "classic":
             started.members = {}  # those whose attempt failed; they join again
         group.generation, group.signs, group.adopted, group.empty = call.generation, {}, set(), False
@@ -226,6 +241,26 @@ def group_roles(catalog: Catalog) -> dict[int, str]:
     return {key: one.group if one.group_kind == CLASSIC else one.group_kind for key, one in traits.items()}
 
 
+def _read(call: Call, said: Said) -> None:
+    """What the request says in its own words."""
+    session, rebalance = said.get("session_timeout_ms"), said.get("rebalance_timeout_ms")
+    call.session_timeout, call.rebalance_timeout = session, rebalance
+    reasons = [said.get("reason"), *(each.get("reason") for each in listed(said, "members"))]
+    call.reason_text = next((reason for reason in reasons if reason), None)
+
+
+def _expire(group: Group, call: Call) -> None:
+    """The coordinator does not know a member that had not left: its session was over, since its last sign."""
+    current = group.current
+    if call.member in group.signs:
+        last = group.signs.pop(call.member)
+        coming = _coming(group, call)
+        coming.cause(call.begin if last is None else last, "session_expired", call.member)
+    elif current and call.member in current.known and call.member not in current.members:
+        last = current.known[call.member]
+        current.cause(call.begin if last is None else last, "session_expired", call.member)
+
+
 def _coming(group: Group, call: Call) -> Rebalance:
     if group.coming is None:
         group.coming = Rebalance(call.capture, group.generation)
@@ -235,6 +270,7 @@ def _coming(group: Group, call: Call) -> Rebalance:
 def _leave(group: Group, call: Call) -> None:
     coming = _coming(group, call)
     coming.cause(call.begin, "member_left", call.member)
+    coming.say(call)
     if group.kind != "classic":
         coming.begin_by(call.begin)
         coming.count(call)

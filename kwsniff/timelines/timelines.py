@@ -1,4 +1,4 @@
-"""What is followed over many calls while the rows pass: rebalances and transactions."""
+"""What is followed over many calls while the rows pass: groups, transactions, and their cluster."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,55 +9,87 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.rows import batch_of
-from kwsniff.timelines import rebalances, transactions
+from kwsniff.timelines import cluster, members, rebalances, transactions
+from kwsniff.timelines.cluster import Cluster
+from kwsniff.timelines.details import with_details
+from kwsniff.timelines.members import Member, Members
 from kwsniff.timelines.rebalance import Rebalance
 from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
+from kwsniff.timelines.topic_names import TopicNames
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
 
-TIMELINES = ("groups", "transactions")
-COLUMNS = tuple(dict.fromkeys((*rebalances.COLUMNS, *transactions.COLUMNS)))
+TIMELINES = ("groups", "members", "transactions", "brokers", "api_ranges")
+COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            *("call_id", "connection_id", "response_end_frame"),
+            *(*rebalances.COLUMNS, *members.COLUMNS, *transactions.COLUMNS, *cluster.COLUMNS),
+        )
+    )
+)
 """Columns of api_calls that are looked at."""
-STATE_CLASSES = (Group, Rebalance, Producer, Transaction)
+STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member)
 
 
 def relevant(batch: pa.RecordBatch, catalog: Catalog) -> Bits:
-    """Which calls can make a difference to a timeline."""
+    """Which calls can make a difference to a timeline, apart from those that bytes were kept of."""
     keys = whole_numbers(batch["api_key"], null=-1)
     of_groups = np.isin(keys, [*group_roles(catalog)]) & valid_rows(batch["group_id"])
     return of_groups | (np.isin(keys, [*transaction_roles(catalog)]) & valid_rows(batch["transactional_id"]))
 
 
+def noted(calls: pa.RecordBatch, details: pa.RecordBatch | None, catalog: Catalog) -> pa.RecordBatch:
+    """What `Timelines.add` takes, of a batch of api_calls and the bytes that the core gave with it."""
+    return with_details(calls, details, relevant(calls, catalog), COLUMNS)
+
+
 class Timelines:
-    """Takes batches of api_calls and gives batches of groups and transactions. Memory is bounded."""
+    """Takes batches of noted calls and gives batches of the tables in TIMELINES. Memory is bounded."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.rebalances = Rebalances(catalog)
         error_names = {code: error.name for code, error in catalog.errors.items()}
+        names = TopicNames()
+        self._names = names
+        self.rebalances = Rebalances(catalog)
+        self.members = Members(names, catalog)
         self.transactions = Transactions(error_names, catalog)
+        self.cluster = Cluster(names, catalog)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Calls in the order in which they ended."""
+        """Calls in the order in which they ended, as `noted` gives them."""
+        if not batch.num_rows:
+            return
+        self.cluster.add(batch)
         self.rebalances.add(batch)
+        self.members.add(batch, valid_rows(batch["group_id"]))
         self.transactions.add(batch)
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, of plain values and of STATE_CLASSES; rows have to be taken before."""
-        return self.rebalances.state(), self.transactions.state()
+        return tuple(each.state() for each in self._all())
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Goes on where another stood."""
-        groups, producers = state
-        self.rebalances.resume(groups)
-        self.transactions.resume(producers)
+        for each, saved in zip(self._all(), state, strict=True):
+            each.resume(saved)
 
     def finish(self) -> None:
         """No more calls come."""
-        self.rebalances.finish()
-        self.transactions.finish()
+        for each in (self.rebalances, self.members, self.transactions, self.cluster):
+            each.finish()
 
     def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Table name and rows, for the tables that have so many rows."""
-        for table, rows in (("groups", self.rebalances.rows), ("transactions", self.transactions.rows)):
+        for table, rows in (
+            ("groups", self.rebalances.rows),
+            ("members", self.members.rows),
+            ("transactions", self.transactions.rows),
+            ("brokers", self.cluster.brokers),
+            ("api_ranges", self.cluster.ranges),
+        ):
             if len(rows) >= at_least:
                 yield table, batch_of(table, rows)
                 rows.clear()
+
+    def _all(self) -> tuple[Any, ...]:
+        return self._names, self.rebalances, self.members, self.transactions, self.cluster

@@ -16,11 +16,15 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.model import EVERY, Versions
 from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.rows import picked
+from kwsniff.timelines.call_ids import note_call
+from kwsniff.timelines.details import read_request
 
 MOST_PRODUCERS = 10_000
 """Transactional ids followed at a time; beyond it the one that was silent longest is closed."""
 MOST_TOPICS = 1_000
 """Topics listed of a transaction."""
+DEFAULT_TIMEOUT_MS = 60_000
+"""transaction.timeout.ms of Kafka's producer."""
 LONGEST_NAME = 256
 """Characters kept of an id or a topic's name."""
 
@@ -29,7 +33,7 @@ _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
 COLUMNS: Final = (
     "api_key", "api_version", "transactional_id", "producer_id", "producer_epoch", "client_address",
     "client_id", "request_time", "response_end_time", "error_code", "committed", "topics", "partition_count",
-    "group_id", "record_count", "record_bytes", "capture",
+    "group_id", "record_count", "record_bytes", "capture", "call_id",
 )  # fmt: skip
 
 _NO_ROLE: Final = ("", EVERY)
@@ -57,6 +61,8 @@ class Call:
     record_count: int | None
     record_bytes: int | None
     capture: str
+    call_id: int = 0
+    timeout_ms: int | None = None
 
     @property
     def owner(self) -> Owner:
@@ -86,10 +92,18 @@ class Transaction:
     record_bytes: int = 0
     errors: int = 0
     error_code: int | None = None
+    timeout_ms: int | None = None
+    call_ids: list[int] = field(default_factory=list)
+
+    def is_over_time(self, now: int | None) -> bool:
+        """Whether the coordinator may have aborted it for its age, by the timeout or else the default one."""
+        timeout = DEFAULT_TIMEOUT_MS if self.timeout_ms is None else self.timeout_ms
+        return self.begin is not None and now is not None and now - self.begin >= timeout * 1000
 
     def count(self, call: Call) -> None:
         """One more call."""
         self.calls += 1
+        note_call(self.call_ids, call.call_id)
         if call.error_code:
             self.errors += 1
             self.error_code = self.error_code or call.error_code
@@ -124,6 +138,7 @@ class Transaction:
             "begin_time": None if self.begin is None else self.begin * 1000,
             "end_time": None if self.end is None else self.end * 1000,
             "duration_ns": None if took is None else took * 1000,
+            "timeout_ms": self.timeout_ms,
             "outcome": self.outcome,
             "topics": list(self.topics),
             "partition_count": self.added or self.written,
@@ -134,6 +149,7 @@ class Transaction:
             "error_count": self.errors,
             "error_code": self.error_code,
             "error_name": None if self.error_code is None else error_names.get(self.error_code),
+            "call_ids": self.call_ids,
         }
 
 
@@ -147,6 +163,7 @@ class Producer:
     owner: Owner | None = None
     producer_id: int | None = None
     producer_epoch: int | None = None
+    timeout_ms: int | None = None
 
 
 def transaction_roles(catalog: Catalog) -> dict[int, tuple[str, Versions]]:
@@ -159,7 +176,8 @@ class Transactions:
     """Follows transactional ids through batches of api_calls; `rows` are the transactions that are over."""
 
     def __init__(self, error_names: Mapping[int, str], catalog: Catalog | None = None) -> None:
-        self._roles = transaction_roles(catalog or load_catalog())
+        self._catalog = catalog or load_catalog()
+        self._roles = transaction_roles(self._catalog)
         self.rows: list[Row] = []
         self.forgotten = 0
         """Transactional ids closed because of MOST_PRODUCERS."""
@@ -170,11 +188,15 @@ class Transactions:
         """Takes calls in the order in which they ended."""
         if not batch.num_rows or batch["transactional_id"].null_count == batch.num_rows:
             return
-        for key, version, *values in picked(batch, valid_rows(batch["transactional_id"]), COLUMNS):
+        columns = (*COLUMNS, "request")
+        for key, version, *values, request in picked(batch, valid_rows(batch["transactional_id"]), columns):
             role, versions = self._roles.get(key, _NO_ROLE)
             if role and (version or 0) in versions:
                 call = Call(role, *values)
                 if call.transactional_id:
+                    if request is not None and role == INIT:
+                        said = read_request(self._catalog, key, version or 0, request)
+                        call.timeout_ms = said.get("transaction_timeout_ms")
                     self.take(call)
 
     def take(self, call: Call) -> None:
@@ -227,6 +249,7 @@ class Transactions:
     def _start(self, producer: Producer, call: Call, begin: int | None) -> Transaction:
         started = Transaction(call.capture, call.owner, begin)
         started.producer_id, started.producer_epoch = producer.producer_id, producer.producer_epoch
+        started.timeout_ms = producer.timeout_ms
         producer.open = started
         return started
 
@@ -238,6 +261,7 @@ class Transactions:
             producer.open.outcome = ended if producer.open.asked is None else "unknown"
             self._close(name, producer, call.end)
         producer.owner = call.owner
+        producer.timeout_ms = call.timeout_ms
         producer.producer_id, producer.producer_epoch = call.producer_id, call.producer_epoch
 
     def _is_zombie(self, producer: Producer, call: Call) -> bool:
@@ -267,7 +291,7 @@ class Transactions:
             opened.outcome = "committed" if call.committed else "aborted"
             self._close(name, producer, call.end)
         elif call.error_code in _FENCED:
-            opened.outcome = "fenced"
+            opened.outcome = _why_refused(opened, call)
             self._close(name, producer, call.end)
 
     def _take_part(self, name: str, producer: Producer, call: Call) -> None:
@@ -282,5 +306,11 @@ class Transactions:
         opened = producer.open or self._start(producer, call, call.begin)
         opened.count(call)
         if call.error_code in _FENCED:
-            opened.outcome = "fenced"
+            opened.outcome = _why_refused(opened, call)
             self._close(name, producer, call.end)
+
+
+def _why_refused(transaction: Transaction, call: Call) -> str:
+    """Nobody took the id over in the capture. Coordinators raise the epoch of one they abort for
+    its age (KIP-98, KIP-360); a younger one was fenced unseen."""
+    return "timed_out" if transaction.is_over_time(call.begin) else "fenced"

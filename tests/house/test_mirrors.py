@@ -17,6 +17,7 @@ from kwsniff.core.wire import engine, records
 from kwsniff.limits import Limits
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.words import DERIVED_ENUMS, WORDS
+from kwsniff.timelines.timelines import TIMELINES
 
 from .tree import CORE, c_enum, names_of
 
@@ -104,7 +105,7 @@ def test_a_column_of_the_core_may_be_null_only_if_its_schema_says_what_that_mean
 
 
 def test_tables_of_users_are_those_of_the_core_and_the_computed_ones() -> None:
-    derived = ("groups", "transactions", "captures", "findings")
+    derived = (*TIMELINES, "captures", "findings")
     assert [name for name in TABLES if name not in derived] == list(CORE_TABLES)
 
 

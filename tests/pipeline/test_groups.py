@@ -142,24 +142,73 @@ def test_a_member_that_leaves_makes_the_others_join_again(tmp_path: Path, versio
     )
 
 
-def test_a_member_that_fell_silent_is_why(tmp_path: Path) -> None:
+def test_a_member_that_was_silent_for_its_session_is_why(tmp_path: Path) -> None:
+    """How long sessions last (45 s here) is said with every JoinGroup."""
     story = Story()
     story.founded_by_two()
-    for at_ms in range(3000, 49_000, 3000):
-        if at_ms <= 6000:
-            story.say(membership.beat, at_ms, at_ms + 1, **BOB, generation=2)
-        story.say(
-            membership.beat, at_ms + 2, at_ms + 3, **ANA, generation=2, error=27 if at_ms == 48_000 else 0
-        )
-    story.say(membership.join, 48_010, 48_020, **ANA, asked_as="ana-1", generation=3, members=["ana-1"])
-    story.say(membership.sync, 48_021, 48_022, **ANA, generation=3)
+    story.say(membership.beat, 3000, 3001, **BOB, generation=2)
+    for at_ms in range(3000, 51_000, 3000):
+        story.say(membership.beat, at_ms + 2, at_ms + 3, **ANA, generation=2)
+    story.say(membership.join, 51_010, 51_020, **ANA, asked_as="ana-1", generation=3, members=["ana-1"])
+    story.say(membership.sync, 51_021, 51_022, **ANA, generation=3)
     assert_row(
         story.rows(tmp_path)[-1],
         generation=3,
+        reason="session_expired",
+        reason_member="bob-1",
+        members=["ana-1"],
+        session_timeout_ms=45_000,
+    )
+
+
+def test_a_member_that_fell_silent_is_why_where_nobody_says_how_long_sessions_last(tmp_path: Path) -> None:
+    story = Story()
+    story.say(membership.consumer_heartbeat, 10, 12, **ANA, epoch=4, answered=4)
+    story.say(membership.consumer_heartbeat, 20, 21, **BOB, epoch=4, answered=4)
+    for at_ms in range(5000, 60_000, 5000):
+        story.say(membership.consumer_heartbeat, at_ms, at_ms + 1, **ANA, epoch=4, answered=4)
+    story.say(membership.consumer_heartbeat, 60_000, 60_001, **ANA, epoch=5, answered=5)
+    assert_row(
+        story.rows(tmp_path)[-1],
+        generation=5,
         reason="heartbeat_gap",
         reason_member="bob-1",
         members=["ana-1"],
+        session_timeout_ms=None,
     )
+
+
+def test_a_session_that_has_not_expired_is_not_why(tmp_path: Path) -> None:
+    story = Story()
+    story.founded_by_two()
+    story.say(membership.beat, 3000, 3001, **BOB, generation=2)
+    story.say(membership.join, 40_000, 40_010, **ANA, asked_as="ana-1", generation=3, members=["ana-1"])
+    assert_row(story.rows(tmp_path)[-1], generation=3, reason="metadata_change", reason_member=None)
+
+
+def test_a_member_that_the_coordinator_does_not_know_any_more_had_expired(tmp_path: Path) -> None:
+    story = Story()
+    story.founded_by_two()
+    story.say(membership.join, 20_000, 20_020, **ANA, asked_as="ana-1", generation=3, members=["ana-1"])
+    story.say(membership.sync, 20_021, 20_025, **ANA, generation=3)
+    story.say(membership.beat, 20_500, 20_501, **BOB, generation=2, error=25)
+    tables = analyzed_packets(tmp_path, story.scene.packets())
+    assert_row(tables["groups"][-1], generation=3, reason="session_expired", reason_member="bob-1")
+    (bob,) = [row for row in tables["members"] if row["member_id"] == "bob-1"]
+    assert_row(bob, left_how="session_expired", left_time=at(20_501), joined_time=at(100), client_id="bob")
+    (ana,) = [row for row in tables["members"] if row["member_id"] == "ana-1"]
+    assert_row(ana, left_how="open_at_end", left_time=None, generation=3, last_time=at(20_021))
+
+
+def test_who_has_left_does_not_expire(tmp_path: Path) -> None:
+    story = Story()
+    story.founded_by_two()
+    story.say(lambda *known, **more: membership.leave(4, *known, **more), 3000, 3001, **BOB)
+    story.say(membership.join, 3052, 3060, **ANA, asked_as="ana-1", generation=3, members=["ana-1"])
+    story.say(membership.beat, 3100, 3101, **BOB, generation=2, error=25)
+    tables = analyzed_packets(tmp_path, story.scene.packets())
+    assert_row(tables["groups"][-1], generation=3, reason="member_left", reason_member="bob-1")
+    assert [row["left_how"] for row in tables["members"] if row["member_id"] == "bob-1"] == ["left"]
 
 
 def test_the_same_members_again_is_a_change_of_metadata(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ cdef enum:
     MANY_ROWS = 4096            # a table that had so many gets room for as many again
 
 TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches")
+INNER_TABLES = ("details",)
 
 # Name, kind, nullable: in the order of the enums of columns.pxd.
 COLUMNS = {
@@ -124,14 +125,24 @@ COLUMNS = {
     ),
 }
 
+# No table of the user's: bytes of messages that what stands above the core reads in full. `row` counts in api_calls,
+# which is taken in the same moment; `request` begins behind its correlation id, `response` too.
+INNER_COLUMNS = {
+    "details": (("row", "int64", False), ("request", "binary", True), ("response", "binary", True)),
+}
+
 # Per process: who writes a capture cannot choose texts that share a slot. It orders nothing.
 cdef uint64_t hash_seed = secrets.randbits(64)
 
 cdef dict KINDS = {
     "int64": (<int>COLUMN_INT64, 8), "time": (<int>COLUMN_TIME, 8), "int32": (<int>COLUMN_INT32, 4),
     "int16": (<int>COLUMN_INT16, 2), "enum": (<int>COLUMN_ENUM, 1), "bool": (<int>COLUMN_BOOL, 0),
-    "string": (<int>COLUMN_STRING, 4), "strings": (<int>COLUMN_STRINGS, 4),
+    "string": (<int>COLUMN_STRING, 4), "binary": (<int>COLUMN_STRING, 4), "strings": (<int>COLUMN_STRINGS, 4),
 }
+
+
+cdef tuple specs_of(str name):
+    return COLUMNS[name] if name in COLUMNS else INNER_COLUMNS[name]
 
 
 cdef bint start_tables(Table* tables):
@@ -144,8 +155,8 @@ cdef bint start_tables(Table* tables):
         return False
     for i in range(<int>NUM_TABLES):
         tables[i].spares = spares
-    for i, name in enumerate(TABLES):
-        specs = COLUMNS[name]
+    for i, name in enumerate((*TABLES, *INNER_TABLES)):
+        specs = specs_of(name)
         tables[i].columns = <Column*>calloc(len(specs), sizeof(Column))
         if tables[i].columns == NULL:
             return False
@@ -324,8 +335,8 @@ cdef bint is_ascii(const uint8_t* data, size_t num) noexcept nogil:
     return True
 
 
-cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary):
-    """(offsets, utf-8 bytes, number of entries); leaves the dictionary empty."""
+cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary, bint of_texts):
+    """(offsets, bytes, number of entries), the bytes in UTF-8 where they are texts; leaves the dictionary empty."""
     cdef uint32_t num = dictionary.num
     cdef int32_t zero = 0
     cdef int32_t end
@@ -335,7 +346,7 @@ cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary):
     if num == 0 and not append_raw(&dictionary.ends, &zero, 4):
         raise MemoryError
     memset(&clean, 0, sizeof(Buffer))
-    if not is_ascii(dictionary.bytes.data, dictionary.bytes.len):
+    if of_texts and not is_ascii(dictionary.bytes.data, dictionary.bytes.len):
         # Rare enough for Python: one object per distinct text, not per row.
         ends = <int32_t*>dictionary.ends.data
         parts = [
@@ -371,20 +382,20 @@ cdef tuple take_column(Spares* spares, Column* column, str kind, int64_t rows):
     if column.kind == COLUMN_STRINGS:
         ends = hand_over(spares, &column.list_ends, <size_t>(rows + 1) * 4, more)
         values = hand_over(spares, &column.values, column.values.len, more)
-        return (*head, ends, values, *take_dictionary(spares, &column.dictionary))
+        return (*head, ends, values, *take_dictionary(spares, &column.dictionary, True))
     values = hand_over(spares, &column.values, <size_t>rows * column.width, more)
     if column.kind == COLUMN_STRING:
-        return (*head, values, *take_dictionary(spares, &column.dictionary))
+        return (*head, values, *take_dictionary(spares, &column.dictionary, kind != "binary"))
     return (*head, values)
 
 
 cdef object take_table(Table* table, int number):
     cdef int i
-    specs = COLUMNS[TABLES[number]]
+    specs = specs_of((*TABLES, *INNER_TABLES)[number])
     if table.room == 0 and not make_room(table, 1):
         raise MemoryError
     if table.failed:
-        raise MemoryError(f"rows of {TABLES[number]} were lost")
+        raise MemoryError(f"rows of {(*TABLES, *INNER_TABLES)[number]} were lost")
     table.generation += 1
     rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
     return [take_column(table.spares, &table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

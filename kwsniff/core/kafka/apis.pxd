@@ -8,6 +8,14 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 
+cdef enum:
+    MOST_DETAIL = 1 << 16       # bytes of one response that go into rows as they are
+
+cdef enum Detail:
+    DETAIL_NONE = 0
+    DETAIL_REQUEST = 1
+    DETAIL_RESPONSE = 2
+
 cdef struct VersionSpan:        # none: last < first
     int16_t first
     int16_t last
@@ -23,6 +31,7 @@ cdef struct ApiRange:
     VersionSpan shared          # clients and brokers ask it alike
     VersionSpan tokens          # bare tokens follow the answer
     VersionSpan anonymous       # the request's header has no client id
+    int details                 # Detail: whose bytes go into rows as they are
 
 cdef struct Apis:
     ApiRange* ranges

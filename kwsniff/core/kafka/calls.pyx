@@ -50,6 +50,7 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     call.member_len = -1
     call.group_instance_len = -1
     call.protocol_type_len = -1
+    call.detail_len = -1
     call.id = new_call_id(dialog.connection)
     call.capture = dialog.connection.last_capture
     call.first = frame.first

@@ -96,6 +96,8 @@ cdef struct Call:
     int32_t group_instance_len
     int32_t protocol_type_len
     int32_t num_topics
+    uint32_t detail_at          # its bytes behind the correlation id, as far as there was room
+    int32_t detail_len          # -1: not kept
 
 # A partition that a request names; `name_at` counts in the call's text.
 cdef struct PartRow:
@@ -203,8 +205,8 @@ cdef struct RowSink:
 cdef struct Context:
     Limits limits
     Apis apis
-    Table tables[7]
-    TextCache capture_texts[7]
+    Table tables[8]
+    TextCache capture_texts[8]
     int64_t capture_cached      # number of the capture whose name they have
     Tape tape
     Facts facts

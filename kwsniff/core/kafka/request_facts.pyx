@@ -7,14 +7,14 @@ Rules
   3. Of secrets only the user name is looked at, never the password.
 
     call.text   | client id | group | transactional id | (u32 length, topic)* | member | group instance |
-                | protocol type | names of partitions' topics |
+                | protocol type | names of partitions' topics | bytes |
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcmp, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents
-from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
+from kwsniff.core.kafka.apis cimport DETAIL_REQUEST, ApiRange, find_api, in_span
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog
 from kwsniff.core.wire.facts cimport TOPIC_BY_ID, Facts
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets
@@ -25,8 +25,8 @@ from kwsniff.core.columns.verdicts cimport (
 )
 
 
-cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogil:
-    """Copies what the request says out of its bytes, which go."""
+cdef void keep_facts(Context* context, Dialog* dialog, Call* call, Octets message) noexcept nogil:
+    """Copies what the request says out of its bytes, which go; `message` is what follows its correlation id."""
     cdef Facts* facts = &context.facts
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t i, num = facts.topics.len // sizeof(Octets)
@@ -53,6 +53,7 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
         call.num_topics += 1
     keep_party(context, dialog, call, facts)
     keep_parts(context, call, facts)
+    keep_detail(context, call, message)
     context.waiting_total += <int64_t>(call.text.cap + call.parts.cap)
     call.has_acks = facts.has_acks
     call.acks = facts.acks
@@ -67,6 +68,18 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call) noexcept nogi
     learn_text(dialog, &dialog.software_name, facts.software_name)
     learn_text(dialog, &dialog.software_version, facts.software_version)
     learn_text(dialog, &dialog.sasl_mechanism, facts.sasl_mechanism)
+
+
+cdef void keep_detail(Context* context, Call* call, Octets message) noexcept nogil:
+    """The bytes themselves, or as many of the first of them as there is room for, where rows want them."""
+    cdef int64_t room = call.most_facts - <int64_t>call.text.len
+    cdef ApiRange* api = find_api(&context.apis, call.key)
+    if api == NULL or not api.details & DETAIL_REQUEST:
+        return
+    if <int64_t>message.num > room:
+        message = keep(message, <size_t>room if room > 0 else 0)
+    call.detail_at = <uint32_t>call.text.len
+    call.detail_len = keep_text(context, call, message)
 
 
 cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:

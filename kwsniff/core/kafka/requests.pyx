@@ -104,7 +104,7 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
     follow_asked(context, dialog, &context.facts)
-    keep_facts(context, dialog, call)
+    keep_facts(context, dialog, call, drop(frame.bytes, 12))
     if context.facts.batch_hits.len and dialog.confirmed:
         write_batches(context, dialog, call, &context.facts, call.first.time)
     if context.keeps_messages:

@@ -1,0 +1,66 @@
+"""The tables of the cluster as clients are told: its brokers, and the versions they offer."""
+
+from dataclasses import replace
+
+from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.columns import CAPTURE, moment
+
+_METADATA = "Metadata responses"
+_VERSIONS = "ApiVersions responses"
+
+BROKERS = TableSchema(
+    name="brokers",
+    row="one broker as Metadata responses name it: a new host, port or rack is a new row",
+    doc="What clients are told, which is where they connect to next: compare it with `broker_address` of "
+    "connections. At most 10,000 rows.",
+    columns=(
+        replace(CAPTURE, doc="The capture file in which it was named first."),
+        Column(
+            name="cluster_id",
+            type="string",
+            doc="The cluster.",
+            source=_METADATA,
+            null="the version of the response has none",
+        ),
+        Column(name="node_id", type="int32", doc="The broker's id.", source=_METADATA, statistics=True),
+        Column(name="host", type="string", doc="The advertised host.", source=_METADATA),
+        Column(name="port", type="int32", doc="The advertised port.", source=_METADATA),
+        Column(name="rack", type="string", doc="Its rack.", source=_METADATA, null="it has none"),
+        moment(
+            "first_time", "The first response that names it so.", "its time is not known", statistics=True
+        ),
+        moment("last_time", "The last one.", "its time is not known"),
+        Column(name="calls", type="int64", doc="How many responses name it so.", source=_METADATA),
+        Column(name="first_call_id", type="int64", doc="The call of the first of them.", source="api_calls"),
+        Column(name="last_call_id", type="int64", doc="The call of the last of them.", source="api_calls"),
+    ),
+)
+
+API_RANGES = TableSchema(
+    name="api_ranges",
+    row="the versions of one API that one broker offers; a new row when it offers others",
+    doc="At most 200,000 rows. What clients asked for stands in api_calls.",
+    columns=(
+        replace(CAPTURE, doc="The capture file in which it was offered first."),
+        Column(
+            name="broker_address",
+            type="string",
+            doc="The broker's IP address.",
+            source="IP header",
+            statistics=True,
+        ),
+        Column(name="broker_port", type="int32", doc="The broker's TCP port.", source="TCP header"),
+        Column(name="api_key", type="int16", doc="The API.", source=_VERSIONS, statistics=True),
+        Column(
+            name="api_name",
+            type="string",
+            doc="Its name in the protocol guide.",
+            source="layouts",
+            null="no known Kafka release has it",
+        ),
+        Column(name="min_version", type="int16", doc="The lowest version offered.", source=_VERSIONS),
+        Column(name="max_version", type="int16", doc="The highest version offered.", source=_VERSIONS),
+        moment("first_time", "The first response that offers it.", "its time is not known", statistics=True),
+        Column(name="call_id", type="int64", doc="The call of that response.", source="api_calls"),
+    ),
+)

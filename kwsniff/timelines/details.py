@@ -1,0 +1,82 @@
+"""What the messages say that timelines read in full: those of layouts with the word `detail`.
+
+The core hands the bytes over beside api_calls, each different message once; they are rare, and read by the
+decoder that shows messages.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.layout.catalog import Catalog
+from kwsniff.tables.arrays import Bits, flags, numbers, whole_numbers
+
+BYTES: Final = ("request", "response")
+_NO_CORRELATION: Final = bytes(4)
+
+Said = Mapping[str, Any]
+
+
+def with_details(
+    calls: pa.RecordBatch, details: pa.RecordBatch | None, chosen: Bits, columns: Sequence[str]
+) -> pa.RecordBatch:
+    """Some columns of the chosen calls and of those that bytes were kept of, with the bytes."""
+    found = np.full(calls.num_rows, -1, np.int64)
+    if details is not None:
+        found[whole_numbers(details["row"], null=0)] = np.arange(details.num_rows)
+    chosen = chosen | (found >= 0)
+    part = calls.select(list(columns))
+    if not chosen.all():
+        part, found = part.filter(flags(chosen)), found[chosen]
+    kept = [
+        pa.nulls(part.num_rows, pa.dictionary(pa.int32(), pa.binary()))
+        if details is None
+        else details[name].take(numbers(pa.int64(), np.maximum(found, 0), found >= 0))
+        for name in BYTES
+    ]
+    return pa.RecordBatch.from_arrays([*part.columns, *kept], names=[*columns, *BYTES])
+
+
+def read_request(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:
+    """The body's fields by name; those that cannot be read are not there."""
+    return {} if data is None else _read(catalog, api_key, api_version, data, "request")
+
+
+def read_response(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:
+    """The same of a response."""
+    return {} if data is None else _read(catalog, api_key, api_version, data, "response")
+
+
+@lru_cache(maxsize=128)
+def _read(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Said:
+    from kwsniff.view.decode import decode
+    from kwsniff.view.document import document
+
+    if direction == "request":
+        head = (api_key & 0xFFFF).to_bytes(2, "big") + (api_version & 0xFFFF).to_bytes(2, "big")
+        message = decode(head + _NO_CORRELATION + data, catalog=catalog)
+    else:
+        message = decode(
+            _NO_CORRELATION + data,
+            direction="response",
+            api_key=api_key,
+            api_version=api_version,
+            catalog=catalog,
+        )
+    body = message.tree.body
+    said = document(body) if body is not None and message.program is not None else {}
+    inside = {
+        inner.path: document(inner.tree.body)
+        for inner in message.found_inside().values()
+        if inner.is_read and inner.tree is not None and inner.tree.body is not None
+    }
+    return {**said, "inside": inside}
+
+
+def listed(said: Any, name: str) -> list[Any]:
+    """The elements of an array that may be null, or not there."""
+    found = said.get(name) if isinstance(said, Mapping) else None
+    return found if isinstance(found, list) else []
