@@ -19,7 +19,11 @@ BOTH = pytest.mark.parametrize("version", tls.VERSIONS, ids=lambda version: vers
 PLACES = {"capture", "frame", "stream_offset", "first_frame", "last_frame"} | {
     f"{side}_{which}frame" for side in ("request", "response") for which in ("", "end_")
 }
-TABLES = ("api_calls", "latencies", "error_codes", "partitions", "record_batches", "groups", "transactions")
+TABLES = (
+    "api_calls", "latencies", "error_codes", "partitions", "record_batches", "groups", "members",
+    "transactions", "brokers", "api_ranges",
+)  # fmt: skip
+_CALLS = ("call_id", "first_call_id", "last_call_id", "behind")
 
 
 def wide(size: int = 30_000, calls: int = 4) -> Scene:
@@ -40,17 +44,23 @@ def wide(size: int = 30_000, calls: int = 4) -> Scene:
 def facts(rows: Sequence[Row], without: set[str] = PLACES) -> list[Row]:
     """Calls and connections are numbered by packets: what must be the same is which comes before which."""
     found = [{name: value for name, value in row.items() if name not in without} for row in rows]
-    for name in ("call_id", "connection_id"):
-        places = {
-            number: place for place, number in enumerate(sorted({row[name] for row in rows if name in row}))
-        }
-        found = [row | {name: places[row[name]]} if name in row else row for row in found]
-        if name == "call_id":
-            found = [
-                row | {"behind": places[row["behind"]]} if row.get("behind") in places else row
-                for row in found
-            ]
+    calls = _places(
+        [row[name] for row in found for name in _CALLS if name in row]
+        + [number for row in found for number in row.get("call_ids", ())]
+    )
+    connections = _places([row["connection_id"] for row in found if "connection_id" in row])
+    for row in found:
+        row |= {name: calls[row[name]] for name in _CALLS if name in row}
+        if "call_ids" in row:
+            row["call_ids"] = [calls[number] for number in row["call_ids"]]
+        if "connection_id" in row:
+            row["connection_id"] = connections[row["connection_id"]]
     return found
+
+
+def _places(numbers: Sequence[int | None]) -> dict[int | None, int | None]:
+    known = {number for number in numbers if number is not None}
+    return {number: place for place, number in enumerate(sorted(known))} | {None: None}
 
 
 def timings(rows: Sequence[Row]) -> set[str]:

@@ -19,11 +19,12 @@ from kwsniff.core.kafka.dialog cimport (
 )
 from kwsniff.core.wire.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.kafka.apis cimport DETAIL_RESPONSE, MOST_DETAIL, ApiRange, find_api
+from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.octets.known cimport Known
 from kwsniff.core.octets.octets cimport Octets, be16, drop, file32, keep, make_octets, same_octets, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction
+from kwsniff.core.rows.details cimport write_detail
 from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
@@ -152,22 +153,6 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     api = find_api(&context.apis, call.key)
     if api != NULL and api.details:
         write_detail(context, api, call, response, table.rows)
-    end_row(table)
-
-
-cdef void write_detail(Context* context, const ApiRange* api, Call* call, Frame* response, int64_t row) noexcept nogil:
-    """The messages' bytes behind their correlation ids, for those who read them in full; `row`: of api_calls."""
-    cdef Table* table = &context.tables[<int>TABLE_DETAILS]
-    cdef Octets answer = make_octets(NULL, 0)
-    if response != NULL and api.details & DETAIL_RESPONSE:
-        answer = drop(response.bytes, 8)
-        if answer.num > MOST_DETAIL:
-            answer = keep(answer, MOST_DETAIL)
-    if (answer.at == NULL and call.detail_len < 0) or not begin_row(table):
-        return
-    put_int64(table, DETAIL_ROW, row)
-    put_string(table, DETAIL_ASKED, text_at(call, call.detail_at, call.detail_len))
-    put_string(table, DETAIL_ANSWERED, answer)
     end_row(table)
 
 

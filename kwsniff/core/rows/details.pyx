@@ -1,0 +1,36 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""The messages' own bytes, for what stands above the core and reads a few of them in full.
+
+Rules
+  1. Only calls of APIs whose layout asks for it have a row; it counts in api_calls, which is taken in the same moment.
+  2. A message that is longer than there was room for is cut; whoever reads it finds it broken, as on the wire.
+
+    request:  ... correlation id | client id, body ...        response:  ... correlation id | header's rest, body ...
+"""
+
+from libc.stdint cimport int64_t
+
+from kwsniff.core.columns.columns cimport *
+from kwsniff.core.kafka.apis cimport DETAIL_RESPONSE, MOST_DETAIL, ApiRange
+from kwsniff.core.kafka.dialog cimport Call, Context
+from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.octets.buffer cimport contents
+from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
+
+
+cdef void write_detail(Context* context, const ApiRange* api, Call* call, Frame* response, int64_t row) noexcept nogil:
+    """`row`: of api_calls; `response` is NULL where there is none."""
+    cdef Table* table = &context.tables[<int>TABLE_DETAILS]
+    cdef Octets asked = make_octets(NULL, 0), answer = make_octets(NULL, 0)
+    if call.detail_len >= 0:
+        asked = keep(drop(contents(&call.text), call.detail_at), <size_t>call.detail_len)
+    if response != NULL and api.details & DETAIL_RESPONSE:
+        answer = drop(response.bytes, 8)
+        if answer.num > MOST_DETAIL:
+            answer = keep(answer, MOST_DETAIL)
+    if (answer.at == NULL and call.detail_len < 0) or not begin_row(table):
+        return
+    put_int64(table, DETAIL_ROW, row)
+    put_string(table, DETAIL_ASKED, asked)
+    put_string(table, DETAIL_ANSWERED, answer)
+    end_row(table)
