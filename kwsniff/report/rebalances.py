@@ -8,6 +8,7 @@ from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
 from kwsniff.report.words import duration, label, labels, moment, plural, spelled
+from kwsniff.tables.words import DERIVED_ENUMS
 
 if TYPE_CHECKING:
     import duckdb
@@ -16,7 +17,7 @@ _MOST_GROUPS = 24
 _MOST = 1000
 _MOST_ROWS = 100
 _MOST_MEMBERS = 6
-_REASONS = ("member_joined", "member_left", "heartbeat_gap", "metadata_change", "unknown")
+_REASONS = DERIVED_ENUMS["rebalance_reason"]
 
 # Groups with most rebalances; of each the longest, where there are too many for a picture.
 _ROWS = """

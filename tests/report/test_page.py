@@ -20,6 +20,7 @@ from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.report import describe_basis, list_not_seen
 from kwsniff.findings.tables import open_folder, open_tables
 from kwsniff.report.draft import draft
+from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report
 from kwsniff.report.span import SLOTS, find_span
 from kwsniff.report.time_parts import make_time_parts
@@ -269,6 +270,15 @@ def test_the_parts_of_a_page_add_up_to_what_calls_took(stalled: Path) -> None:
     took = fetch(database, "select sum(total_ns)::double as took from latencies")[0]["took"]
     assert drawn * span.width * 1000 == pytest.approx(took, rel=0.01)
     assert len(chart.plot.renderers[0].data_source.data["x"]) == SLOTS
+
+
+def test_rebalances_are_drawn_with_the_reasons_of_their_rows(tmp_path: Path) -> None:
+    kwsniff.analyze(incident("session_expired"), output=tmp_path)
+    database = open_folder(tmp_path)
+    (chart,) = make_rebalances(database, find_span(database)).charts
+    told = {row["reason"] for row in fetch(database, "select reason from groups")}
+    assert "session_expired" in told
+    assert {words for _, words in chart.legend} == {reason.replace("_", " ") for reason in told}
 
 
 def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
