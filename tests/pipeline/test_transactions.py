@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.compare import analyzed, analyzed_packets, moment
+import kwsniff
+from tests.pipeline.compare import analyzed, analyzed_packets, capture_of, moment
 from tests.pipeline.test_recorded import CAPTURES, about
 from tests.traffic import transactions
 from tests.traffic.exchange import Exchange
@@ -169,6 +170,20 @@ def test_an_error_that_says_fenced_ends_it(tmp_path: Path) -> None:
     till.say(transactions.end(3, 2, TILL, committed=True, error=90), 30, 31)
     (row,) = till.rows(tmp_path)
     assert_row(row, outcome="fenced", end_time=at(31), error_code=90, error_name="PRODUCER_FENCED")
+
+
+@pytest.mark.parametrize(("age_ms", "outcome"), [(59_000, "fenced"), (61_000, "timed_out")])
+def test_only_one_that_outlived_its_timeout_is_found_to_have_timed_out(
+    tmp_path: Path, age_ms: int, outcome: str
+) -> None:
+    till = Till()  # InitProducerId asks for 60 s
+    till.say(transactions.init(4, 1, TILL), 10, 11)
+    till.say(transactions.add_partitions(3, 2, TILL, {"orders": [0]}), 20, 21)
+    till.say(transactions.end(3, 3, TILL, committed=True, error=90), 20 + age_ms, 21 + age_ms)
+    result = kwsniff.analyze(capture_of(tmp_path / "capture.pcap", till.scene.packets()))
+    assert result.transactions["outcome"].to_pylist() == [outcome]
+    found = "transaction_timed_out" in result.findings["finding"].to_pylist()
+    assert found == (outcome == "timed_out")
 
 
 def test_what_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -> None:
