@@ -65,6 +65,8 @@ class Limits:
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
     topic_ids: int = _bound(262_144, 16_777_216)
     """Topic ids whose names are remembered."""
+    tcp_events: int = _bound(10_000, _MOST_INT32)
+    """Events of one connection that are listed in `tcp_events`."""
     decompressed_bytes: int = _bound(128 * _MIB, _MOST_MEMORY)
     """Bytes to which the contents of one message may decompress in `show` and `decode`; more stays closed."""
     shown_fields: int = _bound(1_000_000, _MOST_INT32)

@@ -73,7 +73,7 @@ def analyze(
         compile_early=early_access(catalog),
     )
     with _writer(output, made, run) as writer, ExitStack() as stack:
-        rows = stack.enter_context(_Rows(catalog, summary := Summary(), writer, made))
+        rows = stack.enter_context(_Rows(catalog, summary := Summary(ports), writer, made))
         _read(found, analyzer, rows, progress, tls_keylog)
         analyzer.finish()
         rows.take(analyzer, delivered)

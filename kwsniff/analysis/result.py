@@ -79,6 +79,11 @@ class Analysis:
         return self.table("record_batches")
 
     @property
+    def tcp_events(self) -> pa.Table:
+        """One row per retransmission, closed window, reset or repeated SYN."""
+        return self.table("tcp_events")
+
+    @property
     def groups(self) -> pa.Table:
         """One row per rebalance."""
         return self.table("groups")

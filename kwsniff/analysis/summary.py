@@ -12,7 +12,7 @@ from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
 from kwsniff.sources.files import Unread
-from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.tables.arrays import Bits, flags, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
 from kwsniff.tables.grouping import Groups
 
@@ -53,8 +53,10 @@ class ApiFigures:
 class Summary:
     """Counts what `add` is shown. Rows are batches in the coded schema; see kwsniff/tables/build.py."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: Sequence[int] = ()) -> None:
         self.rows: Counter[str] = Counter()
+        self.ports = tuple(ports)
+        """Ports that are Kafka's by the user's word."""
         self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
         self.reasons: Tally = Counter()
         self.shares = Shares()
@@ -63,6 +65,7 @@ class Summary:
         self.clients: Tally = Counter()
         self.protocols: Tally = Counter()
         self.tls: Tally = Counter()
+        self.hellos: Tally = Counter()
         self.anomalies: Tally = Counter()
         self.captures: list[dict[str, Any]] = []
         self.unread: list[Unread] = []
@@ -98,6 +101,8 @@ class Summary:
             )
             _count(self.tls, found, keep=3)
             with_calls = flags(whole_numbers(batch["calls"], null=0) > 0)
+            hellos = flags(_is_true(batch["tls_hello"]) & ~valid_rows(batch["tls_cipher"]))
+            _count(self.hellos, _tally(batch.filter(hellos), ("broker_address", "broker_port")))
             client = ("client_id", "client_software_name", "client_software_version")
             _count(self.clients, _tally(batch.filter(with_calls), client))
         elif table == "anomalies":
@@ -149,6 +154,7 @@ class Summary:
             for (key, version), figures in sorted(self.apis.items(), key=_nulls_last)
         ]
         return {
+            "ports": list(self.ports),
             "captures": [_with_iso_times(row) for row in self.captures],
             "findings": self.findings or [],
             "unread": [{"capture": printable(each.name), "reason": each.why} for each in self.unread],
@@ -165,6 +171,7 @@ class Summary:
             "tls": _ranked(
                 self.tls, ("protocol", "tls_version", "tls_cipher", "broker", "broker_port"), "connections"
             ),
+            "unanswered_hellos": _ranked(self.hellos, ("broker", "broker_port"), "connections"),
             "anomalies": _ranked(self.anomalies, ("name",)),
         }
 
@@ -186,6 +193,11 @@ def _tally(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tupl
     """Distinct values of some columns together, and in how many rows they occur."""
     groups = Groups(batch, columns)
     return zip(groups.labels(), map(int, groups.counts()), strict=True)
+
+
+def _is_true(column: pa.BooleanArray) -> Bits:
+    true: Bits = whole_numbers(column.cast(pa.int8()), null=0) == 1
+    return true
 
 
 def _nulls_last(item: tuple[tuple[int | None, ...], ApiFigures]) -> tuple[tuple[bool, int], ...]:

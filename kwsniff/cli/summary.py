@@ -1,12 +1,12 @@
 """The summary of an analysis on the screen: as wide as the terminal, in a pipe as wide as it has to be."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from kwsniff.cli.grids import Grid, fitted, plain, wrap
+from kwsniff.cli.summary_connections import connections_line, encrypted_lines
 from kwsniff.cli.summary_findings import findings_grid
 from kwsniff.cli.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.tables.words import WORDS
@@ -64,9 +64,9 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     yield from (f"{clean(each['capture'])}: not read: {clean(each['reason'])}" for each in unread[:top])
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
-    yield _found(summary)
+    yield connections_line(summary)
     yield from findings_grid(summary.get("findings") or [], top)
-    yield from _closed(summary["tls"], top)
+    yield from encrypted_lines(summary["tls"], summary["unanswered_hellos"], top)
     yield from _network(summary["transport"])
     slowest = list(_slowest(summary["latency"]))
     if slowest:
@@ -135,32 +135,6 @@ def _quality(capture: Facts) -> Iterator[str]:
     elif capture["truncated"] and not capture["notes"]:
         yield "the file ends inside a packet"
     yield from capture["notes"]
-
-
-def _found(summary: Facts) -> str:
-    calls = summary["rows"].get("api_calls", 0)
-    protocols = ", ".join(f"{item['count']:,} {item['protocol']}" for item in summary["connections"])
-    connections = plural(summary["rows"].get("connections", 0), "connection")
-    if calls:
-        return f"{plural(calls, 'call')} on {connections} ({protocols})"
-    if not protocols:
-        return "No TCP connections: was the capture taken on the right interface, with the right filter?"
-    advice = "give broker ports with --port if there should be"
-    if any(item["protocol"] == "tls" for item in summary["connections"]):
-        advice = "TLS hides it: give its secrets with --tls-keylog, or capture on a plaintext listener"
-    return f"No Kafka calls on {connections} ({protocols}); {advice}"
-
-
-def _closed(tls: Sequence[Facts], top: int) -> Iterator[str]:
-    """Connections inside TLS whose keys are not known, by whom they go to."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for item in tls:
-        if item["protocol"] == "tls":
-            name = clean(f"{item['broker']}:{item['broker_port']}")
-            counts[name, clean(item["tls_version"])] += item["connections"]
-    for (name, version), count in counts.most_common(top):
-        shown = f", TLS {version}" if version else ""
-        yield f"{plural(count, 'TLS connection')} to {name}{shown}, without keys: see --tls-keylog"
 
 
 def _network(transport: Facts) -> Iterator[str]:

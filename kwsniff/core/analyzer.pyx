@@ -19,6 +19,7 @@ from kwsniff.core.kafka.exchanges cimport (
     begin_plaintext, close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
     take_oddity,
 )
+from kwsniff.core.kafka.tcp_events cimport take_event
 from kwsniff.core.kafka.kept_messages cimport drain_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
 from kwsniff.core.capture.packets cimport (
@@ -33,7 +34,7 @@ from kwsniff.core.rows.sink cimport row_sink
 from kwsniff.core.tls.sessions cimport Plaintext, free_sessions, start_sessions
 from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
-from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams
+from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams, TcpEvent
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 from kwsniff.core.columns.verdicts cimport (
@@ -76,6 +77,10 @@ cdef void forget_bytes(void* context, Connection* connection, int side, Arrival*
 
 
 cdef void forget_gap(void* context, Connection* connection, int side, Arrival* arrival, int64_t num, int why) noexcept nogil:
+    pass
+
+
+cdef void forget_event(void* context, Connection* connection, TcpEvent* event) noexcept nogil:
     pass
 
 
@@ -146,6 +151,7 @@ cdef class Analyzer:
         sink.ended = take_end
         sink.dropped = take_dropped
         sink.oddity = take_oddity
+        sink.event = take_event
         # The seed keeps a hostile capture from choosing addresses that share one hash bucket; it orders nothing.
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
             raise MemoryError
@@ -160,6 +166,7 @@ cdef class Analyzer:
             self.streams.sink.ended = forget_dialog
             self.streams.sink.dropped = take_dropped
             self.streams.sink.oddity = take_oddity
+            self.streams.sink.event = forget_event
             end_streams(&self.streams)
             free_streams(&self.streams)
         if self.in_runs:

@@ -25,6 +25,7 @@ cdef struct Limits:
     int64_t session_partitions
     int64_t search_bytes
     int64_t topic_ids
+    int64_t tcp_events
     int64_t decompressed_bytes  # this one and what follows: for rooms that are not compiled
     int64_t shown_fields
     int64_t shown_records

@@ -109,8 +109,6 @@ def _show(database: "duckdb.DuckDBPyConnection", name: str, source: str) -> None
         for column in TABLES[name].columns
     ]
     # Names are those of TABLES; paths are quoted by open_folder.
-    if name == "connections" and "twin_of" not in {column.name for column in TABLES[name].columns}:
-        columns.append("null::bigint as twin_of")
     database.execute(f"create temp view {name} as select {', '.join(columns)} from {source}")  # noqa: S608
 
 

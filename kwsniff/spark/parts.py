@@ -37,6 +37,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "anomalies": ("time",),
     "partitions": ("time",),
     "record_batches": ("time",),
+    "tcp_events": ("time",),
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
     "members": ("joined_time", "last_time", "left_time"),

@@ -13,6 +13,7 @@ from kwsniff.tables.judgement import FINDINGS
 from kwsniff.tables.latencies import LATENCIES
 from kwsniff.tables.members import MEMBERS
 from kwsniff.tables.movement import PARTITIONS, RECORD_BATCHES
+from kwsniff.tables.tcp_events import TCP_EVENTS
 from kwsniff.tables.transport import ANOMALIES, CAPTURES, CONNECTIONS
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ TABLES: Final = {
         ANOMALIES,
         PARTITIONS,
         RECORD_BATCHES,
+        TCP_EVENTS,
         GROUPS,
         MEMBERS,
         TRANSACTIONS,

@@ -175,6 +175,44 @@ CONNECTIONS = TableSchema(
             "them.",
             "TCP header and IP identification, equal to those of an earlier packet",
         ),
+        Column(
+            name="twin_of",
+            type="int64",
+            doc="The connection_id of the connection seen first that carries the same bytes, at another "
+            "place under other addresses.",
+            source="initial sequence numbers and first bytes of both connections",
+            null="no other connection was seen to carry the same bytes",
+        ),
+        Column(
+            name="tls_hello",
+            type="bool",
+            doc="Whether a ClientHello was seen; without tls_cipher it got no ServerHello.",
+            source="first record of the client (RFC 8446 4.1.2)",
+            null="not TLS",
+        ),
+        Column(
+            name="tls_alert",
+            type="string",
+            doc="The alert in the place of a first response or a hello, by its name or number: of a broker "
+            "that was asked in plaintext, or that refuses the client.",
+            source="TLS alert (RFC 8446 6)",
+            null="none was seen",
+        ),
+        _word("tls_alert_by", "direction", "Who sent it.", "TLS alert", "none was seen"),
+        Column(
+            name="proxied_address",
+            type="string",
+            doc="The client's own address, where a proxy names it; client_address is the proxy's.",
+            source="PROXY protocol, version 1 or 2",
+            null="no PROXY header, or one that names nobody",
+        ),
+        Column(
+            name="proxied_port",
+            type="int32",
+            doc="The client's own port.",
+            source="PROXY protocol, version 1 or 2",
+            null="no PROXY header, or one that names nobody",
+        ),
     ),
 )
 

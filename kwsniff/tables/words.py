@@ -110,6 +110,15 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "gtpu": "GTP-U (3GPP TS 29.281)",
         "ipip": "IP directly inside IP, of any two versions",
     },
+    "tcp_event": {
+        "retransmission": "bytes that were sent before",
+        "zero_window": "the sender has no room for more",
+        "zero_window_end": "it has room again",
+        "refused": "a SYN was answered by a reset",
+        "reset": "a reset that ended the connection",
+        "syn_again": "a SYN, or its answer, sent again",
+        "duplicate_acks": "three or more acknowledgements in a row that ask for the same missing byte",
+    },
     "codec": {
         "none": "not compressed",
         "gzip": "gzip",
@@ -158,6 +167,8 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "memory_refused": "the operating system gave no memory; rows are missing",
         "capture_truncated": "the file ends inside a packet",
         "capture_damaged": "the file's structure is damaged; the rest was not read",
+        "trailing_bytes": "bytes behind the last field of a message that decodes; brokers pass them over",
+        "tcp_events_limit": "too many events on one connection to list them all",
         "interfaces_limit": "interfaces of a pcapng beyond a limit, with their packets, were passed over",
     },
 }

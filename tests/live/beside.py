@@ -27,6 +27,7 @@ TABLES = (
     "connections",
     "partitions",
     "record_batches",
+    "tcp_events",
     "groups",
     "transactions",
 )

@@ -29,7 +29,8 @@ cdef enum:
     ROOM_STEP = 1024            # rows: their zeroes are still in the cache when the values come
     MANY_ROWS = 4096            # a table that had so many gets room for as many again
 
-TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches")
+TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
+          "tcp_events")
 INNER_TABLES = ("details",)
 
 # Name, kind, nullable: in the order of the enums of columns.pxd.
@@ -95,7 +96,9 @@ COLUMNS = {
         ("tls_version", "string", True), ("tls_server_name", "string", True), ("tls_cipher", "string", True),
         ("closed_by", "enum:direction", True), ("close_frame", "int64", True), ("refused", "bool", False),
         ("syn_retries", "int64", True),
-        ("encapsulation", "string", True), ("duplicate_packets", "int64", False),
+        ("encapsulation", "string", True), ("duplicate_packets", "int64", False), ("twin_of", "int64", True),
+        ("tls_hello", "bool", True), ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
+        ("proxied_address", "string", True), ("proxied_port", "int32", True),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),
@@ -122,6 +125,12 @@ COLUMNS = {
         ("base_sequence", "int32", True), ("transactional", "bool", False), ("control", "bool", False),
         ("timestamp_type", "enum:timestamp_type", False), ("first_timestamp", "time", True),
         ("max_timestamp", "time", True),
+    ),
+    "tcp_events": (
+        ("capture", "string", False), ("connection_id", "int64", False), ("time", "time", True),
+        ("frame", "int64", False), ("kind", "enum:tcp_event", False), ("sender", "enum:direction", True),
+        ("stream_offset", "int64", True), ("bytes", "int64", True), ("count", "int64", True),
+        ("call_id", "int64", True),
     ),
 }
 

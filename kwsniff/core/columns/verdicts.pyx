@@ -23,6 +23,9 @@ ENUMS = {
     ),
     "vantage": ("client", "broker", "between", "same_machine", "unknown"),
     "tunnel": TUNNELS,
+    "tcp_event": (
+        "retransmission", "zero_window", "zero_window_end", "refused", "reset", "syn_again", "duplicate_acks",
+    ),
     "codec": ("none", "gzip", "snappy", "lz4", "zstd", "unknown_5", "unknown_6", "unknown_7"),
     "timestamp_type": ("create_time", "log_append_time", "none"),
     "bin": (
@@ -38,7 +41,7 @@ ENUMS = {
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
         "capture_damaged", "connection_evicted", "not_decrypted", "reset_out_of_window", "reset_taken_back",
         "handshake_out_of_place",
-        "interfaces_limit",
+        "interfaces_limit", "trailing_bytes", "tcp_events_limit",
     ),
 }
 
@@ -46,7 +49,7 @@ cdef int _num_of(str name):
     return {
         "status": <int>NUM_STATUSES, "reason": <int>NUM_REASONS, "protocol": <int>NUM_PROTOCOLS,
         "role": <int>NUM_ROLES, "anomaly": <int>NUM_ANOMALIES, "bin": <int>NUM_BINS, "end": 5, "direction": 2, "caller": <int>NUM_CALLERS,
-        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "tunnel": <int>NUM_TUNNELS - 1, "codec": 8, "timestamp_type": 3,
+        "wait": <int>NUM_WAITS, "vantage": <int>NUM_VANTAGES, "tunnel": <int>NUM_TUNNELS - 1, "tcp_event": 7, "codec": 8, "timestamp_type": 3,
     }[name]
 
 for _name, _names in ENUMS.items():

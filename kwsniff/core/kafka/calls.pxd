@@ -3,6 +3,7 @@ from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, count_bytes, lost_
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.row_sink cimport write_call, write_latency, write_partitions
+from kwsniff.core.kafka.tcp_events cimport settle_events
 from kwsniff.core.columns.verdicts cimport (
     BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED,
 )
@@ -22,6 +23,7 @@ cdef inline void finish_call(Context* context, Dialog* dialog, Call* call, int s
         count_bytes(context, response.capture, bin, response.captured)
     if dialog.confirmed:
         write_call(context, dialog, call, status, reason, response, facts)
+        settle_events(context, dialog, call, response)
         write_partitions(context, dialog, call, facts)
         if response != NULL:
             write_latency(context, dialog, call, response, facts)

@@ -10,7 +10,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.columns.columns cimport Table, TextCache
+from kwsniff.core.columns.columns cimport NUM_TABLES, Table, TextCache
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.octets.known cimport Known
@@ -18,7 +18,7 @@ from kwsniff.core.limits cimport Limits
 from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tcp.connections cimport (
-    GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection, GAP_PASSED_OVER,
+    GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
 )
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
@@ -63,6 +63,7 @@ cdef struct Call:
     int64_t end_offset          # stream position behind it
     int64_t broker_gaps         # gaps of the broker's direction when it was asked
     int reason                  # why its facts are not whole, or REASON_NONE
+    bint doubtful               # it does not decode, or much stands behind it: no proof of what the connection is
     int passed                  # later calls that were answered before it
     Arrival passed_by           # the first of those answers
     int64_t passed_offset
@@ -143,6 +144,17 @@ cdef struct Served:
     int64_t ended
     int wait                    # Wait that took most of this time
 
+# Where a call that is over stood in both streams.
+cdef struct Spoken:
+    int64_t id
+    int64_t asked
+    int64_t asked_end
+    int64_t answered
+    int64_t answered_end
+
+cdef enum:
+    SPOKEN = 8                  # calls that are over and remembered, for segments that come again
+
 cdef struct Dialog:
     Connection* connection
     int client                  # endpoint that asks, or -1 while nobody knows
@@ -151,7 +163,10 @@ cdef struct Dialog:
     bint forced                 # by port
     bint confirmed              # something decoded or paired: this is Kafka
     int plausible_requests
-    bint proxied                # a PROXY protocol header came first
+    bint proxied                # a PROXY protocol header came first,
+    uint8_t proxied_address[48] # and named this client
+    int32_t proxied_len
+    int32_t proxied_port
     int trials                  # decodings in search of a response within this segment
     bint tokens                 # between an answered SaslHandshake v0 and the first request after it
     Framing framing[2]          # by endpoint
@@ -171,6 +186,7 @@ cdef struct Dialog:
     Buffer sasl_mechanism
     Buffer principal
     Buffer early_messages       # not confirmed yet; see kept_messages.pyx
+    int alert                   # of TLS, where the first response should be; or -1
     Hello* hello                # of a TLS connection, or NULL
     bint decrypted              # its bytes are plaintext of TLS records
     Session session
@@ -181,6 +197,8 @@ cdef struct Dialog:
     int64_t served_id           # the latest call whose time is known
     Served front[8]             # calls that the next ones may have waited for, the longest first,
     int num_front               # which is also the earliest: none later took so long
+    Spoken spoken[8]
+    uint32_t num_spoken
     bint clocks_differ          # records came that were made after they came
     uint8_t address[2][48]
     int32_t address_len[2]
@@ -201,12 +219,14 @@ cdef struct RowSink:
     void (*connection)(Context* context, Connection* connection, Dialog* dialog) noexcept nogil
     void (*anomaly)(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,
                     int64_t offset, int name, int64_t value) noexcept nogil
+    void (*event)(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
+                  int64_t call_id) noexcept nogil
 
 cdef struct Context:
     Limits limits
     Apis apis
-    Table tables[8]
-    TextCache capture_texts[8]
+    Table tables[<int>NUM_TABLES]
+    TextCache capture_texts[<int>NUM_TABLES]
     int64_t capture_cached      # number of the capture whose name they have
     Tape tape
     Facts facts

@@ -6,7 +6,8 @@ Rules
      a request is parked, within limits, and paired when its request arrives.
   2. It is paired only if the broker had acknowledged the whole request when it sent the response.
   3. Given up, it is a response of its own: kwsniff never invents the call it belonged to.
-  4. Where nothing but answers was captured, some in a row whose ids count up confirm each other.
+  4. Where nothing but answers was captured, some in a row whose ids count up confirm each other; on a port that is
+     Kafka's by the user's word one is enough.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -34,7 +35,7 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
     cdef int32_t step = <int32_t>(<uint32_t>correlation_id - <uint32_t>dialog.last_unexpected)
     dialog.num_unexpected = dialog.num_unexpected + 1 if dialog.num_unexpected and 1 <= step <= 16 else 1
     dialog.last_unexpected = correlation_id
-    if dialog.num_unexpected >= MIN_UNEXPECTED and dialog.connection.direction[dialog.client].packets == 0:
+    if dialog.num_unexpected >= MIN_UNEXPECTED and dialog.connection.direction[dialog.client].bytes == 0:
         confirm(dialog)         # nothing but answers was captured, and they count up
     while dialog.num_parked and (dialog.num_parked >= context.limits.parked_responses
                                  or dialog.parked_bytes + <int64_t>frame.bytes.num > context.limits.parked_bytes
@@ -96,6 +97,8 @@ cdef inline bint had_arrived(Frame* response, Call* call) noexcept nogil:
 cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept nogil:
     cdef Parked parked
     cdef int reason = why_unexpected(dialog)
+    if dialog.forced:
+        confirm(dialog)         # a frame in step on a port that is Kafka's
     unpark(context, dialog, number, &parked)
     count_bytes(context, parked.frame.capture, BIN_RESPONSE_ONLY if dialog.confirmed else lost_bin(dialog),
                 parked.frame.captured)

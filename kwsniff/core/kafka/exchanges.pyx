@@ -31,6 +31,7 @@ from kwsniff.core.kafka.responses cimport take_response
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
+from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tls.hello cimport Hello, end_hello, free_hello, hello_bytes
 from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids
@@ -167,6 +168,7 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     cdef Dialog* dialog = <Dialog*>connection.dialog
     cdef int direction
     if dialog == NULL:
+        end_events(context, connection, NULL)
         write_connection(context, connection, NULL)
         return
     context.frame_sink.dialog = dialog
@@ -181,6 +183,7 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
             count_bytes(context, dialog.framing[direction].capture,
                         BIN_UNFINISHED if dialog.confirmed else lost_bin(dialog),
                         dialog.framing[direction].captured)
+    end_events(context, connection, dialog)
     write_connection(context, connection, dialog)
     close_dialog(context, dialog)
     connection.dialog = NULL

@@ -20,15 +20,16 @@ from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_
 from kwsniff.core.kafka.frames cimport *
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, run
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, run
 from kwsniff.core.kafka.recognition cimport (
-    is_gssapi_token, look_at_request, may_be_foreign, measure_proxy_header, name_protocol,
+    is_gssapi_token, is_surely, look_at_request, may_be_foreign, measure_proxy_header,
+    name_protocol, read_proxy_header,
 )
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
+from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, read_alert, take_hello
 from kwsniff.core.columns.verdicts cimport *
 
 cdef enum:
@@ -45,6 +46,7 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
     dialog.connection = connection
     dialog.protocol = PROTOCOL_UNDECIDED
     dialog.client = -1
+    dialog.alert = -1
     dialog.role = ROLE_UNKNOWN
     dialog.caller = CALLER_UNKNOWN
     dialog.answered_at = NO_TIME
@@ -104,14 +106,14 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
 
 cdef Octets drop_proxy_header(Context* context, Dialog* dialog, Arrival* arrival, int64_t* offset,
                               Octets data) noexcept nogil:
-    """What follows a PROXY protocol header is what the client sent. A header in pieces is not looked for: proxies send
-    it in one, before anything else."""
+    """What follows a PROXY protocol header is what the client sent."""
     cdef int64_t num = 0
-    if not dialog.proxied and dialog.connection.opener >= 0 and offset[0] == 0:
+    if not dialog.proxied and offset[0] == 0:
         num = measure_proxy_header(data)
     if num <= 0:
         return data
     dialog.proxied = True
+    dialog.proxied_len = read_proxy_header(data, dialog.proxied_address, &dialog.proxied_port)
     count_bytes(context, arrival.capture, BIN_NOT_KAFKA, num)
     offset[0] += num
     return drop(data, <size_t>num)
@@ -139,8 +141,8 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
     cdef int protocol
     if look == LOOK_MORE and not enough:
         return LOOK_MORE
-    if look == LOOK_YES and dialog.client < 0:
-        look = look_twice(context, data)
+    if look == LOOK_ODD or look == LOOK_YES and dialog.client < 0:
+        look = look_closely(context, data) if look == LOOK_ODD else look_twice(context, data)
         if look == LOOK_MORE and not enough:
             return LOOK_MORE
     if look == LOOK_YES:
@@ -165,7 +167,9 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
         return LOOK_YES
     if protocol == PROTOCOL_TLS and (context.decrypts or dialog.connection.opener >= 0):
         turn_away(context, dialog, protocol)                # on a port that is Kafka's, too: plaintext may follow
-    elif dialog.forced or (dialog.connection.opener < 0 and protocol == PROTOCOL_OTHER):
+    elif dialog.connection.opener < 0 and (
+            protocol == PROTOCOL_OTHER or dialog.forced and not is_surely(data, protocol)) or (
+            dialog.forced and protocol == PROTOCOL_OTHER):
         dialog.framing[direction].state = FRAMING_LOST      # in the middle of something: look on
     else:
         turn_away(context, dialog, protocol)
@@ -184,10 +188,21 @@ cdef int look_twice(Context* context, Octets data) noexcept nogil:
         return LOOK_NO
     status = run(context, program, message, &stop)
     if message.num == size:
+        if 0 < <int16_t>be16(data, 12) and has_few_behind(message, status, &stop):
+            return LOOK_YES
         return LOOK_YES if status == ENGINE_OK else LOOK_NO
     if status != ENGINE_UNEXPECTED_END and status != ENGINE_ARRAY_LONGER_THAN_FRAME:
         return LOOK_NO
     return LOOK_YES if 0 < <int16_t>be16(data, 12) and message.num >= MIN_TRIAL else LOOK_MORE
+
+
+cdef int look_closely(Context* context, Octets data) noexcept nogil:
+    """The name of a client with control characters could be anything: all of it must be here, and some of the body."""
+    cdef int look
+    if name_protocol(data) != PROTOCOL_OTHER:
+        return LOOK_NO
+    look = look_twice(context, data)
+    return LOOK_MORE if look == LOOK_YES and data.num < 16 + be16(data, 12) else look
 
 
 cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
@@ -197,7 +212,11 @@ cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept 
         dialog.framing[1 - dialog.client].state = FRAMING_LOST
         return
     dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
-    if not dialog.confirmed and not dialog.forced:
+    dialog.alert = read_alert(data)
+    if dialog.alert >= 0 and dialog.confirmed:      # a Kafka request to a port that speaks TLS
+        dialog.framing[1 - dialog.client].state = FRAMING_IGNORED
+        return
+    if not dialog.confirmed:
         protocol = name_protocol(data)
         if protocol != PROTOCOL_OTHER:
             turn_away(context, dialog, protocol)
@@ -256,8 +275,9 @@ cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* 
     """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
     cdef Framing* framing = &dialog.framing[direction]
     cdef bint alone = dialog.connection.direction[1 - direction].packets == 0
-    if (look_at_request(&context.apis, data, context.limits.frame_bytes) == LOOK_YES
-            and look_twice(context, data) == LOOK_YES):
+    cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
+    if (look == LOOK_YES and look_twice(context, data) == LOOK_YES
+            or look == LOOK_ODD and look_closely(context, data) == LOOK_YES):
         set_client(dialog, direction, ROLE_CONTENT)
         framing.state = FRAMING_IN_STEP
         framing.found = FOUND_AT_SEGMENT

@@ -15,10 +15,10 @@ from libc.string cimport memset
 from kwsniff.core.kafka.first_bytes cimport turn_away
 from kwsniff.core.octets.buffer cimport contents
 from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, new_call_id, waiting_call
-from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_YES, Frame, Link
+from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame, Link
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep
 from kwsniff.core.kafka.early_responses cimport why_unexpected
-from kwsniff.core.kafka.programs cimport find_program, run
+from kwsniff.core.kafka.programs cimport find_program, has_few_behind, run
 from kwsniff.core.kafka.recognition cimport look_at_request
 from kwsniff.core.kafka.responses cimport decodes
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
@@ -61,6 +61,8 @@ cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint fi
     and what is there of the body must be one."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     cdef uint32_t size = be32(data, 0)
+    cdef bint odd
+    cdef bint named = 0 < <int16_t>be16(data, 12)
     cdef Program* program
     cdef EngineStop stop
     if look == LOOK_NO or data.num < 14:
@@ -72,11 +74,14 @@ cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint fi
         return LOOK_NO
     program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
     if program == NULL:
-        return LOOK_YES
+        return LOOK_NO if look == LOOK_ODD else LOOK_YES
+    odd = look == LOOK_ODD and dialog.client_id.len == 0
     data = drop(keep(data, 4 + <size_t>size), 4)
     look = run(context, program, data, &stop)
     if data.num == size:
-        return LOOK_YES if look == ENGINE_OK else LOOK_NO
+        return LOOK_YES if look == ENGINE_OK or named and has_few_behind(data, look, &stop) else LOOK_NO
+    if odd:
+        return LOOK_NO
     return LOOK_YES if look == ENGINE_UNEXPECTED_END or look == ENGINE_ARRAY_LONGER_THAN_FRAME else LOOK_NO
 
 
@@ -96,7 +101,7 @@ cdef bint may_chain(void* opaque, void* opaque_dialog) noexcept nogil:
     """Responses are believed in by their headers alone only beside requests that are Kafka's, or where no request
     was captured at all."""
     cdef Dialog* dialog = <Dialog*>opaque_dialog
-    return (dialog.confirmed or dialog.forced or dialog.connection.direction[dialog.client].packets == 0)
+    return (dialog.confirmed or dialog.forced or dialog.connection.direction[dialog.client].bytes == 0)
 
 
 cdef void take_chain(void* opaque, void* opaque_dialog, Link* chain, int num) noexcept nogil:

@@ -16,6 +16,7 @@ cdef enum Look:
     LOOK_NO = 0
     LOOK_MORE = 1           # too few bytes to tell
     LOOK_YES = 2
+    LOOK_ODD = 3            # a request, if its body is one: its client's name has control characters
 
 cdef struct Frame:
     Octets bytes            # from the size prefix on: all of it, or what is whole up to the first missing byte

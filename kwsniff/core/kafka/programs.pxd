@@ -13,11 +13,12 @@ from kwsniff.core.kafka.apis cimport ApiRange, find_slot
 from kwsniff.core.kafka.dialog cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
 from kwsniff.core.wire.engine cimport run_program
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.wire.tape cimport ENGINE_OK, EngineStop
+from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
 
 cdef enum:
     EARLY_ACCESS = 2            # added to the direction: the layout from before the release
     NUM_LAYOUTS = 4             # of a version: requests, responses, and early-access layouts of both
+    MOST_TRAILING = 8           # bytes behind the last field that are believed of a message that proves what this is
     MIN_TRIAL = 24              # bytes of a message that must make sense before its rest is waited for
 
 
@@ -67,3 +68,8 @@ cdef inline Program* read_message(Context* context, int key, int version, int di
         return early
     run(context, program, message, stop)
     return program
+
+
+cdef inline bint has_few_behind(Octets message, int status, EngineStop* stop) noexcept nogil:
+    """Whether the message decodes and some bytes more stand behind it: some clients and brokers send them."""
+    return status == ENGINE_BYTES_LEFT_OVER and stop.offset + MOST_TRAILING >= message.num

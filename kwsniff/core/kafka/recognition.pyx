@@ -3,19 +3,20 @@
 
 Rules
   1. A request is believed in only with every field of its header in range: size, key, version of that key, and a
-     client id that fits and is printable. Random bytes pass once in millions; a decoded body or a paired response
-     must still confirm it (exchanges.pyx).
+     client id that fits. Random bytes pass once in millions where it is printable; a decoded body or a paired response
+     must still confirm it (exchanges.pyx). Kafka allows control characters there: then nothing but the body tells.
   2. What is not known is called other, never guessed.
 
     | size u32 | key i16 | version i16 | correlation id i32 | client id length i16 | client id ...
 """
 
-from libc.stdint cimport int16_t, int64_t, uint32_t
-from libc.string cimport memcmp
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcmp, memcpy, memset
 
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
-from kwsniff.core.kafka.frames cimport LOOK_MORE, LOOK_NO, LOOK_YES
-from kwsniff.core.octets.octets cimport Octets, be16, be32, has, u8
+from kwsniff.core.kafka.frames cimport LOOK_MORE, LOOK_NO, LOOK_ODD, LOOK_YES
+from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
+from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.columns.verdicts cimport (
     PROTOCOL_EMPTY, PROTOCOL_HTTP, PROTOCOL_OTHER, PROTOCOL_PROXY, PROTOCOL_SSH, PROTOCOL_TLS, PROTOCOL_UNDECIDED,
 )
@@ -25,6 +26,8 @@ cdef enum:
     CLIENT_ID_LOOKED_AT = 64
     MAX_TOKEN = 524288          # brokers take no more before a client is known (sasl.server.max.receive.size)
     MAX_VERSION = 999           # of a connection that is in step and Kafka's: far above what any release speaks
+    FIRST_LINE = 8192           # of HTTP, at most
+    LONGEST_RECORD = 18432      # of TLS, encrypted (RFC 5246 6.2.3)
     NEWER_VERSIONS = 4          # a client newer than kwsniff may speak so many versions above the known ones
 
 
@@ -65,7 +68,7 @@ cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept 
         if HEADER_BYTES + i >= data.num:
             return LOOK_MORE
         if u8(data, HEADER_BYTES + i) < 0x20 or u8(data, HEADER_BYTES + i) == 0x7F:
-            return LOOK_NO
+            return LOOK_ODD
     return LOOK_YES
 
 
@@ -89,6 +92,25 @@ cdef int name_protocol(Octets data) noexcept nogil:
             or begins(data, b"CONNECT ", 8) or begins(data, b"PATCH ", 6) or begins(data, b"PRI * HTTP/2", 12)):
         return PROTOCOL_HTTP
     return PROTOCOL_OTHER
+
+
+cdef bint is_surely(Octets data, int protocol) noexcept nogil:
+    """Whether bytes from the middle of a stream that begin like `protocol` are nothing else: a TLS record with a length
+    that fits and another one behind it, or HTTP's version in the first line."""
+    cdef size_t i
+    cdef uint32_t num
+    if protocol == PROTOCOL_TLS:
+        num = be16(data, 3)
+        if num == 0 or num > LONGEST_RECORD:
+            return False
+        return data.num <= 5 + num or 0x14 <= u8(data, 5 + num) <= 0x17 and (data.num == 6 + num or u8(data, 6 + num) == 3)
+    if protocol == PROTOCOL_HTTP:
+        for i in range(FIRST_LINE if data.num > FIRST_LINE else data.num):
+            if data.at[i] == 10:
+                break
+            if begins(drop(data, i), b"HTTP/", 5):
+                return True
+    return False
 
 
 cdef bint may_be_foreign(Octets data) noexcept nogil:
@@ -123,6 +145,47 @@ cdef int64_t measure_proxy_header(Octets data) noexcept nogil:
         if i and data.at[i] == 10 and data.at[i - 1] == 13:
             return <int64_t>i + 1
     return -1 if data.num < 107 else 0
+
+
+cdef int32_t read_proxy_header(Octets data, uint8_t* address, int32_t* port) noexcept nogil:
+    """Writes the client's address (`address` has 48 bytes) and port; its length as text, 0 where the header names none."""
+    cdef size_t at, num
+    cdef int32_t number = 0
+    cdef uint8_t[16] raw
+    if u8(data, 0) == 13:
+        memset(raw, 0, 16)
+        if u8(data, 12) != 0x21:            # LOCAL: the proxy's own
+            return 0
+        if u8(data, 13) == 0x11 and be16(data, 14) >= 12:
+            raw[10] = raw[11] = 0xFF
+            copy_out(keep(drop(data, 16), 4), 0, &raw[12], 4)
+            port[0] = <int32_t>be16(data, 24)
+        elif u8(data, 13) == 0x21 and be16(data, 14) >= 36:
+            copy_out(keep(drop(data, 16), 16), 0, raw, 16)
+            port[0] = <int32_t>be16(data, 48)
+        else:
+            return 0
+        return format_address(raw, address)
+    if not begins(data, b"PROXY TCP4 ", 11) and not begins(data, b"PROXY TCP6 ", 11):
+        return 0
+    num = word_end(data, 11) - 11           # source, target, source's port
+    if num == 0 or num > 45:
+        return 0
+    at = word_end(data, word_end(data, 11) + 1) + 1
+    while at < data.num and 0x30 <= u8(data, at) <= 0x39 and number < 65536:
+        number = 10 * number + <int32_t>u8(data, at) - 0x30
+        at += 1
+    if u8(data, at) != 0x20 or number > 65535:
+        return 0
+    copy_out(keep(drop(data, 11), num), 0, address, num)
+    port[0] = number
+    return <int32_t>num
+
+
+cdef inline size_t word_end(Octets data, size_t at) noexcept nogil:
+    while at < data.num and u8(data, at) > 0x20:
+        at += 1
+    return at
 
 
 cdef bint is_gssapi_token(Octets data) noexcept nogil:

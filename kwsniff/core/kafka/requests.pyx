@@ -2,32 +2,34 @@
 """Frames of the side that asks: requests, and bare SASL tokens.
 
 Rules
-  1. Nothing counts as Kafka before it is confirmed: a request decoded to its last byte, a response paired, or two
-     plausible requests in a row.
+  1. Nothing counts as Kafka before it is confirmed: a request decoded to its last field, a response paired, or two
+     plausible requests in a row. One that is all here and does not decode is not plausible, but where the user says so.
   2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest).
   3. After an answered SaslHandshake v0 what is no request is a token; at any other time it is no frame.
-  4. A request that no layout describes is a call like any other: its header says who asks, its body stays closed.
+  4. Bytes behind the last field harm nothing: brokers pass them over. While nothing is confirmed, only few of them
+     are believed, behind a client's name.
+  5. A request that no layout describes is a call like any other: its header says who asks, its body stays closed.
 
     | size | key version correlation client_id | body |
 """
 
-from libc.stdint cimport int16_t, int32_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.kafka.calls cimport add_call, finish_call
 from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, count_bytes, why_torn
 from kwsniff.core.wire.facts cimport gather_facts
-from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_YES, Frame
+from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
-from kwsniff.core.kafka.programs cimport read_message
+from kwsniff.core.kafka.programs cimport MOST_TRAILING, has_few_behind, read_message
 from kwsniff.core.kafka.apis cimport find_slot
 from kwsniff.core.kafka.recognition cimport look_at_request, may_be_foreign
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
 from kwsniff.core.kafka.responses cimport answer_from_parked
 from kwsniff.core.tcp.connections cimport GAP_CUT
-from kwsniff.core.wire.tape cimport ENGINE_OK, EngineStop
+from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
 from kwsniff.core.columns.verdicts cimport *
 
 
@@ -37,7 +39,8 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     cdef EngineStop stop
     cdef Program* program
     cdef int look, key, version, status = ENGINE_OK
-    cdef bint whole = False
+    cdef bint whole = False, behind = False
+    cdef int64_t trailing = 0
     if data.num < 12:
         # Too little to say what it was; if nothing is missing, it was no request.
         if frame.torn or dialog.tokens:
@@ -54,20 +57,25 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
         return take_token(context, dialog, frame)
     program = read_message(context, key, version, REQUEST, message, &status, &stop)
     if program != NULL:
-        whole = status == ENGINE_OK and not frame.torn
-        if not whole and not frame.torn and (dialog.tokens or frame.found or not dialog.confirmed
-                                             and dialog.connection.opener < 0):
+        behind = has_few_behind(message, status, &stop) and 0 < <int16_t>be16(data, 12)
+        whole = (status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
+        if not whole and not behind and not frame.torn and (
+                dialog.tokens or frame.found or look == LOOK_ODD and not dialog.confirmed
+                or not dialog.confirmed and dialog.connection.opener < 0):
             return take_token(context, dialog, frame)
+        if status == ENGINE_BYTES_LEFT_OVER and not frame.torn:
+            trailing = <int64_t>(message.num - stop.offset)
         gather_facts(&context.facts, program.ops, &context.tape, message, &context.topic_ids)
-    elif dialog.tokens:
+    elif dialog.tokens or look == LOOK_ODD and not dialog.confirmed:
         return take_token(context, dialog, frame)
     else:
         read_foreign_header(context, data)
     dialog.tokens = False
-    dialog.plausible_requests += look == LOOK_YES
+    if program == NULL or frame.torn or behind or dialog.forced:
+        dialog.plausible_requests += look == LOOK_YES
     if whole or dialog.plausible_requests >= 2:
         confirm(dialog)
-    return keep_request(context, dialog, frame, key, version, program, status)
+    return keep_request(context, dialog, frame, key, version, program, status, trailing)
 
 
 cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -82,7 +90,7 @@ cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept no
 
 
 cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, int version, Program* program,
-                       int status) noexcept nogil:
+                       int status, int64_t trailing) noexcept nogil:
     cdef Call* call = add_call(context, dialog, frame)
     if call == NULL:
         count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
@@ -99,10 +107,14 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
             call.reason = REASON_UNKNOWN_API
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNKNOWN_API if call.reason == REASON_UNKNOWN_API else ANOMALY_UNKNOWN_VERSION, version)
+    elif trailing:
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset, ANOMALY_TRAILING_BYTES,
+                      trailing)
     elif status != ENGINE_OK:
         call.reason = REASON_UNDECODABLE
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
+    call.doubtful = call.reason == REASON_UNDECODABLE or trailing > MOST_TRAILING
     follow_asked(context, dialog, &context.facts)
     keep_facts(context, dialog, call, drop(frame.bytes, 12))
     if context.facts.batch_hits.len and dialog.confirmed:

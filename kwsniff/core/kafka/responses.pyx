@@ -27,7 +27,7 @@ from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
 from kwsniff.core.kafka.early_responses cimport park, unpark_answer
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.served cimport note_served
-from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, read_message, run
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, read_message, run
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
@@ -42,7 +42,6 @@ cdef extern from *:
 cdef enum:
     UNSUPPORTED_VERSION = 35
     MOST_PASSED = 16
-    MOST_TRAILING = 8
 
 
 cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -133,13 +132,15 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     cdef int status = ENGINE_OK, version = answered_version(context, call, message), reason = call.reason
     dialog.head += 1
     dialog.num -= 1
-    confirm(dialog)
     if reason == REASON_SEGMENT_LOST:
         reason = REASON_SEGMENT_NOT_CAPTURED    # what was answered had arrived
     if version != call.version:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
     program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
+    if not call.doubtful or program != NULL and not frame.torn and (
+            status == ENGINE_OK or has_few_behind(message, status, &stop)):
+        confirm(dialog)         # a request and a response that both do not decode are no proof
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
@@ -151,6 +152,9 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     if frame.torn:
         if reason == REASON_NONE:
             reason = why_torn(frame)
+    elif status == ENGINE_BYTES_LEFT_OVER:
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_TRAILING_BYTES,
+                      <int64_t>(message.num - stop.offset))
     elif status != ENGINE_OK:
         reason = REASON_UNDECODABLE
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
@@ -193,8 +197,7 @@ cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexc
     if partly:
         # A few bytes break off in anything: half of what is there must have made sense.
         return status == ENGINE_UNEXPECTED_END and stop.offset >= MIN_TRIAL
-    return status == ENGINE_OK or (status == ENGINE_BYTES_LEFT_OVER and stop.offset >= MIN_TRIAL
-                                   and stop.offset + MOST_TRAILING >= message.num)
+    return status == ENGINE_OK or stop.offset >= MIN_TRIAL and has_few_behind(message, status, &stop)
 
 
 cdef void answer_from_parked(Context* context, Dialog* dialog, Call* call) noexcept nogil:

@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Program
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.connections cimport Arrival, Connection, TcpEvent
 from kwsniff.core.wire.facts cimport Facts
 
 
@@ -47,3 +47,8 @@ cdef inline void write_connection(Context* context, Connection* connection, Dial
 cdef inline void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival,
                                int direction, int64_t offset, int name, int64_t value) noexcept nogil:
     context.rows.anomaly(context, connection, call_id, arrival, direction, offset, name, value)
+
+
+cdef inline void write_event(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
+                             int64_t call_id) noexcept nogil:
+    context.rows.event(context, connection, dialog, event, call_id)

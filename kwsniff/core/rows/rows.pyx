@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""What is known of calls, errors, connections and oddities, written as rows.
+"""What is known of calls, errors and oddities, written as rows.
 
 Rules
   1. What is not known is null; every null that needs a reason has it in the row's `reason`.
@@ -23,13 +23,9 @@ from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.octets.known cimport Known
 from kwsniff.core.octets.octets cimport Octets, be16, drop, file32, keep, make_octets, same_octets, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction
+from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.rows.details cimport write_detail
-from kwsniff.core.rows.vantage cimport tell_vantage
-from kwsniff.core.tcp.addresses cimport format_address
-from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
-from kwsniff.core.capture.tunnels cimport write_tunnels
 from kwsniff.core.columns.verdicts cimport *
 
 
@@ -41,11 +37,6 @@ cdef Octets capture_name(Context* context, int64_t number) noexcept nogil:
 
 cdef inline Octets address_text(Dialog* dialog, int endpoint) noexcept nogil:
     return make_octets(dialog.address[endpoint], <size_t>dialog.address_len[endpoint])
-
-
-cdef inline Octets known_text(Buffer* buffer) noexcept nogil:
-    """A fact of the connection; without an address while it is not known."""
-    return contents(buffer) if buffer.len else make_octets(NULL, 0)
 
 
 cdef inline Octets call_client_id(Call* call) noexcept nogil:
@@ -65,13 +56,6 @@ cdef void put_time(Table* table, int column, int64_t time) noexcept nogil:
         put_null(table, column)
     else:
         put_int64(table, column, time)
-
-
-cdef inline void put_known(Table* table, int column, bint known, int64_t value) noexcept nogil:
-    if known:
-        put_int64(table, column, value)
-    else:
-        put_null(table, column)
 
 
 cdef inline int number_of(Context* context, Table* table) noexcept nogil:
@@ -99,8 +83,8 @@ cdef inline void put_broker_address(Context* context, Table* table, int column, 
               address_text(dialog, 1 - dialog.client))
 
 
-cdef inline void put_endpoints(Context* context, Table* table, Dialog* dialog, int client_address, int client_port, int broker_address,
-                               int broker_port) noexcept nogil:
+cdef void put_endpoints(Context* context, Table* table, Dialog* dialog, int client_address, int client_port,
+                        int broker_address, int broker_port) noexcept nogil:
     cdef int client = dialog.client if dialog.client >= 0 else 0
     put_again(table, client_address, &dialog.texts[<int>TEXT_CLIENT_ADDRESS + number_of(context, table)],
               address_text(dialog, client))
@@ -201,10 +185,6 @@ cdef void put_call_facts(Context* context, Table* table, Call* call, Facts* fact
     else:
         put_null(table, CALL_RECORD_COUNT)
         put_null(table, CALL_RECORD_BYTES)
-
-
-cdef inline void put_known_text(Table* table, int column, Buffer* text) noexcept nogil:
-    put_string(table, column, known_text(text))
 
 
 cdef inline Known first_known(Known asked, Known answered) noexcept nogil:
@@ -438,94 +418,6 @@ cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Fram
     else:
         put_enum(table, CALL_REASON, reason)
     end_row(table)
-
-
-cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
-    """`dialog` is NULL for a connection that carried no payload."""
-    cdef Table* table = &context.tables[<int>TABLE_CONNECTIONS]
-    cdef Dialog bare
-    cdef Direction* asks
-    cdef Direction* answers
-    cdef uint8_t[32] tunnels
-    cdef int client
-    if dialog == NULL:
-        memset(&bare, 0, sizeof(Dialog))
-        bare.connection = connection
-        bare.client = connection.opener
-        bare.role = ROLE_HANDSHAKE if connection.opener >= 0 else ROLE_UNKNOWN
-        bare.protocol = PROTOCOL_EMPTY
-        bare.caller = CALLER_UNKNOWN
-        bare.address_len[0] = format_address(connection.address[0], bare.address[0])
-        bare.address_len[1] = format_address(connection.address[1], bare.address[1])
-        dialog = &bare
-    if not begin_row(table):
-        return
-    client = dialog.client if dialog.client >= 0 else 0
-    asks = &connection.direction[client]
-    answers = &connection.direction[1 - client]
-    put_int64(table, CONN_CONNECTION_ID, connection.id)
-    put_capture(context, table, CONN_CAPTURE, connection.capture)
-    put_endpoints(context, table, dialog, CONN_CLIENT_ADDRESS, CONN_CLIENT_PORT, CONN_BROKER_ADDRESS, CONN_BROKER_PORT)
-    put_enum(table, CONN_PROTOCOL, dialog.protocol)
-    put_enum(table, CONN_ROLE, dialog.role)
-    put_time(table, CONN_FIRST_TIME, connection.first_time)
-    put_time(table, CONN_LAST_TIME, connection.last_time)
-    put_int64(table, CONN_FIRST_FRAME, connection.first_frame)
-    put_int64(table, CONN_LAST_FRAME, connection.last_frame)
-    put_bool(table, CONN_HANDSHAKE, connection.opener >= 0)
-    put_known(table, CONN_ROUND_TRIP, connection.round_trip >= 0, connection.round_trip)
-    put_int64(table, CONN_CLIENT_BYTES, asks.bytes)
-    put_int64(table, CONN_BROKER_BYTES, answers.bytes)
-    put_int64(table, CONN_CLIENT_PACKETS, asks.packets)
-    put_int64(table, CONN_BROKER_PACKETS, answers.packets)
-    put_int64(table, CONN_CLIENT_RETRANSMITTED, asks.retransmitted)
-    put_int64(table, CONN_BROKER_RETRANSMITTED, answers.retransmitted)
-    put_int64(table, CONN_CLIENT_OUT_OF_ORDER, asks.out_of_order)
-    put_int64(table, CONN_BROKER_OUT_OF_ORDER, answers.out_of_order)
-    put_int64(table, CONN_CLIENT_MISSING, asks.missing)
-    put_int64(table, CONN_BROKER_MISSING, answers.missing)
-    put_int64(table, CONN_CALLS, dialog.num_calls)
-    put_string(table, CONN_CLIENT_ID, known_text(&dialog.client_id))
-    put_string(table, CONN_SOFTWARE_NAME, known_text(&dialog.software_name))
-    put_string(table, CONN_SOFTWARE_VERSION, known_text(&dialog.software_version))
-    put_string(table, CONN_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
-    put_enum(table, CONN_END, connection.end)
-    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
-    put_known(table, CONN_CLIENT_ROUND_TRIP, answers.round_trip >= 0, answers.round_trip)
-    put_known(table, CONN_BROKER_ROUND_TRIP, asks.round_trip >= 0, asks.round_trip)
-    put_enum(table, CONN_VANTAGE, tell_vantage(asks, answers))
-    put_int64(table, CONN_CLIENT_ZERO_WINDOW, asks.zero_window)
-    put_int64(table, CONN_BROKER_ZERO_WINDOW, answers.zero_window)
-    put_known_text(table, CONN_PRINCIPAL, &dialog.principal)
-    if dialog.caller == CALLER_UNKNOWN:
-        put_null(table, CONN_CALLER)
-    else:
-        put_enum(table, CONN_CALLER, dialog.caller)
-    put_hello(table, dialog.hello)
-    put_closing(table, connection, dialog)
-    put_string(table, CONN_ENCAPSULATION, make_octets(
-        tunnels if connection.encapsulation else NULL, <size_t>write_tunnels(connection.encapsulation, tunnels)))
-    put_int64(table, CONN_DUPLICATE_PACKETS, connection.duplicates)
-    end_row(table)
-
-
-cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
-    if connection.closer < 0 or dialog.client < 0:
-        put_null(table, CONN_CLOSED_BY)
-    else:
-        put_enum(table, CONN_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
-    put_known(table, CONN_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
-    put_bool(table, CONN_REFUSED, connection.refused)
-    put_known(table, CONN_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
-              connection.syn_retries)
-
-
-cdef void put_hello(Table* table, Hello* hello) noexcept nogil:
-    cdef uint8_t[8] room
-    cdef Octets nothing = make_octets(NULL, 0)
-    put_string(table, CONN_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
-    put_string(table, CONN_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
-    put_string(table, CONN_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
 
 
 cdef void write_anomaly(Context* context, Connection* connection, int64_t call_id, Arrival* arrival, int direction,

@@ -7,8 +7,9 @@ Rules
 
 from kwsniff.core.kafka.dialog cimport RowSink
 from kwsniff.core.rows.partitions cimport write_batches, write_partitions
-from kwsniff.core.rows.rows cimport write_anomaly, write_call, write_connection, write_errors, write_response_only
+from kwsniff.core.rows.rows cimport write_anomaly, write_call, write_errors, write_response_only
 from kwsniff.core.rows.timing cimport write_latency
+from kwsniff.core.rows.transport cimport write_connection, write_event
 
 
 cdef RowSink row_sink() noexcept nogil:
@@ -21,4 +22,5 @@ cdef RowSink row_sink() noexcept nogil:
     sink.response_only = write_response_only
     sink.connection = write_connection
     sink.anomaly = write_anomaly
+    sink.event = write_event
     return sink

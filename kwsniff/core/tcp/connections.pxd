@@ -49,6 +49,30 @@ cdef enum StreamOddity:
     ODD_RESET_TAKEN_BACK = 7
     ODD_HANDSHAKE = 8       # a SYN in the middle of a connection that went on
 
+cdef enum TcpEventKind:
+    EVENT_RETRANSMISSION = 0
+    EVENT_ZERO_WINDOW = 1
+    EVENT_ZERO_WINDOW_END = 2
+    EVENT_REFUSED = 3
+    EVENT_RESET = 4
+    EVENT_SYN_AGAIN = 5
+    EVENT_DUPLICATE_ACKS = 6
+
+# What TCP had to do twice, or could not do.
+cdef struct TcpEvent:
+    int kind
+    int sender
+    int stream          # endpoint whose bytes it is about,
+    int64_t offset      # and where in its stream; -1: nowhere
+    int64_t bytes       # -1: no number
+    int64_t count
+    int64_t time
+    int64_t frame
+    int64_t capture
+
+cdef enum:
+    EVENTS = 16         # that wait until it is known whose they are
+
 cdef struct Held:
     Held* next
     uint32_t seq
@@ -121,7 +145,10 @@ cdef struct Direction:
     int64_t floor           # the handshake's, or 0
     int64_t near[2]         # smallest of the latest NEAR_TRIPS or fewer that nothing held up, and of as many before
     int64_t num_near        # how many of these there were
-    int repeated_acks       # in a row: the receiver asks for something that is missing
+    int repeated_acks       # in a row: the receiver asks for something that is missing,
+    int64_t repeated_time   # since this packet
+    int64_t repeated_frame
+    int64_t repeated_capture
     int64_t sent_at         # its latest segment with payload
     Again again[4]
     int64_t num_again
@@ -171,6 +198,14 @@ cdef struct Connection:
     Connection* reset_newer
     int other_opener        # of the connection that `other_isn` may be about
     int64_t duplicates      # packets captured again
+    int reset_sender        # of the latest reset that counts
+    int64_t reset_at
+    int64_t reset_frame
+    int64_t reset_capture
+    TcpEvent events[16]     # that wait, see kafka/tcp_events.pyx
+    int num_events
+    int64_t events_seen
+    int64_t events_lost     # of these, beyond the limit
     uint32_t encapsulation  # of the first packet that came through tunnels; see Segment
     void* dialog            # what the rooms above keep for this connection
 
@@ -181,6 +216,7 @@ cdef struct StreamSink:
     void (*dropped)(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
     void (*ended)(void* context, Connection* connection) noexcept nogil
     void (*oddity)(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
+    void (*event)(void* context, Connection* connection, TcpEvent* event) noexcept nogil
 
 cdef struct Streams:
     Connection** buckets

@@ -170,6 +170,10 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.other_opener = -1
     connection.duplicates = 0
     connection.encapsulation = 0
+    connection.reset_sender = -1
+    connection.num_events = 0
+    connection.events_seen = 0
+    connection.events_lost = 0
     connection.dialog = NULL
 
 

@@ -5,7 +5,7 @@ from kwsniff.core.tcp.progress cimport LEAST_WINDOW
 from kwsniff.core.tcp.segments cimport distance
 
 cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexcept nogil
-cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil
+cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil
 cdef void begin_behind_syn(Streams* streams, Connection* connection) noexcept nogil
 cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil
 

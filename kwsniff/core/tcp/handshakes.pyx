@@ -16,9 +16,10 @@ from libc.stdint cimport uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport (
+    EVENT_SYN_AGAIN,
     ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection,
 )
-from kwsniff.core.tcp.repairs cimport time_segment
+from kwsniff.core.tcp.repairs cimport tell_event, time_segment
 from kwsniff.core.tcp.segments cimport distance
 
 
@@ -50,12 +51,14 @@ cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexc
     return False
 
 
-cdef void take_syn(Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
+cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Segment* segment, int sender) noexcept nogil:
     if own.syn:
         connection.syn_time = NO_TIME       # repeated: which of them was answered is not known
         own.timed = False
-        if sender == connection.opener and segment.seq == own.isn:
-            connection.syn_retries += 1
+        if segment.seq == own.isn:
+            connection.syn_retries += sender == connection.opener
+            tell_event(streams, connection, EVENT_SYN_AGAIN, sender, -1, -1, -1, -1, segment.time, segment.frame,
+                       streams.capture)
         return
     time_segment(own, segment, 1)
     own.syn = True

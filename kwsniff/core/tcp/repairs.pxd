@@ -14,7 +14,10 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, Segment
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Arrival, Direction
+from kwsniff.core.tcp.connections cimport (
+    AGAIN, EVENT_DUPLICATE_ACKS, EVENT_RETRANSMISSION, EVENT_ZERO_WINDOW, EVENT_ZERO_WINDOW_END, NEAR_TRIPS, Again,
+    Arrival, Connection, Direction, Streams, TcpEvent,
+)
 
 cdef enum:
     REPEATED_ACKS = 3           # so many say that a segment is missing (RFC 5681 3.2)
@@ -79,13 +82,54 @@ cdef inline int64_t zero_window_until(Direction* own, int64_t time) noexcept nog
     return own.zero_window + (time - own.closed_since)
 
 
-cdef inline void note_window(Direction* own, Segment* segment) noexcept nogil:
+cdef inline void tell_event(Streams* streams, Connection* connection, int kind, int sender, int stream, int64_t offset,
+                            int64_t bytes, int64_t count, int64_t time, int64_t frame, int64_t capture) noexcept nogil:
+    """`offset` in the stream of endpoint `stream`, `bytes` and `count` are -1 where there is none."""
+    cdef TcpEvent event
+    event.kind = kind
+    event.sender = sender
+    event.stream = stream
+    event.offset = offset
+    event.bytes = bytes
+    event.count = count
+    event.time = time
+    event.frame = frame
+    event.capture = capture
+    streams.sink.event(streams.sink.context, connection, &event)
+
+
+cdef inline void tell_again(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
+                            uint32_t length) noexcept nogil:
+    """`length` bytes that were sent before; keep-alives repeat the last one (RFC 9293 3.8.4)."""
+    if segment.length > 1 or ahead != -1:
+        tell_event(streams, connection, EVENT_RETRANSMISSION, sender, sender,
+                   connection.direction[sender].offset + ahead, length, -1, segment.time, segment.frame,
+                   streams.capture)
+
+
+cdef inline void end_repeated_acks(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """The run of acknowledgements of what endpoint `sender` sent is over."""
+    cdef Direction* own = &connection.direction[sender]
+    if own.repeated_acks >= REPEATED_ACKS and own.known:
+        tell_event(streams, connection, EVENT_DUPLICATE_ACKS, 1 - sender, sender,
+                   own.offset + distance(own.acked, own.next_seq), -1, own.repeated_acks, own.repeated_time,
+                   own.repeated_frame, own.repeated_capture)
+    own.repeated_acks = 0
+
+
+cdef inline void note_window(Streams* streams, Connection* connection, int sender, Segment* segment) noexcept nogil:
     """How long the sender has had no room for what comes. One that says it is done needs none."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef int64_t offset = connection.direction[1 - sender].offset
     if segment.time == NO_TIME:
         return
     if segment.window == 0 and not segment.flags & TCP_FIN:
         if own.closed_since == NO_TIME:
             own.closed_since = segment.time
+            tell_event(streams, connection, EVENT_ZERO_WINDOW, sender, 1 - sender, offset, -1, -1, segment.time,
+                       segment.frame, streams.capture)
     elif own.closed_since != NO_TIME:
         own.zero_window = zero_window_until(own, segment.time)
         own.closed_since = NO_TIME
+        tell_event(streams, connection, EVENT_ZERO_WINDOW_END, sender, 1 - sender, offset, -1, -1, segment.time,
+                   segment.frame, streams.capture)

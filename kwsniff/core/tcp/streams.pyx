@@ -35,6 +35,7 @@ from libc.string cimport memset
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
@@ -44,7 +45,7 @@ from kwsniff.core.tcp.held cimport drop_held, keep_held, unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
-    note_again, note_mended, note_round_trip, note_window, time_segment, zero_window_until,
+    end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport doubt_reset, goes_on_after_reset, is_reset, resets
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
@@ -161,15 +162,15 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     if segment.flags & TCP_RST:
         take_reset(streams, connection, sender, segment, &arrival)
         return
-    note_window(own, segment)
+    note_window(streams, connection, sender, segment)
     arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
     if segment.flags & TCP_SYN:
         if own.other_syn and segment.seq == own.other_isn:
             drop_payload(streams, &arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
             return
-        take_syn(connection, own, segment, sender)
+        take_syn(streams, connection, own, segment, sender)
     if segment.flags & TCP_ACK and fits(own, segment.seq):
-        take_ack(connection, own, other, segment, &arrival)
+        take_ack(streams, connection, sender, segment, &arrival)
         if other.beginning and distance(other.acked, other.next_seq) > 0:
             settle_beginning(streams, connection, 1 - sender)
     if own.beginning and connection.packets - own.begun_at >= streams.limits.gap_patience:
@@ -271,7 +272,11 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
                             distance(segment.seq, own.next_seq if own.known else own.acked))
         return
     if segment.flags & TCP_ACK:
-        take_ack(connection, own, other, segment, arrival)
+        take_ack(streams, connection, sender, segment, arrival)
+    connection.reset_sender = sender
+    connection.reset_at = segment.time
+    connection.reset_frame = segment.frame
+    connection.reset_capture = streams.capture
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
@@ -287,30 +292,6 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         connection.reset_ahead = distance(segment.seq, furthest(own))
         connection.reset_time = segment.time
         link_reset(streams, connection)
-
-
-cdef inline void take_ack(Connection* connection, Direction* own, Direction* other, Segment* segment,
-                          Arrival* arrival) noexcept nogil:
-    cdef int32_t ahead
-    if not other.acked_known or distance(segment.ack, other.acked) > 0:
-        other.acked = segment.ack
-        other.acked_known = True
-        other.repeated_acks = 0
-    elif (other.known and segment.length == 0 and segment.ack == other.acked
-            and distance(segment.ack, other.next_seq) < 0 and not segment.flags & (TCP_SYN | TCP_FIN)):
-        other.repeated_acks += 1
-    if not other.known:
-        return
-    ahead = distance(segment.ack, other.next_seq)
-    arrival.acked = other.offset + ahead
-    if other.timed and distance(segment.ack, other.timed_seq) >= 0:
-        other.timed = False
-        if segment.time >= other.timed_at:
-            note_round_trip(other, segment, segment.time - other.timed_at)
-    if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
-            and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
-        connection.round_trip = segment.time - connection.syn_time
-        connection.syn_time = NO_TIME
 
 
 cdef void begin_stream(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
@@ -397,11 +378,13 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.retransmissions += 1
         own.timed = False
         note_again(own, segment, ahead)
+        tell_again(streams, connection, sender, segment, ahead, segment.length)
         if differs(own, segment.seq, segment.payload):
             streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
         drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
         return
     own.retransmitted += repeated
+    tell_again(streams, connection, sender, segment, ahead, repeated)
     drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
     if differs(own, segment.seq, keep(segment.payload, repeated)):
@@ -651,6 +634,11 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
         unlink_reset(streams, connection)
     elif connection.direction[0].fin and connection.direction[1].fin and why != END_RESET:
         why = END_FIN           # its last acknowledgement may not have been seen
+    end_repeated_acks(streams, connection, 0)
+    end_repeated_acks(streams, connection, 1)
+    if why == END_RESET and connection.reset_sender >= 0:
+        tell_event(streams, connection, EVENT_REFUSED if connection.refused else EVENT_RESET, connection.reset_sender, -1,
+                   -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
     connection.ended = True
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)

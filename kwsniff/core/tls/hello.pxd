@@ -19,6 +19,9 @@ cdef struct HelloSide:
 cdef struct Hello:
     HelloSide side[2]           # by endpoint
     int client                  # endpoint that sent the ClientHello, or -1
+    bint greeted                # a ClientHello was seen
+    int alert                   # description of the first alert in its place, or -1,
+    int alert_by                # and the endpoint that sent it
     bint version_known
     bint cipher_known
     uint16_t version
@@ -29,6 +32,8 @@ cdef Hello* make_hello() noexcept nogil
 cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil
 cdef void end_hello(Hello* hello, int direction) noexcept nogil
 cdef void free_hello(Hello* hello) noexcept nogil
+cdef int read_alert(Octets data) noexcept nogil
+cdef Octets alert_text(int number, uint8_t* room) noexcept nogil
 cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil
 cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil
 

@@ -6,7 +6,8 @@ Rules
      ServerHello must agree on what a HelloRetryRequest chose (RFC 8446 4.1.4).
   2. A message is collected over records and segments, up to MOST_BYTES. Of one that is cut short, what is whole counts;
      the version does not, unless supported_versions is there: the older field says 1.2 for 1.3 too.
-  3. What does not hold together is no hello, and nothing is said of it.
+  3. An alert in the place of a hello says why there is none (RFC 8446 6).
+  4. What does not hold together is no hello, and nothing is said of it.
 
     record       | type 22 | version u16 | length u16 | part of a message ...
     message      | type u8 | length u24 | body
@@ -27,6 +28,7 @@ from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, mak
 cdef enum:
     RECORD_HEADER = 5
     HANDSHAKE = 22
+    ALERT = 21
     LONGEST_RECORD = 16384      # plaintext in a record (RFC 8446 5.1)
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
@@ -81,6 +83,19 @@ NAMES = {
     0xCCAA: b"TLS_DHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 }
 
+ALERTS = {
+    0: b"close_notify", 10: b"unexpected_message", 20: b"bad_record_mac", 21: b"decryption_failed",
+    22: b"record_overflow", 30: b"decompression_failure", 40: b"handshake_failure", 41: b"no_certificate",
+    42: b"bad_certificate", 43: b"unsupported_certificate", 44: b"certificate_revoked", 45: b"certificate_expired",
+    46: b"certificate_unknown", 47: b"illegal_parameter", 48: b"unknown_ca", 49: b"access_denied", 50: b"decode_error",
+    51: b"decrypt_error", 70: b"protocol_version", 71: b"insufficient_security", 80: b"internal_error",
+    86: b"inappropriate_fallback", 90: b"user_canceled", 100: b"no_renegotiation", 109: b"missing_extension",
+    110: b"unsupported_extension", 112: b"unrecognized_name", 113: b"bad_certificate_status_response",
+    115: b"unknown_psk_identity", 116: b"certificate_required", 120: b"no_application_protocol",
+}
+
+cdef Octets[256] alert_names
+
 cdef struct Suite:
     uint16_t number
     Octets name
@@ -106,6 +121,7 @@ cdef Hello* make_hello() noexcept nogil:
     cdef Hello* hello = <Hello*>calloc(1, sizeof(Hello))
     if hello != NULL:
         hello.client = -1
+        hello.alert = -1
     return hello
 
 
@@ -123,6 +139,9 @@ cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil:
     cdef Octets part
     while data.num and side.state == HELLO_COMES:
         if side.left == 0:
+            if side.head_num == 0 and hello.alert < 0 and read_alert(data) >= 0:
+                hello.alert = read_alert(data)
+                hello.alert_by = direction
             data = read_record_header(side, data)
             continue
         part = keep(data, side.left)
@@ -202,6 +221,7 @@ cdef void read_client_hello(Hello* hello, int direction, Octets message) noexcep
     if num_suites < 2 or num_suites & 1:
         return
     hello.client = direction
+    hello.greeted = True
     rest = drop(rest, 2 + num_suites)
     rest = drop(rest, 1 + u8(rest, 0))
     read_server_name(find_extension(rest, SERVER_NAME), &hello.server_name)
@@ -253,6 +273,14 @@ cdef Octets find_extension(Octets rest, uint32_t wanted) noexcept nogil:
     return make_octets(NULL, 0)
 
 
+cdef int read_alert(Octets data) noexcept nogil:
+    """Its description, where `data` begins with a record that is a whole alert: level 1 or 2. -1: it does not."""
+    if (data.num < RECORD_HEADER + 2 or u8(data, 0) != ALERT or u8(data, 1) != 3 or be16(data, 3) != 2
+            or not 1 <= u8(data, RECORD_HEADER) <= 2):
+        return -1
+    return u8(data, RECORD_HEADER + 1)
+
+
 # -- texts ------------------------------------------------------------------------------------------------------
 
 cdef Octets hex_text(uint16_t number, uint8_t* room) noexcept nogil:
@@ -263,6 +291,21 @@ cdef Octets hex_text(uint16_t number, uint8_t* room) noexcept nogil:
     for i in range(4):
         room[2 + i] = <uint8_t>digits[number >> (12 - 4 * i) & 15]
     return make_octets(room, 6)
+
+
+cdef name_alerts():
+    for number, text in ALERTS.items():
+        alert_names[<int>number] = make_octets(<const uint8_t*><const char*>(<bytes>text), len(text))
+
+
+name_alerts()
+
+
+cdef Octets alert_text(int number, uint8_t* room) noexcept nogil:
+    """The alert's name (RFC 8446 6, RFC 5246 7.2), or its number. `room` has 8 bytes."""
+    if alert_names[number & 0xFF].num:
+        return alert_names[number & 0xFF]
+    return hex_text(<uint16_t>number, room)
 
 
 cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil:

@@ -31,7 +31,7 @@ from kwsniff.core.tls.arrivals cimport (
 from kwsniff.core.octets.octets cimport Octets, copy_out, drop, keep
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Reader, Segment
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink
+from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, TcpEvent
 from kwsniff.core.tcp.streams cimport take_segment
 from kwsniff.core.tls.sessions cimport (
     Begin, Piece, PieceHead, Plaintext, Record, Side, TlsSession, Turn, drop_front, find_session,
@@ -61,6 +61,7 @@ cdef void decrypt_streams(Plaintext* plaintext, StreamSink* sink, Begin begin) n
     sink.dropped = take_dropped
     sink.ended = take_session_end
     sink.oddity = take_oddity
+    sink.event = take_event
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------
@@ -327,6 +328,11 @@ cdef void take_oddity(void* opaque, Connection* connection, int side, Arrival* a
                       int64_t value) noexcept nogil:
     cdef StreamSink* next = &(<Plaintext*>opaque).next
     next.oddity(next.context, connection, side, arrival, oddity, value)
+
+
+cdef void take_event(void* opaque, Connection* connection, TcpEvent* event) noexcept nogil:
+    cdef StreamSink* next = &(<Plaintext*>opaque).next
+    next.event(next.context, connection, event)
 
 
 cdef void take_session_end(void* opaque, Connection* connection) noexcept nogil:

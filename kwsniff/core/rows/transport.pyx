@@ -1,0 +1,169 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""What is known of connections and of what happened to them, written as rows.
+
+Rules
+  1. A connection that carried no payload has a row, too: what would be told by bytes is null.
+  2. Sides are told by who asks; where nobody knows, a direction is null.
+
+    opener -- SYN --> | hello, alert, PROXY header | calls | FIN, RST
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+
+from kwsniff.core.columns.columns cimport *
+from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.capture.tunnels cimport write_tunnels
+from kwsniff.core.kafka.dialog cimport Context, Dialog
+from kwsniff.core.octets.octets cimport Octets, make_octets
+from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
+from kwsniff.core.rows.vantage cimport tell_vantage
+from kwsniff.core.tcp.addresses cimport format_address
+from kwsniff.core.tcp.connections cimport Connection, Direction, TcpEvent
+from kwsniff.core.tls.hello cimport Hello, alert_text, cipher_text, version_text
+
+
+cdef void describe_silent(Connection* connection, Dialog* bare) noexcept nogil:
+    memset(bare, 0, sizeof(Dialog))
+    bare.connection = connection
+    bare.client = connection.opener
+    bare.role = ROLE_HANDSHAKE if connection.opener >= 0 else ROLE_UNKNOWN
+    bare.protocol = PROTOCOL_EMPTY
+    bare.alert = -1
+    bare.caller = CALLER_UNKNOWN
+    bare.address_len[0] = format_address(connection.address[0], bare.address[0])
+    bare.address_len[1] = format_address(connection.address[1], bare.address[1])
+
+
+cdef void write_connection(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
+    """`dialog` is NULL for a connection that carried no payload."""
+    cdef Table* table = &context.tables[<int>TABLE_CONNECTIONS]
+    cdef Dialog bare
+    cdef Direction* asks
+    cdef Direction* answers
+    cdef uint8_t[32] tunnels
+    cdef int client
+    if dialog == NULL:
+        describe_silent(connection, &bare)
+        dialog = &bare
+    if not begin_row(table):
+        return
+    client = dialog.client if dialog.client >= 0 else 0
+    asks = &connection.direction[client]
+    answers = &connection.direction[1 - client]
+    put_int64(table, CONN_CONNECTION_ID, connection.id)
+    put_capture(context, table, CONN_CAPTURE, connection.capture)
+    put_endpoints(context, table, dialog, CONN_CLIENT_ADDRESS, CONN_CLIENT_PORT, CONN_BROKER_ADDRESS, CONN_BROKER_PORT)
+    put_enum(table, CONN_PROTOCOL, dialog.protocol)
+    put_enum(table, CONN_ROLE, dialog.role)
+    put_time(table, CONN_FIRST_TIME, connection.first_time)
+    put_time(table, CONN_LAST_TIME, connection.last_time)
+    put_int64(table, CONN_FIRST_FRAME, connection.first_frame)
+    put_int64(table, CONN_LAST_FRAME, connection.last_frame)
+    put_bool(table, CONN_HANDSHAKE, connection.opener >= 0)
+    put_known(table, CONN_ROUND_TRIP, connection.round_trip >= 0, connection.round_trip)
+    put_int64(table, CONN_CLIENT_BYTES, asks.bytes)
+    put_int64(table, CONN_BROKER_BYTES, answers.bytes)
+    put_int64(table, CONN_CLIENT_PACKETS, asks.packets)
+    put_int64(table, CONN_BROKER_PACKETS, answers.packets)
+    put_int64(table, CONN_CLIENT_RETRANSMITTED, asks.retransmitted)
+    put_int64(table, CONN_BROKER_RETRANSMITTED, answers.retransmitted)
+    put_int64(table, CONN_CLIENT_OUT_OF_ORDER, asks.out_of_order)
+    put_int64(table, CONN_BROKER_OUT_OF_ORDER, answers.out_of_order)
+    put_int64(table, CONN_CLIENT_MISSING, asks.missing)
+    put_int64(table, CONN_BROKER_MISSING, answers.missing)
+    put_int64(table, CONN_CALLS, dialog.num_calls)
+    put_string(table, CONN_CLIENT_ID, known_text(&dialog.client_id))
+    put_string(table, CONN_SOFTWARE_NAME, known_text(&dialog.software_name))
+    put_string(table, CONN_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_string(table, CONN_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
+    put_enum(table, CONN_END, connection.end)
+    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
+    put_known(table, CONN_CLIENT_ROUND_TRIP, answers.round_trip >= 0, answers.round_trip)
+    put_known(table, CONN_BROKER_ROUND_TRIP, asks.round_trip >= 0, asks.round_trip)
+    put_enum(table, CONN_VANTAGE, tell_vantage(asks, answers))
+    put_int64(table, CONN_CLIENT_ZERO_WINDOW, asks.zero_window)
+    put_int64(table, CONN_BROKER_ZERO_WINDOW, answers.zero_window)
+    put_string(table, CONN_PRINCIPAL, known_text(&dialog.principal))
+    if dialog.caller == CALLER_UNKNOWN:
+        put_null(table, CONN_CALLER)
+    else:
+        put_enum(table, CONN_CALLER, dialog.caller)
+    put_hello(table, dialog.hello)
+    put_alert(table, dialog)
+    put_closing(table, connection, dialog)
+    put_string(table, CONN_ENCAPSULATION, make_octets(
+        tunnels if connection.encapsulation else NULL, <size_t>write_tunnels(connection.encapsulation, tunnels)))
+    put_int64(table, CONN_DUPLICATE_PACKETS, connection.duplicates)
+    put_null(table, CONN_TWIN_OF)
+    put_proxied(table, dialog)
+    end_row(table)
+
+
+cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
+    if connection.closer < 0 or dialog.client < 0:
+        put_null(table, CONN_CLOSED_BY)
+    else:
+        put_enum(table, CONN_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
+    put_known(table, CONN_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
+    put_bool(table, CONN_REFUSED, connection.refused)
+    put_known(table, CONN_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
+              connection.syn_retries)
+
+
+cdef void put_hello(Table* table, Hello* hello) noexcept nogil:
+    cdef uint8_t[8] room
+    cdef Octets nothing = make_octets(NULL, 0)
+    put_string(table, CONN_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
+    put_string(table, CONN_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
+    put_string(table, CONN_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
+
+
+cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
+    """An alert in the place of a response, or of a hello, and who sent it."""
+    cdef uint8_t[8] room
+    cdef int alert = dialog.alert, by = 1 - dialog.client
+    if dialog.hello != NULL and dialog.hello.alert >= 0:
+        alert = dialog.hello.alert
+        by = dialog.hello.alert_by
+    if dialog.hello != NULL:
+        put_bool(table, CONN_TLS_HELLO, dialog.hello.greeted)
+    else:
+        put_null(table, CONN_TLS_HELLO)
+    put_string(table, CONN_TLS_ALERT, alert_text(alert, room) if alert >= 0 else make_octets(NULL, 0))
+    if alert < 0 or dialog.client < 0:
+        put_null(table, CONN_TLS_ALERT_BY)
+    else:
+        put_enum(table, CONN_TLS_ALERT_BY, 0 if by == dialog.client else 1)
+
+
+cdef void put_proxied(Table* table, Dialog* dialog) noexcept nogil:
+    if dialog.proxied_len == 0:
+        put_null(table, CONN_PROXIED_ADDRESS)
+        put_null(table, CONN_PROXIED_PORT)
+        return
+    put_string(table, CONN_PROXIED_ADDRESS, make_octets(dialog.proxied_address, <size_t>dialog.proxied_len))
+    put_int32(table, CONN_PROXIED_PORT, dialog.proxied_port)
+
+
+cdef void write_event(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
+                      int64_t call_id) noexcept nogil:
+    """`dialog` is NULL for a connection that carried no payload; call_id is -1 where no call was delayed."""
+    cdef Table* table = &context.tables[<int>TABLE_TCP_EVENTS]
+    cdef int client = dialog.client if dialog != NULL else connection.opener
+    if not begin_row(table):
+        return
+    put_string(table, EVENT_CAPTURE, capture_name(context, event.capture))
+    put_int64(table, EVENT_CONNECTION_ID, connection.id)
+    put_time(table, EVENT_TIME, event.time)
+    put_int64(table, EVENT_FRAME, event.frame)
+    put_enum(table, EVENT_KIND, event.kind)
+    if client < 0:
+        put_null(table, EVENT_SENDER)
+    else:
+        put_enum(table, EVENT_SENDER, 0 if event.sender == client else 1)
+    put_known(table, EVENT_STREAM_OFFSET, event.offset >= 0, event.offset)
+    put_known(table, EVENT_BYTES, event.bytes >= 0, event.bytes)
+    put_known(table, EVENT_COUNT, event.count >= 0, event.count)
+    put_known(table, EVENT_CALL_ID, call_id >= 0, call_id)
+    end_row(table)

@@ -1,0 +1,50 @@
+# cython: language_level=3
+"""What an acknowledgement tells: how far the other side came, that something is missing, how long the way takes.
+
+Rules
+  1. One that asks for the same byte as before, alone and with bytes behind it on their way, says that a segment is lost
+     (RFC 5681 2).
+  2. A handshake's acknowledgement tells the whole round trip, once.
+
+    other  ---- acked ----|---- on its way ---- next_seq
+                          ^ asked for again and again
+"""
+
+from libc.stdint cimport int32_t
+
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
+from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
+from kwsniff.core.tcp.repairs cimport end_repeated_acks, note_round_trip
+from kwsniff.core.tcp.segments cimport distance
+
+
+cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
+                          Arrival* arrival) noexcept nogil:
+    """What endpoint `sender` says it has of the other's stream."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    cdef int32_t ahead
+    if not other.acked_known or distance(segment.ack, other.acked) > 0:
+        if other.repeated_acks:
+            end_repeated_acks(streams, connection, 1 - sender)
+        other.acked = segment.ack
+        other.acked_known = True
+    elif (other.known and segment.length == 0 and segment.ack == other.acked
+            and distance(segment.ack, other.next_seq) < 0 and not segment.flags & (TCP_SYN | TCP_FIN)):
+        if other.repeated_acks == 0:
+            other.repeated_time = segment.time
+            other.repeated_frame = segment.frame
+            other.repeated_capture = streams.capture
+        other.repeated_acks += 1
+    if not other.known:
+        return
+    ahead = distance(segment.ack, other.next_seq)
+    arrival.acked = other.offset + ahead
+    if other.timed and distance(segment.ack, other.timed_seq) >= 0:
+        other.timed = False
+        if segment.time >= other.timed_at:
+            note_round_trip(other, segment, segment.time - other.timed_at)
+    if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
+            and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
+        connection.round_trip = segment.time - connection.syn_time
+        connection.syn_time = NO_TIME

@@ -1,0 +1,121 @@
+"""What makes a connection Kafka's, and what does not."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from tests.core.hand import ACK, Rows, Talk, ask, assert_answered, connection_of, tables_of
+from tests.traffic.hello import client_hello, records
+
+
+def header(key: int, version: int, number: int, client_id: bytes = b"rdkafka") -> bytes:
+    """RequestHeader v1 (Kafka's protocol guide)."""
+    return struct.pack(">hhih", key, version, number, len(client_id)) + client_id
+
+
+def framed(message: bytes) -> bytes:
+    return struct.pack(">I", len(message)) + message
+
+
+def api_versions(number: int, behind: bytes = b"", client_id: bytes = b"rdkafka") -> bytes:
+    """ApiVersions v0: a header, no body."""
+    return framed(header(18, 0, number, client_id) + behind)
+
+
+def versions(number: int, behind: bytes = b"") -> bytes:
+    """Its response: no error, one API."""
+    return framed(struct.pack(">ihihhh", number, 0, 1, 18, 0, 3) + behind)
+
+
+def calls_of(tables: Rows) -> list[tuple[Any, ...]]:
+    return [(row["correlation_id"], row["status"], row["reason"]) for row in tables["api_calls"]]
+
+
+def test_two_frames_that_do_not_decode_make_no_connection_kafka() -> None:
+    """SMPP 3.4: length, command_id 9 (bind_transceiver), status, sequence: it reads as a Produce v9."""
+    talk = Talk().open()
+    for number in (1, 2, 3):
+        body = b"ESME\x00secret\x00CP\x00\x34\x00\x00\x00"
+        talk.send(True, struct.pack(">IIII", 16 + len(body), 9, 0, number) + body)
+        talk.send(False, struct.pack(">IIII", 21, 9 | 1 << 31, 0, number) + b"SMSC\x00")
+    tables = tables_of(talk.packets)
+    assert (tables["api_calls"], connection_of(tables)["protocol"] == "kafka") == ([], False)
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_bytes_behind_a_message_that_decodes_harm_nothing(opened: bool) -> None:
+    """librdkafka puts four behind ApiVersions v0."""
+    talk = Talk().open() if opened else Talk()
+    for number in (1, 2):
+        talk.send(True, api_versions(number, bytes(4)))
+        talk.send(False, versions(number, bytes(number - 1)))
+    tables = tables_of(talk.packets)
+    assert calls_of(tables) == [(1, "answered", None), (2, "answered", None)]
+    told = [(row["name"], row["value"], row["direction"]) for row in tables["anomalies"]]
+    assert told == [
+        ("trailing_bytes", 4, "client"),
+        ("trailing_bytes", 4, "client"),
+        ("trailing_bytes", 1, "broker"),
+    ]
+
+
+def test_much_behind_what_was_never_answered_is_no_request() -> None:
+    talk = Talk().open()
+    for number in (1, 2, 3):
+        talk.send(True, api_versions(number, b"x" * 100))
+    tables = tables_of(talk.packets)
+    assert (tables["api_calls"], connection_of(tables)["protocol"]) == ([], "undecided")
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("ports", [(), (9092,)])
+def test_a_client_may_have_control_characters_in_its_name(opened: bool, ports: tuple[int, ...]) -> None:
+    talk = Talk().open() if opened else Talk()
+    for number in (1, 2):
+        talk.send(True, framed(header(3, 0, number, b"a\tb\x00c") + struct.pack(">i", 0)))
+        talk.send(False, framed(struct.pack(">iii", number, 0, 0)))
+    tables = tables_of(talk.packets, ports=ports)
+    assert calls_of(tables) == [(1, "answered", None), (2, "answered", None)]
+    assert connection_of(tables)["client_id"] == "a\tb\x00c"
+
+
+HTTP = b"GET /metrics HTTP/1.1\r\nHost: broker\r\n\r\n"
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize(("first", "protocol"), [(HTTP, "http"), (records(client_hello()), "tls")])
+def test_on_a_port_that_is_kafkas_others_keep_their_names(opened: bool, first: bytes, protocol: str) -> None:
+    talk = Talk().open() if opened else Talk()
+    talk.send(True, first)
+    assert connection_of(tables_of(talk.packets, ports=[9092]))["protocol"] == protocol
+
+
+def test_in_the_middle_of_a_stream_the_first_word_of_a_log_line_is_not_http() -> None:
+    talk = Talk()
+    talk.send(True, b"GET out of here, said the record")
+    ask(talk, 1)
+    assert_answered(tables_of(talk.packets, ports=[9092]), 1)
+
+
+def test_one_response_without_a_request_is_a_response_where_the_port_says_so() -> None:
+    talk = Talk().open()
+    talk.send(True, versions(1), keep=False)
+    talk.send(False, versions(7))
+    talk.send(True, flags=ACK)
+    tables = tables_of(talk.packets, ports=[9092])
+    assert calls_of(tables) == [(7, "response_only", "segment_not_captured")]
+
+
+def test_responses_to_requests_that_were_not_captured_are_responses() -> None:
+    """The client's acknowledgements are there, its requests are not."""
+    talk = Talk().open()
+    for number in (7, 8, 9):
+        talk.send(True, versions(1), keep=False)
+        talk.send(False, versions(number))
+        talk.send(True, flags=ACK)
+    tables = tables_of(talk.packets)
+    assert [row[:2] for row in calls_of(tables)] == [(number, "response_only") for number in (7, 8, 9)]
+    assert connection_of(tables)["protocol"] == "kafka"
