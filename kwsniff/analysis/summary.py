@@ -101,8 +101,12 @@ class Summary:
             )
             _count(self.tls, found, keep=3)
             with_calls = flags(whole_numbers(batch["calls"], null=0) > 0)
-            hellos = flags(_is_true(batch["tls_hello"]) & ~valid_rows(batch["tls_cipher"]))
-            _count(self.hellos, _tally(batch.filter(hellos), ("broker_address", "broker_port")))
+            hellos = batch.filter(_unanswered_hellos(batch))
+            to = (
+                ((address if name is None else name, port), number)
+                for (port, name, address), number in _tally(hellos, (*_TLS[3:], "broker_address"))
+            )
+            _count(self.hellos, to)
             client = ("client_id", "client_software_name", "client_software_version")
             _count(self.clients, _tally(batch.filter(with_calls), client))
         elif table == "anomalies":
@@ -195,9 +199,12 @@ def _tally(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tupl
     return zip(groups.labels(), map(int, groups.counts()), strict=True)
 
 
-def _is_true(column: pa.BooleanArray) -> Bits:
-    true: Bits = whole_numbers(column.cast(pa.int8()), null=0) == 1
-    return true
+def _unanswered_hellos(connections: pa.RecordBatch) -> pa.BooleanArray:
+    """ClientHellos that got no ServerHello, where the broker was heard and nothing of it is missing."""
+    hello: Bits = whole_numbers(connections["tls_hello"].cast(pa.int8()), null=0) == 1
+    heard: Bits = whole_numbers(connections["broker_packets"], null=0) > 0
+    whole: Bits = whole_numbers(connections["broker_missing_bytes"], null=0) == 0
+    return flags(hello & heard & whole & ~valid_rows(connections["tls_cipher"]))
 
 
 def _nulls_last(item: tuple[tuple[int | None, ...], ApiFigures]) -> tuple[tuple[bool, int], ...]:

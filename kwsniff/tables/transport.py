@@ -186,7 +186,7 @@ CONNECTIONS = TableSchema(
         Column(
             name="tls_hello",
             type="bool",
-            doc="Whether a ClientHello was seen; without tls_cipher it got no ServerHello.",
+            doc="Whether a ClientHello was seen; without tls_cipher no ServerHello was.",
             source="first record of the client (RFC 8446 4.1.2)",
             null="not TLS",
         ),

@@ -15,7 +15,7 @@ from tests.pipeline.running import analyzer, rows_of_bytes
 from tests.traffic import files, tls
 from tests.traffic.files import frames
 from tests.traffic.hello import client_hello, records, server_hello
-from tests.traffic.tcp import MILLISECOND, SYN, Packet, Scene
+from tests.traffic.tcp import MILLISECOND, SYN, Packet, Scene, Script
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 COLUMNS = ("tls_version", "tls_server_name", "tls_cipher")
@@ -183,6 +183,45 @@ def test_a_connection_that_decrypts_keeps_what_its_handshake_showed(tmp_path: Pa
         assert {(row["protocol"], row["tls_version"]) for row in rows} == {("kafka", text)}
         assert shown(rows) == shown(analyzed(path)["connections"])
         assert None not in {row["tls_cipher"] for row in rows}
+
+
+def hello_that_ends(number: int) -> Script:
+    """The broker resets the connection after a ClientHello."""
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.write(records(client_hello()), MILLISECOND, from_client=True)
+    script.reset(2 * MILLISECOND)
+    return replace_number(scene, number)
+
+
+def test_nobody_is_asked_for_the_secrets_of_hellos_without_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kwsniff.cli.main import run
+
+    secrets = "TLS hides it: give its secrets with --tls-keylog"
+    told = "3 ClientHellos to kafka.example:9092 without ServerHello: see tls_alert, closed_by"
+    asked = "{} to kafka.example:9092, TLS 1.3, without keys: see --tls-keylog"
+    scene = Scene()
+    scene.scripts = [hello_that_ends(number) for number in range(3)]
+    path = capture_of(tmp_path / "ended.pcap", scene.packets())
+    assert run(["analyze", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "none of the TLS got a ServerHello" in out
+    assert told in out.splitlines()
+    assert "--tls-keylog" not in out
+    scene.scripts += [replace_number(greetings(), number) for number in (3, 4)]
+    path = capture_of(tmp_path / "both.pcap", scene.packets())
+    assert run(["analyze", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert secrets in out
+    assert {told, asked.format("2 TLS connections")} <= set(out.splitlines())
+    scene.scripts = [replace_number(greetings(), number) for number in range(2)]
+    heard = [packet for packet in scene.packets() if packet.from_client]
+    path = capture_of(tmp_path / "half.pcap", heard)
+    assert run(["analyze", str(path)]) == 0
+    assert "ServerHello" not in capsys.readouterr().out
 
 
 def test_the_summary_names_brokers_behind_tls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
