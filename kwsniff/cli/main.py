@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from kwsniff.cli.layouts import layouts_in_use
-from kwsniff.cli.streams import says, standard_output
+from kwsniff.cli.streams import leave_errors, says, standard_output
 from kwsniff.errors import KwsniffError
 
 VERBS = (
@@ -75,6 +75,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:  # whoever read the output has enough
         return DONE
+    finally:
+        leave_errors()
 
 
 if __name__ == "__main__":

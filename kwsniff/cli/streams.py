@@ -85,6 +85,14 @@ def says(text: str) -> None:
         print(f"kwsniff: {clean(text)}", file=sys.stderr, flush=True)
 
 
+def leave_errors() -> None:
+    """Gives up what standard error did not take: Python would try once more at its end, and exit with 120."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def say_unread(unread: Sequence[str], read: int) -> None:
     """A line for each file that could not be read, and how many could."""
     for line in unread:

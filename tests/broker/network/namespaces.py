@@ -34,7 +34,10 @@ def why_not() -> str | None:
         return "network namespaces need root, `ip` and /dev/net/tun"
     try:
         _ip("netns", "add", f"{OURS}-probe")
-        _ip("netns", "del", f"{OURS}-probe")
+        try:
+            _ip("link", "add", "br0", "type", "bridge", at=f"{OURS}-probe")
+        finally:
+            _ip("netns", "del", f"{OURS}-probe")
     except subprocess.CalledProcessError as error:
         return f"no network namespaces here: {error.stderr.strip()}"
     return None
