@@ -13,8 +13,7 @@ from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog

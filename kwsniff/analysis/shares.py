@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.schema import TABLES

@@ -11,8 +11,11 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
+from kwsniff.core.declared cimport (
+    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS, NUM_TABLES,
+)
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
-from kwsniff.core.columns.columns cimport NUM_TABLES, start_tables, take_table
+from kwsniff.core.columns.columns cimport start_tables, take_table
 from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
@@ -37,23 +40,20 @@ from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams, TcpEvent
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
-from kwsniff.core.columns.verdicts cimport (
-    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS,
-)
 
 import secrets
 from hashlib import blake2b
 
 from kwsniff.core.capture.packets import LINK_TYPES, PACKET_VERDICTS
-from kwsniff.core.columns.columns import INNER_TABLES, TABLES
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, INNER_COLUMNS, TABLES
+from kwsniff.core.declared import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
 CHECK_BYTES = 16        # in front of a saved state
 MOST_BUCKETS = 65536
 ENDS = ["truncated", "damaged"]
-cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate((*TABLES, *INNER_TABLES))}
+cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate((*COLUMNS, *INNER_COLUMNS))}
 
 
 cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-# Every bound on memory and work, under the names of kwsniff/limits.py, which documents them and gives the defaults.
+# Made by `python -m tests.house.declared`: edit kwsniff/limits.py, not this file.
 from libc.stdint cimport int64_t
 
 cdef struct Limits:
@@ -26,6 +26,6 @@ cdef struct Limits:
     int64_t search_bytes
     int64_t topic_ids
     int64_t tcp_events
-    int64_t decompressed_bytes  # this one and what follows: for rooms that are not compiled
+    int64_t decompressed_bytes
     int64_t shown_fields
     int64_t shown_records

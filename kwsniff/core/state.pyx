@@ -3,8 +3,9 @@
 names, limits, the capture under way.
 
 Rules
-  1. A state is for the same build on the same kind of machine: structs are written as they lie in memory, their sizes
-     stand in front, and another size refuses the state. It is a checkpoint, not an exchange format.
+  1. A state is for the same build on the same kind of machine: structs are written as they lie in memory. A number
+     made of all their declarations (shapes.pxd) and their sizes stand in front, and others refuse the state: fields
+     of the same size in another order, too. It is a checkpoint, not an exchange format.
   2. Pointers are never read back: what they pointed to follows behind the struct and is allocated anew, in one order
      for both ways (`save_X` and `load_X` stand side by side).
   3. Every length is checked against the bytes left before anything is allocated; a state that ends early is refused.
@@ -23,17 +24,19 @@ from kwsniff.core.octets.checkpoint cimport Source, get, get_bytes, get_span, pu
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Parked
 from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
 from kwsniff.core.limits cimport Limits
+from kwsniff.core.shapes cimport KWSNIFF_SHAPES
 from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
 from kwsniff.core.capture.packets cimport Interface, Reader, SegmentSink
 from kwsniff.core.tls.hello cimport Hello, hello_bytes, make_hello
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 4
+    STATE_VERSION = 5
 
 cdef struct Head:
     uint8_t magic[4]
     uint32_t version
+    uint64_t shapes
     uint32_t sizes[9]
 
 cdef Head make_head() noexcept nogil:
@@ -41,6 +44,7 @@ cdef Head make_head() noexcept nogil:
     memset(&head, 0, sizeof(Head))
     memcpy(head.magic, b"KWST", 4)
     head.version = STATE_VERSION
+    head.shapes = KWSNIFF_SHAPES
     head.sizes[0] = sizeof(Connection)
     head.sizes[1] = sizeof(Dialog)
     head.sizes[2] = sizeof(Call)
@@ -71,7 +75,7 @@ cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* r
     source.left = state
     source.failed = False
     get(&source, &head, sizeof(Head))
-    if source.failed or head.version != ours.version:
+    if source.failed or head.version != ours.version or head.shapes != ours.shapes:
         return False
     for i in range(9):
         if head.sizes[i] != ours.sizes[i]:

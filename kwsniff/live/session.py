@@ -20,8 +20,7 @@ import pyarrow as pa
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.ring import PacketRing

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.spark.inputs import Capture, mapped

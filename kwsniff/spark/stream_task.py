@@ -8,7 +8,7 @@ from typing import Any
 
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.spark.decode import Rows, Source, start_analyzer
 from kwsniff.spark.growing import Piece, read

@@ -41,6 +41,18 @@ TABLES: Final = {
 }
 """Table name -> declaration, in the order they are shown."""
 
+CORE_TABLES: Final = (
+    "api_calls",
+    "latencies",
+    "error_codes",
+    "connections",
+    "anomalies",
+    "partitions",
+    "record_batches",
+    "tcp_events",
+)
+"""Those that the core fills, in the order of its numbers; the others are computed from them."""
+
 DETAILS: Final = "details"
 INNER: Final = {
     DETAILS: TableSchema(

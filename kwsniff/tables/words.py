@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-_CORE: Final[Mapping[str, Mapping[str, str]]] = {
+CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "status": {
         "answered": "request and response were both seen",
         "no_response_expected": "a Produce with acks=0: the broker sends no response",
@@ -19,15 +19,15 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "connection_closed": "the connection was closed",
         "connection_reused": "a new connection with the same addresses and ports began",
         "connection_evicted": "kwsniff gave up the connection: too many were open at once",
+        "one_direction": "the capture shows only one direction of the connection",
         "open_at_end": "the capture ended first",
         "undecodable": "the bytes do not fit the layout of the API and version",
         "unknown_api": "no known Kafka release has this API",
         "unknown_version": "no known Kafka release has this version of the API",
         "passed_over": "responses to later calls came first",
-        "one_direction": "the capture shows only one direction of the connection",
+        "limit_reached": "one of kwsniff's limits was reached",
         "segment_not_captured": "TCP data that was acknowledged is not in the capture",
         "not_decrypted": "TLS records that cannot be decrypted, because something before them is missing",
-        "limit_reached": "one of kwsniff's limits was reached",
     },
     "protocol": {
         "empty": "no payload",
@@ -38,25 +38,6 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "proxy": "PROXY protocol",
         "other": "none of these",
         "undecided": "too little was seen to tell",
-    },
-    "bin": {
-        "answered": "in calls with request and response",
-        "no_response_expected": "in Produce requests with acks=0",
-        "unanswered": "in requests the broker did not answer",
-        "response_not_captured": "in requests whose response may be missing",
-        "response_only": "in responses whose request is not in the capture",
-        "sasl_tokens": "bare tokens of SASL authentication",
-        "torn_frames": "in messages of which bytes are missing",
-        "unfinished": "in messages that were under way when the connection or the capture ended",
-        "continued": "in messages that began before the capture",
-        "lost_framing": "where the beginnings of messages cannot be told",
-        "retransmitted": "sent again",
-        "out_of_window": "far away from the rest of the stream",
-        "after_end": "after the end of the connection",
-        "not_kafka": "of connections that carry something else",
-        "undecided": "of connections too short to tell",
-        "memory_refused": "given up because the operating system gave no memory",
-        "captured_twice": "in copies of packets that the capture has already; nobody sent them again",
     },
     "role": {
         "handshake": "by the TCP handshake",
@@ -70,6 +51,10 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "reset": "reset",
         "reused": "a new connection with the same addresses and ports began",
         "evicted": "given up: too many were open at once",
+    },
+    "direction": {
+        "client": "sent by the client",
+        "broker": "sent by the broker",
     },
     "caller": {
         "client": "a client",
@@ -134,19 +119,32 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "log_append_time": "the broker, when it wrote the batch",
         "none": "nobody: message format 0 has no times",
     },
-    "direction": {"client": "sent by the client", "broker": "sent by the broker"},
+    "bin": {
+        "answered": "in calls with request and response",
+        "no_response_expected": "in Produce requests with acks=0",
+        "unanswered": "in requests the broker did not answer",
+        "response_not_captured": "in requests whose response may be missing",
+        "response_only": "in responses whose request is not in the capture",
+        "sasl_tokens": "bare tokens of SASL authentication",
+        "torn_frames": "in messages of which bytes are missing",
+        "unfinished": "in messages that were under way when the connection or the capture ended",
+        "continued": "in messages that began before the capture",
+        "lost_framing": "where the beginnings of messages cannot be told",
+        "retransmitted": "sent again",
+        "out_of_window": "far away from the rest of the stream",
+        "after_end": "after the end of the connection",
+        "not_kafka": "of connections that carry something else",
+        "undecided": "of connections too short to tell",
+        "memory_refused": "given up because the operating system gave no memory",
+        "captured_twice": "in copies of packets that the capture has already; nobody sent them again",
+    },
     "anomaly": {
         "segment_not_captured": "TCP data the receiver acknowledged is not in the capture",
         "segment_lost": "TCP data is missing and was never acknowledged",
         "packet_cut": "the capture keeps only the beginning of the packet",
-        "not_decrypted": "TLS records that cannot be decrypted: something before them is missing",
         "segments_overlap": "segments hold the same part of the stream, differently cut",
         "segment_out_of_window": "a segment far away from the rest of the stream; ignored",
         "data_after_end": "data after the end of the connection; ignored",
-        "reset_out_of_window": "a reset whose number no receiver would take; ignored",
-        "reset_taken_back": "both sides went on behind a reset",
-        "handshake_out_of_place": "a SYN in the middle of a connection that went on; ignored",
-        "connection_evicted": "too many connections, or one that was silent for too long",
         "held_limit": "too much data waited for a missing segment",
         "conflicting_retransmission": "data was sent again with other contents; the first counts",
         "framing_lost": "the beginnings of messages can no longer be told",
@@ -167,11 +165,23 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "memory_refused": "the operating system gave no memory; rows are missing",
         "capture_truncated": "the file ends inside a packet",
         "capture_damaged": "the file's structure is damaged; the rest was not read",
+        "connection_evicted": "too many connections, or one that was silent for too long",
+        "not_decrypted": "TLS records that cannot be decrypted: something before them is missing",
+        "reset_out_of_window": "a reset whose number no receiver would take; ignored",
+        "reset_taken_back": "both sides went on behind a reset",
+        "handshake_out_of_place": "a SYN in the middle of a connection that went on; ignored",
+        "interfaces_limit": "interfaces of a pcapng beyond a limit, with their packets, were passed over",
         "trailing_bytes": "bytes behind the last field of a message that decodes; brokers pass them over",
         "tcp_events_limit": "too many events on one connection to list them all",
-        "interfaces_limit": "interfaces of a pcapng beyond a limit, with their packets, were passed over",
     },
 }
+"""The closed lists that the core fills. Their order is that of the numbers in kwsniff/core/declared.pxd."""
+
+ABSENT: Final = {"reason": "none", "caller": "unknown", "tunnel": "none"}
+"""What the core calls the number before the first, in lists that may have no word."""
+
+FIRST: Final = {"tunnel": 1}
+"""Lists whose first number is not 0."""
 
 _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
     "group_kind": {
@@ -241,4 +251,4 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
 DERIVED_ENUMS: Final = {name: tuple(words) for name, words in _DERIVED.items()}
 """The closed lists of the tables that are computed here, not in the core."""
 
-WORDS: Final[Mapping[str, Mapping[str, str]]] = {**_CORE, **_DERIVED}
+WORDS: Final[Mapping[str, Mapping[str, str]]] = {**CORE_WORDS, **_DERIVED}

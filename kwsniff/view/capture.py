@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS, TABLES
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS, TABLES
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits

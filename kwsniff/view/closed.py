@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 
 _TLS = ENUMS["protocol"].index("tls")
 _NAMES = tuple(name for name, _, _ in COLUMNS["connections"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import load_catalog
 from tests.traffic import messages
 from tests.traffic.files import frames, pcap

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,7 @@ import pytest
 
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
@@ -24,6 +24,7 @@ from tests.traffic.tcp import Endpoint, Packet, Scene
 CATALOG = load_catalog()
 ARGUMENTS = analyzer_arguments(CATALOG)
 RECORD = 16
+_CHECK_BYTES = 16
 CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*/capture.pcap"))
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -133,6 +134,20 @@ def test_a_state_that_ends_early_is_refused() -> None:
     for cut in random.Random(2).sample(range(len(state)), 300):
         with pytest.raises(UsageError, match="not a state of this build"):
             Analyzer.resume(*ARGUMENTS, state[:cut])
+
+
+@pytest.mark.parametrize(("at", "what"), [(3, "magic"), (7, "version"), (11, "shapes"), (19, "sizes")])
+def test_a_state_of_another_build_is_refused(at: int, what: str) -> None:
+    """Whole and undamaged: its check is right. `at`: behind the check, in the head."""
+    state = saved_midway()
+    body = bytearray(state[_CHECK_BYTES:])
+    check = hashlib.blake2b(body, digest_size=_CHECK_BYTES).digest()
+    assert check == state[:_CHECK_BYTES]
+    Analyzer.resume(*ARGUMENTS, check + bytes(body))
+    body[at] ^= 1
+    check = hashlib.blake2b(body, digest_size=_CHECK_BYTES).digest()
+    with pytest.raises(UsageError, match="not a state of this build"):
+        Analyzer.resume(*ARGUMENTS, check + bytes(body))
 
 
 def test_results_are_taken_before_the_state() -> None:

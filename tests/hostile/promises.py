@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from tests.hostile import seeds
 
 Result = tuple[dict[str, list[tuple[Any, ...]]], Mapping[str, Any], Mapping[str, int]]

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from kwsniff.core.capture import file_splits
-from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.declared import COLUMNS
 from kwsniff.core.tls import hello
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import batches

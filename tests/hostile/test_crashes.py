@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.declared import COLUMNS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from tests.hostile import crash_inputs, sealed, seeds

@@ -7,7 +7,7 @@ from tests.hostile.alone import GIB, run_alone
 _START = """
 import gc, struct
 from tests.hostile import seeds
-from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.declared import COLUMNS
 from tests.hostile.flood import *
 from tests.traffic.messages import api_versions, metadata
 from tests.traffic.wire import request_bytes, response_bytes, sized
@@ -27,7 +27,7 @@ def ended(analyzer):
     return facts
 
 def anomalies(analyzer):
-    from kwsniff.core.columns.verdicts import ENUMS
+    from kwsniff.core.declared import ENUMS
     codes = bytes(analyzer.take("anomalies")[7][4])
     return [ENUMS["anomaly"][code] for code in codes]
 """

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.core.wire import engine
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.docs import tables_page

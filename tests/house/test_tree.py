@@ -20,7 +20,7 @@ LONG_COMPILED = {
     "engine.pyx": 600,
     "facts.pyx": 430,
     "packets.pyx": 510,
-    "rows.pyx": 450,
+    "rows.pyx": 440,
     "state.pyx": 450,
     "streams.pyx": 660,
     "columns.pyx": 450,

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 

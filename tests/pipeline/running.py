@@ -65,7 +65,7 @@ def frozen(columns: Columns) -> dict[str, list[tuple[Any, ...]]]:
 
 def rows_of(columns: Columns) -> dict[str, list[dict[str, Any]]]:
     """Columns as rows, through the tables room."""
-    from kwsniff.core.columns.verdicts import ENUMS
+    from kwsniff.core.declared import ENUMS
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.tables.build import Builder
 

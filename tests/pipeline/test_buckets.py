@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.tables.build import Builder
 from tests.core.test_datagrams import pieces
 from tests.core.test_file_splits import boundaries, inner_capture

@@ -10,7 +10,7 @@ import pytest
 
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.columns.columns import COLUMNS
+from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import load_catalog
 from tests.pipeline.compare import analyzed_packets, in_order
 from tests.pipeline.running import CORE_TABLES, rows_of

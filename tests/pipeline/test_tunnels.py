@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from tests.pipeline.mirrored import calls, of_frames, recorded, timed
 from tests.traffic.files import Frame, frames, pcap
 from tests.traffic.scenes import two_clients

@@ -4,8 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.tables.build import ColumnData
 
 _CODES = {"int64": "q", "time": "q", "int32": "i", "int16": "h"}

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.files import Found
 from kwsniff.tables.schema import TABLES, arrow_schema

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 from kwsniff.tables.column import RUN

@@ -5,31 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kwsniff.core.columns.columns import COLUMNS
-from kwsniff.core.columns.verdicts import ENUMS
 from kwsniff.tables.docs import tables_page
 from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
-from kwsniff.tables.words import DERIVED_ENUMS, WORDS
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_declared_columns_are_the_ones_the_core_delivers(name: str) -> None:
-    declared = []
-    for column in TABLES[name].own:
-        kind = f"enum:{column.enum}" if column.enum else column.type
-        if not column.derived_from:
-            declared.append((column.name, kind, column.null is not None))
-    assert declared == list(COLUMNS[name])
-
-
-def test_every_word_of_the_closed_lists_is_explained() -> None:
-    assert {name: set(words) for name, words in WORDS.items()} == {
-        n: set(words) for n, words in {**ENUMS, **DERIVED_ENUMS}.items()
-    }
-
-
-def test_lists_of_the_core_are_not_declared_again() -> None:
-    assert set(DERIVED_ENUMS) & set(ENUMS) == set()
 
 
 def test_the_docs_page_is_current() -> None:

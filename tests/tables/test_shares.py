@@ -8,7 +8,7 @@ import pytest
 from kwsniff.analysis import shares, trouble
 from kwsniff.analysis.shares import CAUSES, PARTS, Shares
 from kwsniff.analysis.trouble import Trouble
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 from kwsniff.tables.rows import batch_of

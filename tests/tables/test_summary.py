@@ -9,7 +9,7 @@ import pytest
 
 from kwsniff.analysis import summary as summary_room
 from kwsniff.analysis.summary import Summary, iso_time
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 from kwsniff.tables.grouping import Groups

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kwsniff.core.columns.verdicts import ENUMS
+from kwsniff.core.declared import ENUMS
 from kwsniff.errors import OutputError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder

@@ -19,6 +19,7 @@ Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032 (MPLS), 2003, 2
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from kwsniff.core.declared cimport TUNNEL_IPIP, TUNNEL_NONE
 from kwsniff.core.capture.fragments cimport join_fragment
 from kwsniff.core.octets.hash cimport hash_octets, mix
 from kwsniff.core.capture.links cimport (
@@ -31,8 +32,7 @@ from kwsniff.core.capture.reader cimport (
     PACKET_UNKNOWN_LINK_TYPE, UNREAD_ETHER, UNREAD_LINK, UNREAD_LINK_OTHER, UNREAD_PROTOCOL, Reader, Segment,
 )
 from kwsniff.core.capture.tunnels cimport (
-    BY_VERSION, ETHER_FRAME, TUNNEL_IPIP, TUNNEL_NONE, Inner, is_plausible_ip, is_tunnel_port, open_gre,
-    open_udp,
+    BY_VERSION, ETHER_FRAME, Inner, is_plausible_ip, is_tunnel_port, open_gre, open_udp,
 )
 
 cdef enum:

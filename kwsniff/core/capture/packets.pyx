@@ -29,7 +29,7 @@ from kwsniff.core.capture.links cimport (
     LINK_NFLOG, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_PPP_PPPD, LINK_PPP_WITH_DIR,
     LINK_RADIOTAP, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2,
 )
-from kwsniff.core.capture.tunnels import TUNNELS
+from kwsniff.core.declared import ENUMS
 
 # In the order of number_of_type of headers.pyx.
 ETHER_NAMES = ("arp", "rarp", "pppoe_discovery", "pppoe_session", "jumbo", "eapol", "lldp", "macsec", "ptp", "fcoe", "fip",
@@ -487,7 +487,7 @@ cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil:
 cdef dict tell_contents(int64_t* tunnels, int64_t* unread):
     """Packets per tunnel and per what is not read, those that there are, as facts of a capture."""
     cdef int i
-    told = {f"tunnel_{name}": tunnels[number + 1] for number, name in enumerate(TUNNELS) if tunnels[<int>number + 1]}
+    told = {f"tunnel_{name}": tunnels[number + 1] for number, name in enumerate(ENUMS["tunnel"]) if tunnels[<int>number + 1]}
     for i in range(<int>NUM_UNREAD):
         if not unread[i]:
             continue

@@ -3,11 +3,6 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.octets cimport Octets
 
-cdef enum Tunnel:
-    TUNNEL_NONE = 0
-    TUNNEL_VXLAN = 1
-    TUNNEL_GENEVE, TUNNEL_GRE, TUNNEL_ERSPAN, TUNNEL_GTPU, TUNNEL_IPIP, NUM_TUNNELS
-
 cdef enum:
     ETHER_FRAME = 0x6558        # transparent Ethernet bridging: a whole frame follows
     BY_VERSION = 0x10001        # no EtherType: the version of IP says what follows

@@ -25,7 +25,12 @@ draft-foschiano-erspan (ERSPAN), 3GPP TS 29.281 (GTP-U).
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from kwsniff.core.declared cimport (
+    NUM_TUNNELS, TUNNEL_ERSPAN, TUNNEL_GENEVE, TUNNEL_GRE, TUNNEL_GTPU, TUNNEL_NONE, TUNNEL_VXLAN,
+)
 from kwsniff.core.octets.octets cimport Octets, be16, be32, has, u8
+
+from kwsniff.core.declared import ENUMS
 
 cdef enum:
     PORT_VXLAN = 4789
@@ -35,17 +40,14 @@ cdef enum:
     PORT_GTPU = 2152
     MOST_EXTENSIONS = 16
 
-cdef extern from *:
-    """
-    static const char KWSNIFF_TUNNELS[7][8] = {"", "vxlan", "geneve", "gre", "erspan", "gtpu", "ipip"};
-    """
-    const char[7][8] KWSNIFF_TUNNELS    # by Tunnel
+cdef char[NUM_TUNNELS][8] names      # by number; nothing for TUNNEL_NONE
+memset(names, 0, sizeof(names))
+for _number, _word in enumerate(ENUMS["tunnel"], TUNNEL_NONE + 1):
+    for _at, _letter in enumerate(_word.encode()):
+        names[_number][_at] = _letter
 
 cdef extern from "<string.h>" nogil:
     size_t strnlen(const char* text, size_t most)
-
-# For Python: without the first, which is none.
-TUNNELS = tuple([(<bytes><const char*>KWSNIFF_TUNNELS[number]).decode() for number in range(1, <int>NUM_TUNNELS)])
 
 
 cdef int write_tunnels(uint32_t chain, uint8_t* text) noexcept nogil:
@@ -59,8 +61,8 @@ cdef int write_tunnels(uint32_t chain, uint8_t* text) noexcept nogil:
         if num:
             text[num] = 0x2F
             num += 1
-        length = strnlen(KWSNIFF_TUNNELS[tunnel], 7)
-        memcpy(&text[num], KWSNIFF_TUNNELS[tunnel], length)
+        length = strnlen(names[tunnel], 7)
+        memcpy(&text[num], names[tunnel], length)
         num += <int>length
     return num
 

@@ -1,6 +1,3 @@
-TABLES: tuple[str, ...]
-COLUMNS: dict[str, tuple[tuple[str, str, bool], ...]]
-
 class Block:
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...

@@ -17,6 +17,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from kwsniff.core.declared cimport NUM_TABLES
 from kwsniff.core.columns.blocks cimport hand_over, leave_spares, start_spares
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, release, reserve
 from kwsniff.core.octets.hash cimport hash_octets
@@ -24,121 +25,12 @@ from kwsniff.core.octets.octets cimport Octets, drop, keep, same_octets
 
 import secrets
 
+from kwsniff.core.declared import COLUMNS, INNER_COLUMNS
+
 cdef enum:
     ROOM_AT_FIRST = 64
     ROOM_STEP = 1024            # rows: their zeroes are still in the cache when the values come
     MANY_ROWS = 4096            # a table that had so many gets room for as many again
-
-TABLES = ("api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-          "tcp_events")
-INNER_TABLES = ("details",)
-
-# Name, kind, nullable: in the order of the enums of columns.pxd.
-COLUMNS = {
-    "api_calls": (
-        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
-        ("client_address", "string", False), ("client_port", "int32", False),
-        ("broker_address", "string", False), ("broker_port", "int32", False),
-        ("api_key", "int16", True), ("api_version", "int16", True), ("correlation_id", "int32", False),
-        ("client_id", "string", True), ("client_software_name", "string", True),
-        ("client_software_version", "string", True),
-        ("request_time", "time", True), ("request_end_time", "time", True),
-        ("response_time", "time", True), ("response_end_time", "time", True),
-        ("request_frame", "int64", True), ("request_end_frame", "int64", True),
-        ("response_frame", "int64", True), ("response_end_frame", "int64", True),
-        ("request_bytes", "int64", True), ("response_bytes", "int64", True),
-        ("status", "enum:status", False), ("reason", "enum:reason", True), ("latency_ns", "int64", True),
-        ("error_code", "int16", True), ("error_count", "int32", True), ("throttle_time_ms", "int32", True),
-        ("topics", "strings", True), ("group_id", "string", True), ("transactional_id", "string", True),
-        ("acks", "int16", True), ("partition_count", "int32", True), ("record_count", "int64", True),
-        ("record_bytes", "int64", True), ("sasl_mechanism", "string", True), ("principal", "string", True),
-        ("caller", "enum:caller", True), ("member_id", "string", True), ("group_instance_id", "string", True),
-        ("generation", "int32", True), ("protocol_type", "string", True), ("producer_id", "int64", True),
-        ("producer_epoch", "int16", True), ("isolation_level", "int16", True), ("committed", "bool", True),
-        ("session_id", "int32", True), ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
-    ),
-    "latencies": (
-        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
-        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
-        ("broker_address", "string", False), ("broker_port", "int32", False),
-        ("request_time", "time", False), ("total_ns", "int64", False),
-        ("request_transmission_ns", "int64", False), ("network_ns", "int64", False),
-        ("queue_wait_ns", "int64", False), ("broker_ns", "int64", False),
-        ("deliberate_wait_ns", "int64", False), ("response_transmission_ns", "int64", False),
-        ("wait", "enum:wait", False), ("behind", "int64", True), ("behind_wait", "enum:wait", True),
-        ("round_trip_ns", "int64", True), ("retransmissions", "int32", False),
-        ("zero_window_ns", "int64", False),
-    ),
-    "error_codes": (
-        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
-        ("client_address", "string", False), ("broker_address", "string", False), ("broker_port", "int32", False),
-        ("api_key", "int16", False), ("api_version", "int16", False), ("correlation_id", "int32", False),
-        ("client_id", "string", True), ("response_time", "time", True), ("response_frame", "int64", False),
-        ("path", "string", False), ("topic", "string", True), ("topic_id", "string", True),
-        ("partition", "int32", True), ("group_id", "string", True), ("error_code", "int16", False),
-        ("error_message", "string", True),
-    ),
-    "connections": (
-        ("connection_id", "int64", False), ("capture", "string", False), ("client_address", "string", False),
-        ("client_port", "int32", False), ("broker_address", "string", False), ("broker_port", "int32", False),
-        ("protocol", "enum:protocol", False), ("role", "enum:role", False), ("first_time", "time", True),
-        ("last_time", "time", True), ("first_frame", "int64", False), ("last_frame", "int64", False),
-        ("handshake", "bool", False), ("round_trip_ns", "int64", True), ("client_bytes", "int64", False),
-        ("broker_bytes", "int64", False), ("client_packets", "int64", False), ("broker_packets", "int64", False),
-        ("client_retransmitted_bytes", "int64", False), ("broker_retransmitted_bytes", "int64", False),
-        ("client_out_of_order", "int64", False), ("broker_out_of_order", "int64", False),
-        ("client_missing_bytes", "int64", False), ("broker_missing_bytes", "int64", False),
-        ("calls", "int64", False), ("client_id", "string", True), ("client_software_name", "string", True),
-        ("client_software_version", "string", True), ("sasl_mechanism", "string", True), ("end", "enum:end", False),
-        ("client_round_trip_ns", "int64", True), ("broker_round_trip_ns", "int64", True),
-        ("vantage", "enum:vantage", False), ("client_zero_window_ns", "int64", False),
-        ("broker_zero_window_ns", "int64", False), ("principal", "string", True), ("caller", "enum:caller", True),
-        ("tls_version", "string", True), ("tls_server_name", "string", True), ("tls_cipher", "string", True),
-        ("closed_by", "enum:direction", True), ("close_frame", "int64", True), ("refused", "bool", False),
-        ("syn_retries", "int64", True),
-        ("encapsulation", "string", True), ("duplicate_packets", "int64", False), ("twin_of", "int64", True),
-        ("tls_hello", "bool", True), ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
-        ("proxied_address", "string", True), ("proxied_port", "int32", True),
-    ),
-    "anomalies": (
-        ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),
-        ("time", "time", True), ("frame", "int64", True), ("direction", "enum:direction", True),
-        ("stream_offset", "int64", True), ("name", "enum:anomaly", False), ("value", "int64", True),
-    ),
-    "partitions": (
-        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
-        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
-        ("broker_address", "string", False), ("broker_port", "int32", False), ("time", "time", True),
-        ("topic", "string", True), ("topic_id", "string", True), ("partition", "int32", False),
-        ("error_code", "int16", True), ("offset", "int64", True), ("base_offset", "int64", True),
-        ("last_offset", "int64", True), ("high_watermark", "int64", True), ("last_stable_offset", "int64", True),
-        ("log_start_offset", "int64", True), ("lag", "int64", True), ("record_bytes", "int64", True),
-        ("record_count", "int64", True), ("batch_count", "int32", True),
-    ),
-    "record_batches": (
-        ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
-        ("api_key", "int16", False), ("api_version", "int16", False), ("client_id", "string", True),
-        ("time", "time", True), ("topic", "string", True), ("topic_id", "string", True), ("partition", "int32", True),
-        ("magic", "int16", False), ("codec", "enum:codec", False), ("bytes", "int64", False),
-        ("uncompressed_bytes", "int64", True), ("record_count", "int32", True), ("base_offset", "int64", False),
-        ("last_offset", "int64", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
-        ("base_sequence", "int32", True), ("transactional", "bool", False), ("control", "bool", False),
-        ("timestamp_type", "enum:timestamp_type", False), ("first_timestamp", "time", True),
-        ("max_timestamp", "time", True),
-    ),
-    "tcp_events": (
-        ("capture", "string", False), ("connection_id", "int64", False), ("time", "time", True),
-        ("frame", "int64", False), ("kind", "enum:tcp_event", False), ("sender", "enum:direction", True),
-        ("stream_offset", "int64", True), ("bytes", "int64", True), ("count", "int64", True),
-        ("call_id", "int64", True),
-    ),
-}
-
-# No table of the user's: bytes of messages that what stands above the core reads in full. `row` counts in api_calls,
-# which is taken in the same moment; `request` begins behind its correlation id, `response` too.
-INNER_COLUMNS = {
-    "details": (("row", "int64", False), ("request", "binary", True), ("response", "binary", True)),
-}
 
 # Per process: who writes a capture cannot choose texts that share a slot. It orders nothing.
 cdef uint64_t hash_seed = secrets.randbits(64)
@@ -148,10 +40,6 @@ cdef dict KINDS = {
     "int16": (<int>COLUMN_INT16, 2), "enum": (<int>COLUMN_ENUM, 1), "bool": (<int>COLUMN_BOOL, 0),
     "string": (<int>COLUMN_STRING, 4), "binary": (<int>COLUMN_STRING, 4), "strings": (<int>COLUMN_STRINGS, 4),
 }
-
-
-cdef tuple specs_of(str name):
-    return COLUMNS[name] if name in COLUMNS else INNER_COLUMNS[name]
 
 
 cdef bint start_tables(Table* tables):
@@ -164,8 +52,7 @@ cdef bint start_tables(Table* tables):
         return False
     for i in range(<int>NUM_TABLES):
         tables[i].spares = spares
-    for i, name in enumerate((*TABLES, *INNER_TABLES)):
-        specs = specs_of(name)
+    for i, specs in enumerate((*COLUMNS.values(), *INNER_COLUMNS.values())):
         tables[i].columns = <Column*>calloc(len(specs), sizeof(Column))
         if tables[i].columns == NULL:
             return False
@@ -400,11 +287,11 @@ cdef tuple take_column(Spares* spares, Column* column, str kind, int64_t rows):
 
 cdef object take_table(Table* table, int number):
     cdef int i
-    specs = specs_of((*TABLES, *INNER_TABLES)[number])
+    name, specs = (*COLUMNS.items(), *INNER_COLUMNS.items())[number]
     if table.room == 0 and not make_room(table, 1):
         raise MemoryError
     if table.failed:
-        raise MemoryError(f"rows of {(*TABLES, *INNER_TABLES)[number]} were lost")
+        raise MemoryError(f"rows of {name} were lost")
     table.generation += 1
     rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
     return [take_column(table.spares, &table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

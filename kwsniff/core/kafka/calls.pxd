@@ -1,12 +1,10 @@
 # cython: language_level=3
+from kwsniff.core.declared cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, count_bytes, lost_bin
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.row_sink cimport write_call, write_latency, write_partitions
 from kwsniff.core.kafka.tcp_events cimport settle_events
-from kwsniff.core.columns.verdicts cimport (
-    BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_RESPONSE_NOT_CAPTURED, BIN_UNANSWERED,
-)
 
 cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil
 cdef void finish_oldest(Context* context, Dialog* dialog, int status, int reason) noexcept nogil

@@ -15,12 +15,13 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from kwsniff.core.octets.buffer cimport Buffer, shrink
+from kwsniff.core.kafka.kept_texts cimport forget_texts
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_missing
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport wipe
 from kwsniff.core.kafka.row_sink cimport write_anomaly
-from kwsniff.core.tcp.connections cimport END_EVICTED, END_FIN, END_RESET, END_REUSED
-from kwsniff.core.columns.verdicts cimport *
+
+from kwsniff.core.declared cimport *
 
 
 cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -47,10 +48,7 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     call.text = text
     call.parts = parts
     call.caller = CALLER_UNKNOWN
-    call.member_len = -1
-    call.group_instance_len = -1
-    call.protocol_type_len = -1
-    call.detail_len = -1
+    forget_texts(call)
     call.id = new_call_id(dialog.connection)
     call.capture = dialog.connection.last_capture
     call.first = frame.first
@@ -62,9 +60,6 @@ cdef Call* add_call(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     call.end_offset = frame.offset + frame.length
     call.broker_gaps = dialog.framing[1 - dialog.client].gaps
     call.reason = REASON_NONE
-    call.client_id_len = -1
-    call.group_len = -1
-    call.transactional_id_len = -1
     return call
 
 

@@ -9,8 +9,13 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from kwsniff.core.declared cimport (
+    BIN_LOST_FRAMING, BIN_NOT_KAFKA, BIN_UNDECIDED, NUM_BINS, NUM_TABLES, PROTOCOL_KAFKA, PROTOCOL_UNDECIDED,
+    REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED, REASON_SEGMENT_LOST,
+    REASON_SEGMENT_NOT_CAPTURED, REASON_UNDECODABLE,
+)
 from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.columns.columns cimport NUM_TABLES, Table, TextCache
+from kwsniff.core.columns.columns cimport Table, TextCache
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame, FrameSink, Framing
 from kwsniff.core.octets.known cimport Known
@@ -22,11 +27,6 @@ from kwsniff.core.tcp.connections cimport (
 )
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
-from kwsniff.core.columns.verdicts cimport (
-    BIN_LOST_FRAMING, BIN_NOT_KAFKA, BIN_UNDECIDED, NUM_BINS, PROTOCOL_KAFKA, PROTOCOL_UNDECIDED,
-    REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED, REASON_SEGMENT_LOST,
-    REASON_SEGMENT_NOT_CAPTURED, REASON_UNDECODABLE,
-)
 
 cdef enum:
     REQUEST = 0                 # sides of a dialog, as directions of messages
@@ -45,6 +45,17 @@ cdef struct Program:
     uint32_t num_ops
     const uint8_t* paths        # the static path of every op, one behind the other
     const uint32_t* path_ends   # num_ops + 1
+
+# What a call keeps of its request's texts, see kept_texts.pxd.
+cdef enum KeptText:
+    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_TRANSACTIONAL_ID, KEPT_TOPICS, KEPT_MEMBER_ID, KEPT_GROUP_INSTANCE_ID,
+    KEPT_PROTOCOL_TYPE,
+    KEPT_MESSAGE,               # its bytes behind the correlation id, as far as there was room
+    NUM_KEPT_TEXTS
+
+cdef struct KeptSpan:
+    uint32_t at
+    int32_t num                 # -1: none
 
 # A request that waits for its response, or whose row is being written.
 cdef struct Call:
@@ -87,18 +98,8 @@ cdef struct Call:
     int caller
     int64_t most_facts          # bytes that may be kept of what it says
     Buffer parts                # PartRow, what the request says of each partition
-    Buffer text                 # client id, group, transactional id, then per topic: u32 length, name
-    int32_t client_id_len       # -1: null
-    int32_t group_len
-    int32_t transactional_id_len
-    uint32_t member_at          # where the member's id stands in the text; the group instance follows it
-    uint32_t protocol_type_at
-    int32_t member_len
-    int32_t group_instance_len
-    int32_t protocol_type_len
-    int32_t num_topics
-    uint32_t detail_at          # its bytes behind the correlation id, as far as there was room
-    int32_t detail_len          # -1: not kept
+    Buffer text                 # what `kept` points into, and names of `parts`
+    KeptSpan kept[NUM_KEPT_TEXTS]
 
 # A partition that a request names; `name_at` counts in the call's text.
 cdef struct PartRow:
@@ -123,9 +124,9 @@ cdef struct Parked:
 # Texts of a connection that every row repeats; the first three once per table.
 cdef enum DialogText:
     TEXT_CLIENT_ID = 0
-    TEXT_BROKER_ADDRESS = 7
-    TEXT_CLIENT_ADDRESS = 14
-    TEXT_SOFTWARE_NAME = 21
+    TEXT_BROKER_ADDRESS = NUM_TABLES
+    TEXT_CLIENT_ADDRESS = 2 * NUM_TABLES
+    TEXT_SOFTWARE_NAME = 3 * NUM_TABLES
     TEXT_SOFTWARE_VERSION, TEXT_MECHANISM, TEXT_PRINCIPAL, NUM_TEXTS
 
 # The fetch session of a connection; its partitions as fetch_sessions.pyx keeps them.
@@ -190,7 +191,7 @@ cdef struct Dialog:
     Hello* hello                # of a TLS connection, or NULL
     bint decrypted              # its bytes are plaintext of TLS records
     Session session
-    TextCache texts[25]
+    TextCache texts[NUM_TEXTS]
     int caller
     int64_t answered_at         # last packet of the latest response, or NO_TIME
     int64_t muted_until         # the broker said that it reads nothing before then
@@ -225,8 +226,8 @@ cdef struct RowSink:
 cdef struct Context:
     Limits limits
     Apis apis
-    Table tables[<int>NUM_TABLES]
-    TextCache capture_texts[<int>NUM_TABLES]
+    Table tables[NUM_TABLES]
+    TextCache capture_texts[NUM_TABLES]
     int64_t capture_cached      # number of the capture whose name they have
     Tape tape
     Facts facts

@@ -22,7 +22,7 @@ from kwsniff.core.kafka.frames cimport Frame, Framing
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_UNEXPECTED, keep_message
 from kwsniff.core.octets.octets cimport keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 from kwsniff.core.tcp.connections cimport GAP_LOST, GAP_NOT_CAPTURED
 
 cdef enum:

@@ -35,7 +35,7 @@ from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tls.hello cimport Hello, end_hello, free_hello, hello_bytes
 from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 
 
 cdef void start_context(Context* context, uint64_t seed) noexcept nogil:

@@ -30,7 +30,7 @@ from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, read_alert, take_hello
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 
 cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries

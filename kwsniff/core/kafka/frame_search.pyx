@@ -12,6 +12,7 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
+from kwsniff.core.declared cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 from kwsniff.core.kafka.first_bytes cimport turn_away
 from kwsniff.core.octets.buffer cimport contents
 from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, new_call_id, waiting_call
@@ -24,7 +25,6 @@ from kwsniff.core.kafka.responses cimport decodes
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.tcp.connections cimport GAP_LOST, Arrival
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.columns.verdicts cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 
 cdef enum:
     AWAITED = 256               # waiting calls that an answer is looked for among

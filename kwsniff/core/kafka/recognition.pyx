@@ -13,13 +13,13 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
+from kwsniff.core.declared cimport (
+    PROTOCOL_EMPTY, PROTOCOL_HTTP, PROTOCOL_OTHER, PROTOCOL_PROXY, PROTOCOL_SSH, PROTOCOL_TLS,
+)
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.frames cimport LOOK_MORE, LOOK_NO, LOOK_ODD, LOOK_YES
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
 from kwsniff.core.tcp.addresses cimport format_address
-from kwsniff.core.columns.verdicts cimport (
-    PROTOCOL_EMPTY, PROTOCOL_HTTP, PROTOCOL_OTHER, PROTOCOL_PROXY, PROTOCOL_SSH, PROTOCOL_TLS, PROTOCOL_UNDECIDED,
-)
 
 cdef enum:
     HEADER_BYTES = 14           # prefix, key, version, correlation id, length of the client id

@@ -5,24 +5,25 @@ Rules
   1. What one call keeps is bounded; when much waits already, only the names of those who talk are kept.
   2. What holds for the connection (client id, software, SASL mechanism, principal) is learned by the dialog.
   3. Of secrets only the user name is looked at, never the password.
-
-    call.text   | client id | group | transactional id | (u32 length, topic)* | member | group instance |
-                | protocol type | names of partitions' topics | bytes |
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcmp, memset
 
-from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents
+from kwsniff.core.declared cimport (
+    ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
+)
+from kwsniff.core.octets.buffer cimport Buffer, append, contents
 from kwsniff.core.kafka.apis cimport DETAIL_REQUEST, ApiRange, find_api, in_span
-from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog
-from kwsniff.core.wire.facts cimport TOPIC_BY_ID, Facts
+from kwsniff.core.kafka.dialog cimport (
+    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_MESSAGE, KEPT_PROTOCOL_TYPE,
+    KEPT_TRANSACTIONAL_ID, SPARE_TEXT, Call, Context, Dialog,
+)
+from kwsniff.core.kafka.kept_texts cimport keep_text, keep_topic
+from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets
 from kwsniff.core.kafka.request_partitions cimport keep_parts
 from kwsniff.core.kafka.row_sink cimport write_anomaly
-from kwsniff.core.columns.verdicts cimport (
-    ANOMALY_CALL_FACTS_LIMIT, CALLER_BROKER, CALLER_CLIENT, CALLER_REPLICA, CALLER_UNKNOWN,
-)
 
 
 cdef void keep_facts(Context* context, Dialog* dialog, Call* call, Octets message) noexcept nogil:
@@ -30,27 +31,19 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call, Octets messag
     cdef Facts* facts = &context.facts
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t i, num = facts.topics.len // sizeof(Octets)
-    cdef uint32_t length
     context.waiting_total -= <int64_t>(call.text.cap + call.parts.cap)
     # Without room only the names of those who talk are kept.
     call.most_facts = context.limits.call_facts_bytes
     if context.waiting_total > context.limits.waiting_bytes_total and call.most_facts > SPARE_TEXT:
         call.most_facts = SPARE_TEXT
-    call.client_id_len = keep_text(context, call, facts.client_id)
-    call.group_len = keep_text(context, call, facts.group)
-    call.transactional_id_len = keep_text(context, call, facts.transactional_id)
+    keep_text(call, KEPT_CLIENT_ID, facts.client_id)
+    keep_text(call, KEPT_GROUP_ID, facts.group)
+    keep_text(call, KEPT_TRANSACTIONAL_ID, facts.transactional_id)
     for i in range(num):
-        length = <uint32_t>topics[i].num
-        if <int64_t>(call.text.len + (length & ~TOPIC_BY_ID) + 4) > call.most_facts:
-            write_anomaly(context, dialog.connection, call.id, &call.first, 0, -1, ANOMALY_CALL_FACTS_LIMIT,
-                          <int64_t>num)
-            break
-        if not append_raw(&call.text, &length, 4):
-            break
-        if not append_raw(&call.text, topics[i].at, length & ~TOPIC_BY_ID):
-            call.text.len -= 4
-            break
-        call.num_topics += 1
+        if keep_topic(call, topics[i]):
+            continue
+        write_anomaly(context, dialog.connection, call.id, &call.first, 0, -1, ANOMALY_CALL_FACTS_LIMIT, <int64_t>num)
+        break
     keep_party(context, dialog, call, facts)
     keep_parts(context, call, facts)
     keep_detail(context, call, message)
@@ -78,18 +71,15 @@ cdef void keep_detail(Context* context, Call* call, Octets message) noexcept nog
         return
     if <int64_t>message.num > room:
         message = keep(message, <size_t>room if room > 0 else 0)
-    call.detail_at = <uint32_t>call.text.len
-    call.detail_len = keep_text(context, call, message)
+    keep_text(call, KEPT_MESSAGE, message)
 
 
 cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
     """Who asks, in which role, as whom."""
     cdef ApiRange* api = find_api(&context.apis, call.key)
-    call.member_at = <uint32_t>call.text.len
-    call.member_len = keep_text(context, call, facts.member)
-    call.group_instance_len = keep_text(context, call, facts.group_instance)
-    call.protocol_type_at = <uint32_t>call.text.len
-    call.protocol_type_len = keep_text(context, call, facts.protocol_type)
+    keep_text(call, KEPT_MEMBER_ID, facts.member)
+    keep_text(call, KEPT_GROUP_INSTANCE_ID, facts.group_instance)
+    keep_text(call, KEPT_PROTOCOL_TYPE, facts.protocol_type)
     call.generation = facts.generation
     call.producer_id = facts.producer_id
     call.producer_epoch = facts.producer_epoch
@@ -109,14 +99,6 @@ cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts)
         dialog.caller = call.caller
     if facts.secret.at != NULL:
         learn_principal(dialog, facts.secret)
-
-
-cdef int32_t keep_text(Context* context, Call* call, Octets text) noexcept nogil:
-    if text.at == NULL:
-        return -1
-    if <int64_t>(call.text.len + text.num) > call.most_facts or not append(&call.text, text):
-        return -1
-    return <int32_t>text.num
 
 
 cdef inline void learn_text(Dialog* dialog, Buffer* known, Octets text) noexcept nogil:

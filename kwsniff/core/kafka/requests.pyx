@@ -30,7 +30,7 @@ from kwsniff.core.kafka.fetch_sessions cimport follow_asked
 from kwsniff.core.kafka.responses cimport answer_from_parked
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 
 
 cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:

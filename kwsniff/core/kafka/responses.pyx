@@ -31,7 +31,7 @@ from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 
 cdef extern from *:
     """

@@ -14,11 +14,11 @@ Rules
 
 from libc.stdint cimport int64_t
 
+from kwsniff.core.declared cimport ANOMALY_TCP_EVENTS_LIMIT, TCP_EVENT_SYN_AGAIN
 from kwsniff.core.kafka.dialog cimport SPOKEN, Call, Context, Dialog, Spoken, waiting_call
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_event
-from kwsniff.core.tcp.connections cimport EVENT_SYN_AGAIN, EVENTS, Connection, TcpEvent
-from kwsniff.core.columns.verdicts cimport ANOMALY_TCP_EVENTS_LIMIT
+from kwsniff.core.tcp.connections cimport EVENTS, Connection, TcpEvent
 
 cdef enum:
     WAITING_LOOKED_AT = 64
@@ -34,7 +34,7 @@ cdef void take_event(void* opaque, Connection* connection, TcpEvent* event) noex
         return
     if dialog != NULL and dialog.confirmed:
         if not has_place(event) or dialog.decrypted:
-            if event.kind != EVENT_SYN_AGAIN and dialog.num and not dialog.decrypted:
+            if event.kind != TCP_EVENT_SYN_AGAIN and dialog.num and not dialog.decrypted:
                 call_id = waiting_call(dialog, 0).id
             write_event(context, connection, dialog, event, call_id)
             return

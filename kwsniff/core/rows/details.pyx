@@ -11,26 +11,25 @@ Rules
 from libc.stdint cimport int64_t
 
 from kwsniff.core.columns.columns cimport *
+from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport DETAIL_RESPONSE, MOST_DETAIL, ApiRange
-from kwsniff.core.kafka.dialog cimport Call, Context
+from kwsniff.core.kafka.dialog cimport KEPT_MESSAGE, Call, Context
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.octets.buffer cimport contents
+from kwsniff.core.kafka.kept_texts cimport kept_text
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
 
 
 cdef void write_detail(Context* context, const ApiRange* api, Call* call, Frame* response, int64_t row) noexcept nogil:
     """`row`: of api_calls; `response` is NULL where there is none."""
     cdef Table* table = &context.tables[<int>TABLE_DETAILS]
-    cdef Octets asked = make_octets(NULL, 0), answer = make_octets(NULL, 0)
-    if call.detail_len >= 0:
-        asked = keep(drop(contents(&call.text), call.detail_at), <size_t>call.detail_len)
+    cdef Octets asked = kept_text(call, KEPT_MESSAGE), answer = make_octets(NULL, 0)
     if response != NULL and api.details & DETAIL_RESPONSE:
         answer = drop(response.bytes, 8)
         if answer.num > MOST_DETAIL:
             answer = keep(answer, MOST_DETAIL)
-    if (answer.at == NULL and call.detail_len < 0) or not begin_row(table):
+    if (answer.at == NULL and asked.at == NULL) or not begin_row(table):
         return
-    put_int64(table, DETAIL_ROW, row)
-    put_string(table, DETAIL_ASKED, asked)
-    put_string(table, DETAIL_ANSWERED, answer)
+    put_int64(table, DETAILS_ROW, row)
+    put_string(table, DETAILS_REQUEST, asked)
+    put_string(table, DETAILS_RESPONSE, answer)
     end_row(table)

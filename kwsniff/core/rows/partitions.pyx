@@ -14,6 +14,7 @@ from libc.string cimport memcmp, memcpy
 from kwsniff.core.wire.batches cimport BatchHit
 from kwsniff.core.octets.buffer cimport append, append_raw, contents
 from kwsniff.core.columns.columns cimport *
+from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, PartRow
 from kwsniff.core.wire.facts cimport Facts, PartitionHit
 from kwsniff.core.octets.known cimport Known
@@ -144,28 +145,28 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
             record_bytes = asked.record_bytes
             records = asked.records
             batches = asked.batches
-    put_call_head(context, table, dialog, call, PART_CALL_ID, PART_CAPTURE, PART_CONNECTION_ID, PART_API_KEY,
-                  PART_API_VERSION, PART_CLIENT_ID, PART_BROKER_ADDRESS, PART_BROKER_PORT)
-    put_time(table, PART_TIME, call.first.time)
-    put_topic(context, table, PART_TOPIC, PART_TOPIC_ID, name, topic_id)
-    put_int32(table, PART_PARTITION, asked.partition if asked != NULL else answered.partition)
+    put_call_head(context, table, dialog, call, PARTITIONS_CALL_ID, PARTITIONS_CAPTURE, PARTITIONS_CONNECTION_ID, PARTITIONS_API_KEY,
+                  PARTITIONS_API_VERSION, PARTITIONS_CLIENT_ID, PARTITIONS_BROKER_ADDRESS, PARTITIONS_BROKER_PORT)
+    put_time(table, PARTITIONS_TIME, call.first.time)
+    put_topic(context, table, PARTITIONS_TOPIC, PARTITIONS_TOPIC_ID, name, topic_id)
+    put_int32(table, PARTITIONS_PARTITION, asked.partition if asked != NULL else answered.partition)
     if answered.error.is_known:
-        put_int16(table, PART_ERROR_CODE, <int16_t>answered.error.value)
+        put_int16(table, PARTITIONS_ERROR_CODE, <int16_t>answered.error.value)
     else:
-        put_null(table, PART_ERROR_CODE)
-    put_offset(table, PART_OFFSET, offset)
-    put_offset(table, PART_BASE_OFFSET, answered.base_offset)
-    put_offset(table, PART_LAST_OFFSET, answered.last_offset)
-    put_offset(table, PART_HIGH_WATERMARK, answered.high_watermark)
-    put_offset(table, PART_LAST_STABLE_OFFSET, answered.last_stable_offset)
-    put_offset(table, PART_LOG_START_OFFSET, answered.log_start_offset)
+        put_null(table, PARTITIONS_ERROR_CODE)
+    put_offset(table, PARTITIONS_OFFSET, offset)
+    put_offset(table, PARTITIONS_BASE_OFFSET, answered.base_offset)
+    put_offset(table, PARTITIONS_LAST_OFFSET, answered.last_offset)
+    put_offset(table, PARTITIONS_HIGH_WATERMARK, answered.high_watermark)
+    put_offset(table, PARTITIONS_LAST_STABLE_OFFSET, answered.last_stable_offset)
+    put_offset(table, PARTITIONS_LOG_START_OFFSET, answered.log_start_offset)
     put_lag(table, offset, answered)
-    put_number(table, PART_RECORD_BYTES, record_bytes)
-    put_number(table, PART_RECORD_COUNT, records)
+    put_number(table, PARTITIONS_RECORD_BYTES, record_bytes)
+    put_number(table, PARTITIONS_RECORD_COUNT, records)
     if record_bytes.is_known:
-        put_int32(table, PART_BATCH_COUNT, <int32_t>batches)
+        put_int32(table, PARTITIONS_BATCH_COUNT, <int32_t>batches)
     else:
-        put_null(table, PART_BATCH_COUNT)
+        put_null(table, PARTITIONS_BATCH_COUNT)
     end_row(table)
 
 
@@ -173,19 +174,19 @@ cdef void put_lag(Table* table, Known offset, PartitionHit* answered) noexcept n
     """How far the reader is behind the high watermark once it has read what came."""
     cdef int64_t following
     if not answered.high_watermark.is_known or answered.high_watermark.value < 0:
-        put_null(table, PART_LAG)
+        put_null(table, PARTITIONS_LAG)
         return
     if answered.last_offset.is_known:
         following = answered.last_offset.value + 1
     elif offset.is_known:
         following = offset.value
     else:
-        put_null(table, PART_LAG)
+        put_null(table, PARTITIONS_LAG)
         return
     if following < 0 or following > answered.high_watermark.value:
-        put_null(table, PART_LAG)
+        put_null(table, PARTITIONS_LAG)
     else:
-        put_int64(table, PART_LAG, answered.high_watermark.value - following)
+        put_int64(table, PARTITIONS_LAG, answered.high_watermark.value - following)
 
 
 cdef inline void put_stamp(Table* table, int column, Known milliseconds) noexcept nogil:
@@ -205,34 +206,34 @@ cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* fac
         batch = &batches[i]
         if not begin_row(table):
             return
-        put_call_head(context, table, dialog, call, BATCH_CALL_ID, BATCH_CAPTURE, BATCH_CONNECTION_ID, BATCH_API_KEY,
-                      BATCH_API_VERSION, BATCH_CLIENT_ID, -1, -1)
-        put_time(table, BATCH_TIME, time)
-        put_topic(context, table, BATCH_TOPIC, BATCH_TOPIC_ID, batch.topic, batch.topic_id)
+        put_call_head(context, table, dialog, call, RECORD_BATCHES_CALL_ID, RECORD_BATCHES_CAPTURE, RECORD_BATCHES_CONNECTION_ID, RECORD_BATCHES_API_KEY,
+                      RECORD_BATCHES_API_VERSION, RECORD_BATCHES_CLIENT_ID, -1, -1)
+        put_time(table, RECORD_BATCHES_TIME, time)
+        put_topic(context, table, RECORD_BATCHES_TOPIC, RECORD_BATCHES_TOPIC_ID, batch.topic, batch.topic_id)
         if batch.partition.is_known:
-            put_int32(table, BATCH_PARTITION, <int32_t>batch.partition.value)
+            put_int32(table, RECORD_BATCHES_PARTITION, <int32_t>batch.partition.value)
         else:
-            put_null(table, BATCH_PARTITION)
-        put_int16(table, BATCH_MAGIC, <int16_t>batch.magic)
-        put_enum(table, BATCH_CODEC, batch.attributes & 7)
-        put_int64(table, BATCH_BYTES, batch.bytes)
-        put_number(table, BATCH_UNCOMPRESSED, batch.uncompressed)
+            put_null(table, RECORD_BATCHES_PARTITION)
+        put_int16(table, RECORD_BATCHES_MAGIC, <int16_t>batch.magic)
+        put_enum(table, RECORD_BATCHES_CODEC, batch.attributes & 7)
+        put_int64(table, RECORD_BATCHES_BYTES, batch.bytes)
+        put_number(table, RECORD_BATCHES_UNCOMPRESSED_BYTES, batch.uncompressed)
         if batch.records.is_known:
-            put_int32(table, BATCH_RECORD_COUNT, <int32_t>batch.records.value)
+            put_int32(table, RECORD_BATCHES_RECORD_COUNT, <int32_t>batch.records.value)
         else:
-            put_null(table, BATCH_RECORD_COUNT)
-        put_int64(table, BATCH_BASE_OFFSET, batch.base_offset)
-        put_number(table, BATCH_LAST_OFFSET, batch.last_offset)
-        put_number(table, BATCH_PRODUCER_ID, batch.producer_id)
+            put_null(table, RECORD_BATCHES_RECORD_COUNT)
+        put_int64(table, RECORD_BATCHES_BASE_OFFSET, batch.base_offset)
+        put_number(table, RECORD_BATCHES_LAST_OFFSET, batch.last_offset)
+        put_number(table, RECORD_BATCHES_PRODUCER_ID, batch.producer_id)
         if batch.producer_id.is_known:
-            put_int16(table, BATCH_PRODUCER_EPOCH, <int16_t>batch.producer_epoch)
-            put_int32(table, BATCH_BASE_SEQUENCE, batch.base_sequence)
+            put_int16(table, RECORD_BATCHES_PRODUCER_EPOCH, <int16_t>batch.producer_epoch)
+            put_int32(table, RECORD_BATCHES_BASE_SEQUENCE, batch.base_sequence)
         else:
-            put_null(table, BATCH_PRODUCER_EPOCH)
-            put_null(table, BATCH_BASE_SEQUENCE)
-        put_bool(table, BATCH_TRANSACTIONAL, batch.magic >= 2 and batch.attributes & 0x10)
-        put_bool(table, BATCH_CONTROL, batch.magic >= 2 and batch.attributes & 0x20)
-        put_enum(table, BATCH_TIMESTAMP_TYPE, 2 if batch.magic == 0 else batch.attributes >> 3 & 1)
-        put_stamp(table, BATCH_FIRST_TIMESTAMP, batch.first_timestamp)
-        put_stamp(table, BATCH_MAX_TIMESTAMP, batch.max_timestamp)
+            put_null(table, RECORD_BATCHES_PRODUCER_EPOCH)
+            put_null(table, RECORD_BATCHES_BASE_SEQUENCE)
+        put_bool(table, RECORD_BATCHES_TRANSACTIONAL, batch.magic >= 2 and batch.attributes & 0x10)
+        put_bool(table, RECORD_BATCHES_CONTROL, batch.magic >= 2 and batch.attributes & 0x20)
+        put_enum(table, RECORD_BATCHES_TIMESTAMP_TYPE, 2 if batch.magic == 0 else batch.attributes >> 3 & 1)
+        put_stamp(table, RECORD_BATCHES_FIRST_TIMESTAMP, batch.first_timestamp)
+        put_stamp(table, RECORD_BATCHES_MAX_TIMESTAMP, batch.max_timestamp)
         end_row(table)

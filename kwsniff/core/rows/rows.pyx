@@ -14,19 +14,21 @@ from libc.string cimport memset
 from kwsniff.core.octets.buffer cimport Buffer, contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.dialog cimport (
-    TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
+    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_TOPICS,
+    KEPT_TRANSACTIONAL_ID, TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
     TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program,
 )
 from kwsniff.core.wire.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.kafka.kept_texts cimport kept_text, next_topic
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.octets.known cimport Known
-from kwsniff.core.octets.octets cimport Octets, be16, drop, file32, keep, make_octets, same_octets, wipe
+from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets, same_octets, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.rows.details cimport write_detail
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 
 
 cdef Octets capture_name(Context* context, int64_t number) noexcept nogil:
@@ -37,18 +39,6 @@ cdef Octets capture_name(Context* context, int64_t number) noexcept nogil:
 
 cdef inline Octets address_text(Dialog* dialog, int endpoint) noexcept nogil:
     return make_octets(dialog.address[endpoint], <size_t>dialog.address_len[endpoint])
-
-
-cdef inline Octets call_client_id(Call* call) noexcept nogil:
-    if call.client_id_len < 0:
-        return make_octets(NULL, 0)
-    return keep(contents(&call.text), <size_t>call.client_id_len)
-
-
-cdef inline Octets text_at(Call* call, size_t at, int32_t num) noexcept nogil:
-    if num < 0:
-        return make_octets(NULL, 0)
-    return keep(drop(contents(&call.text), at), <size_t>num)
 
 
 cdef void put_time(Table* table, int column, int64_t time) noexcept nogil:
@@ -71,7 +61,7 @@ cdef void put_capture(Context* context, Table* table, int column, int64_t number
 
 cdef void put_client_id(Context* context, Table* table, int column, Dialog* dialog, Call* call) noexcept nogil:
     """Nearly always the connection's."""
-    cdef Octets text = call_client_id(call)
+    cdef Octets text = kept_text(call, KEPT_CLIENT_ID)
     if text.num and same_octets(text, contents(&dialog.client_id)):
         put_again(table, column, &dialog.texts[<int>TEXT_CLIENT_ID + number_of(context, table)], text)
     else:
@@ -108,28 +98,28 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
     if not begin_row(table):
         return
     dialog.num_calls += 1
-    put_int64(table, CALL_CALL_ID, call.id)
-    put_capture(context, table, CALL_CAPTURE, call.capture)
-    put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
-    put_endpoints(context, table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
-    put_int16(table, CALL_API_KEY, call.key)
-    put_int16(table, CALL_API_VERSION, call.version)
-    put_int32(table, CALL_CORRELATION_ID, call.correlation_id)
-    put_client_id(context, table, CALL_CLIENT_ID, dialog, call)
-    put_again(table, CALL_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
-    put_again(table, CALL_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
+    put_int64(table, API_CALLS_CALL_ID, call.id)
+    put_capture(context, table, API_CALLS_CAPTURE, call.capture)
+    put_int64(table, API_CALLS_CONNECTION_ID, dialog.connection.id)
+    put_endpoints(context, table, dialog, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
+    put_int16(table, API_CALLS_API_KEY, call.key)
+    put_int16(table, API_CALLS_API_VERSION, call.version)
+    put_int32(table, API_CALLS_CORRELATION_ID, call.correlation_id)
+    put_client_id(context, table, API_CALLS_CLIENT_ID, dialog, call)
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
               known_text(&dialog.software_version))
-    put_time(table, CALL_REQUEST_TIME, call.first.time)
-    put_time(table, CALL_REQUEST_END_TIME, call.last.time if call.ended else NO_TIME)
-    put_int64(table, CALL_REQUEST_FRAME, call.first.frame)
-    put_known(table, CALL_REQUEST_END_FRAME, call.ended, call.last.frame)
-    put_int64(table, CALL_REQUEST_BYTES, call.length)
-    put_enum(table, CALL_STATUS, status)
+    put_time(table, API_CALLS_REQUEST_TIME, call.first.time)
+    put_time(table, API_CALLS_REQUEST_END_TIME, call.last.time if call.ended else NO_TIME)
+    put_int64(table, API_CALLS_REQUEST_FRAME, call.first.frame)
+    put_known(table, API_CALLS_REQUEST_END_FRAME, call.ended, call.last.frame)
+    put_int64(table, API_CALLS_REQUEST_BYTES, call.length)
+    put_enum(table, API_CALLS_STATUS, status)
     if reason == REASON_NONE:
-        put_null(table, CALL_REASON)
+        put_null(table, API_CALLS_REASON)
     else:
-        put_enum(table, CALL_REASON, reason)
-    put_known(table, CALL_LATENCY, latency >= 0, latency)
+        put_enum(table, API_CALLS_REASON, reason)
+    put_known(table, API_CALLS_LATENCY_NS, latency >= 0, latency)
     put_response(table, response)
     put_call_facts(context, table, call, facts)
     put_response_facts(table, facts)
@@ -142,49 +132,42 @@ cdef void write_call(Context* context, Dialog* dialog, Call* call, int status, i
 
 cdef void put_response(Table* table, Frame* response) noexcept nogil:
     if response == NULL:
-        put_null(table, CALL_RESPONSE_TIME)
-        put_null(table, CALL_RESPONSE_END_TIME)
-        put_null(table, CALL_RESPONSE_FRAME)
-        put_null(table, CALL_RESPONSE_END_FRAME)
-        put_null(table, CALL_RESPONSE_BYTES)
+        put_null(table, API_CALLS_RESPONSE_TIME)
+        put_null(table, API_CALLS_RESPONSE_END_TIME)
+        put_null(table, API_CALLS_RESPONSE_FRAME)
+        put_null(table, API_CALLS_RESPONSE_END_FRAME)
+        put_null(table, API_CALLS_RESPONSE_BYTES)
         return
-    put_time(table, CALL_RESPONSE_TIME, response.first.time)
-    put_time(table, CALL_RESPONSE_END_TIME, response.last.time if response.ended else NO_TIME)
-    put_int64(table, CALL_RESPONSE_FRAME, response.first.frame)
-    put_known(table, CALL_RESPONSE_END_FRAME, response.ended, response.last.frame)
-    put_int64(table, CALL_RESPONSE_BYTES, response.length)
+    put_time(table, API_CALLS_RESPONSE_TIME, response.first.time)
+    put_time(table, API_CALLS_RESPONSE_END_TIME, response.last.time if response.ended else NO_TIME)
+    put_int64(table, API_CALLS_RESPONSE_FRAME, response.first.frame)
+    put_known(table, API_CALLS_RESPONSE_END_FRAME, response.ended, response.last.frame)
+    put_int64(table, API_CALLS_RESPONSE_BYTES, response.length)
 
 
 cdef void put_call_facts(Context* context, Table* table, Call* call, Facts* facts) noexcept nogil:
     """What the request says; where it says nothing of topics, partitions or records, what the response says."""
-    cdef size_t at = 0
     put_null_or_acks(table, call)
-    if call.client_id_len > 0:
-        at += <size_t>call.client_id_len
-    put_string(table, CALL_GROUP_ID, text_at(call, at, call.group_len))
-    if call.group_len > 0:
-        at += <size_t>call.group_len
-    put_string(table, CALL_TRANSACTIONAL_ID, text_at(call, at, call.transactional_id_len))
-    if call.transactional_id_len > 0:
-        at += <size_t>call.transactional_id_len
-    put_topics(context, table, call, at, facts)
+    put_string(table, API_CALLS_GROUP_ID, kept_text(call, KEPT_GROUP_ID))
+    put_string(table, API_CALLS_TRANSACTIONAL_ID, kept_text(call, KEPT_TRANSACTIONAL_ID))
+    put_topics(context, table, call, facts)
     if call.partitions < 0:
-        put_null(table, CALL_PARTITION_COUNT)       # a fetch session whose beginning is not known
+        put_null(table, API_CALLS_PARTITION_COUNT)       # a fetch session whose beginning is not known
     elif call.has_partitions and (call.partitions or facts == NULL or not facts.has_partitions):
-        put_int32(table, CALL_PARTITION_COUNT, clamp(call.partitions))
+        put_int32(table, API_CALLS_PARTITION_COUNT, clamp(call.partitions))
     elif facts != NULL and facts.has_partitions:
-        put_int32(table, CALL_PARTITION_COUNT, clamp(facts.partitions))
+        put_int32(table, API_CALLS_PARTITION_COUNT, clamp(facts.partitions))
     else:
-        put_null(table, CALL_PARTITION_COUNT)
+        put_null(table, API_CALLS_PARTITION_COUNT)
     if call.has_records:
-        put_known(table, CALL_RECORD_COUNT, not call.records_uncounted, call.records)
-        put_int64(table, CALL_RECORD_BYTES, call.record_bytes)
+        put_known(table, API_CALLS_RECORD_COUNT, not call.records_uncounted, call.records)
+        put_int64(table, API_CALLS_RECORD_BYTES, call.record_bytes)
     elif facts != NULL and facts.has_records:
-        put_known(table, CALL_RECORD_COUNT, not facts.records_uncounted, facts.records)
-        put_int64(table, CALL_RECORD_BYTES, facts.record_bytes)
+        put_known(table, API_CALLS_RECORD_COUNT, not facts.records_uncounted, facts.records)
+        put_int64(table, API_CALLS_RECORD_BYTES, facts.record_bytes)
     else:
-        put_null(table, CALL_RECORD_COUNT)
-        put_null(table, CALL_RECORD_BYTES)
+        put_null(table, API_CALLS_RECORD_COUNT)
+        put_null(table, API_CALLS_RECORD_BYTES)
 
 
 cdef inline Known first_known(Known asked, Known answered) noexcept nogil:
@@ -199,33 +182,33 @@ cdef void put_party(Table* table, Dialog* dialog, Call* call, Facts* facts) noex
     if facts == NULL:
         wipe(&none, sizeof(Facts))
         facts = &none
-    put_again(table, CALL_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
-    put_again(table, CALL_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
+    put_again(table, API_CALLS_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
+    put_again(table, API_CALLS_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
     if call.caller == CALLER_UNKNOWN:
-        put_null(table, CALL_CALLER)
+        put_null(table, API_CALLS_CALLER)
     else:
-        put_enum(table, CALL_CALLER, call.caller)
-    text = text_at(call, call.member_at, call.member_len)
-    put_string(table, CALL_MEMBER_ID, text if text.num else facts.member)
-    text = text_at(call, call.member_at + (call.member_len if call.member_len > 0 else 0), call.group_instance_len)
-    put_string(table, CALL_GROUP_INSTANCE_ID, text if text.num else facts.group_instance)
-    text = text_at(call, call.protocol_type_at, call.protocol_type_len)
-    put_string(table, CALL_PROTOCOL_TYPE, text if text.num else facts.protocol_type)
+        put_enum(table, API_CALLS_CALLER, call.caller)
+    text = kept_text(call, KEPT_MEMBER_ID)
+    put_string(table, API_CALLS_MEMBER_ID, text if text.num else facts.member)
+    text = kept_text(call, KEPT_GROUP_INSTANCE_ID)
+    put_string(table, API_CALLS_GROUP_INSTANCE_ID, text if text.num else facts.group_instance)
+    text = kept_text(call, KEPT_PROTOCOL_TYPE)
+    put_string(table, API_CALLS_PROTOCOL_TYPE, text if text.num else facts.protocol_type)
     number = first_known(call.generation, facts.generation)
-    put_known32(table, CALL_GENERATION, number)
+    put_known32(table, API_CALLS_GENERATION, number)
     number = first_known(call.producer_id, facts.producer_id)
-    put_known(table, CALL_PRODUCER_ID, number.is_known and number.value >= 0, number.value)
+    put_known(table, API_CALLS_PRODUCER_ID, number.is_known and number.value >= 0, number.value)
     number = first_known(call.producer_epoch, facts.producer_epoch)
-    put_known16(table, CALL_PRODUCER_EPOCH, number)
-    put_known16(table, CALL_ISOLATION_LEVEL, call.isolation)
+    put_known16(table, API_CALLS_PRODUCER_EPOCH, number)
+    put_known16(table, API_CALLS_ISOLATION_LEVEL, call.isolation)
     if call.committed.is_known:
-        put_bool(table, CALL_COMMITTED, call.committed.value != 0)
+        put_bool(table, API_CALLS_COMMITTED, call.committed.value != 0)
     else:
-        put_null(table, CALL_COMMITTED)
+        put_null(table, API_CALLS_COMMITTED)
     number = call.session_id if call.session_id.is_known and call.session_id.value else facts.session_id
-    put_known32(table, CALL_SESSION_ID, number)
-    put_known32(table, CALL_MAX_WAIT, call.max_wait)
-    put_known32(table, CALL_MIN_BYTES, call.min_bytes)
+    put_known32(table, API_CALLS_SESSION_ID, number)
+    put_known32(table, API_CALLS_MAX_WAIT_MS, call.max_wait)
+    put_known32(table, API_CALLS_MIN_BYTES, call.min_bytes)
 
 
 cdef inline void put_known32(Table* table, int column, Known number) noexcept nogil:
@@ -248,62 +231,59 @@ cdef inline int32_t clamp(int64_t value) noexcept nogil:
 
 cdef inline void put_null_or_acks(Table* table, Call* call) noexcept nogil:
     if call.has_acks:
-        put_int16(table, CALL_ACKS, call.acks)
+        put_int16(table, API_CALLS_ACKS, call.acks)
     else:
-        put_null(table, CALL_ACKS)
+        put_null(table, API_CALLS_ACKS)
 
 
-cdef void put_topics(Context* context, Table* table, Call* call, size_t at, Facts* facts) noexcept nogil:
+cdef void put_topics(Context* context, Table* table, Call* call, Facts* facts) noexcept nogil:
     cdef Octets* topics
-    cdef Octets text = contents(&call.text)
+    cdef Octets topic, left = kept_text(call, KEPT_TOPICS)
     cdef size_t i
-    cdef uint32_t num
-    cdef bint any_topic = False
-    for i in range(<size_t>call.num_topics):
-        num = file32(text, at, False)
-        any_topic = add_topic(context, table, drop(text, at + 4), num) or any_topic
-        at += 4 + (num & ~TOPIC_BY_ID)
-    if call.num_topics == 0 and facts != NULL:
+    cdef bint by_id = False, any_topic = False
+    while left.num:
+        topic = next_topic(&left, &by_id)
+        any_topic = add_topic(context, table, topic, by_id) or any_topic
+    if call.kept[<int>KEPT_TOPICS].num < 0 and facts != NULL:
         topics = <Octets*>facts.topics.data
         for i in range(facts.topics.len // sizeof(Octets)):
-            any_topic = add_topic(context, table, make_octets(topics[i].at, topics[i].num & ~<size_t>TOPIC_BY_ID),
-                                  <uint32_t>topics[i].num) or any_topic
-    end_list(table, CALL_TOPICS, any_topic)
+            topic = make_octets(topics[i].at, topics[i].num & ~<size_t>TOPIC_BY_ID)
+            any_topic = add_topic(context, table, topic, topics[i].num & TOPIC_BY_ID) or any_topic
+    end_list(table, API_CALLS_TOPICS, any_topic)
 
 
-cdef bint add_topic(Context* context, Table* table, Octets text, uint32_t num) noexcept nogil:
+cdef bint add_topic(Context* context, Table* table, Octets topic, bint by_id) noexcept nogil:
     """Adds the name; of a topic that only its id is known of, the name by now, or else the id."""
     cdef uint8_t[22] id_text
-    cdef Octets name = keep(text, num & ~TOPIC_BY_ID)
-    if num & TOPIC_BY_ID:
-        text = name
-        name = find_topic(&context.topic_ids, text)
+    cdef Octets name = topic
+    if by_id:
+        name = find_topic(&context.topic_ids, topic)
         if name.at == NULL:
-            await_topic(&context.topic_ids, text)
-            write_uuid(text, id_text)
+            await_topic(&context.topic_ids, topic)
+            write_uuid(topic, id_text)
             name = make_octets(id_text, 22)
-    return add_to_list(table, CALL_TOPICS, name)
+    return add_to_list(table, API_CALLS_TOPICS, name)
 
 
 cdef void put_response_facts(Table* table, Facts* facts) noexcept nogil:
     if facts == NULL:
-        put_null(table, CALL_ERROR_CODE)
-        put_null(table, CALL_ERROR_COUNT)
-        put_null(table, CALL_THROTTLE_TIME)
+        put_null(table, API_CALLS_ERROR_CODE)
+        put_null(table, API_CALLS_ERROR_COUNT)
+        put_null(table, API_CALLS_THROTTLE_TIME_MS)
         return
     # The part of a broken message that could not be read may hold errors, too.
     if facts.broken:
-        put_null(table, CALL_ERROR_COUNT)
+        put_null(table, API_CALLS_ERROR_COUNT)
     else:
-        put_int32(table, CALL_ERROR_COUNT, facts.num_errors)
+        put_int32(table, API_CALLS_ERROR_COUNT, facts.num_errors)
     if facts.broken and facts.num_errors == 0:
-        put_null(table, CALL_ERROR_CODE)
+        put_null(table, API_CALLS_ERROR_CODE)
     else:
-        put_int16(table, CALL_ERROR_CODE, facts.first_error)
+        put_int16(table, API_CALLS_ERROR_CODE, facts.first_error)
     if facts.has_throttle:
-        put_int32(table, CALL_THROTTLE_TIME, <int32_t>facts.throttle)
+        put_int32(table, API_CALLS_THROTTLE_TIME_MS, <int32_t>facts.throttle)
     else:
-        put_null(table, CALL_THROTTLE_TIME)
+        put_null(table, API_CALLS_THROTTLE_TIME_MS)
 
 
 cdef void put_call_head(Context* context, Table* table, Dialog* dialog, Call* call, int call_id, int capture,
@@ -331,38 +311,38 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
     cdef ErrorHit* hits = <ErrorHit*>facts.errors.data
     cdef ErrorHit* hit
     cdef size_t i
-    cdef size_t group_at = <size_t>call.client_id_len if call.client_id_len > 0 else 0
+    cdef Octets group = kept_text(call, KEPT_GROUP_ID)
     cdef uint8_t topic_id[22]
     for i in range(facts.errors.len // sizeof(ErrorHit)):
         hit = &hits[i]
         if not begin_row(table):
             return
-        put_int64(table, ERROR_CALL_ID, call.id)
-        put_capture(context, table, ERROR_CAPTURE, call.capture)
-        put_int64(table, ERROR_CONNECTION_ID, dialog.connection.id)
-        put_endpoints(context, table, dialog, ERROR_CLIENT_ADDRESS, -1, ERROR_BROKER_ADDRESS, ERROR_BROKER_PORT)
-        put_int16(table, ERROR_API_KEY, call.key)
-        put_int16(table, ERROR_API_VERSION, call.version)
-        put_int32(table, ERROR_CORRELATION_ID, call.correlation_id)
-        put_client_id(context, table, ERROR_CLIENT_ID, dialog, call)
-        put_time(table, ERROR_RESPONSE_TIME, response.first.time)
-        put_int64(table, ERROR_RESPONSE_FRAME, response.first.frame)
-        put_string(table, ERROR_PATH, path_of(program, hit.node))
-        put_string(table, ERROR_TOPIC, hit.topic)
+        put_int64(table, ERROR_CODES_CALL_ID, call.id)
+        put_capture(context, table, ERROR_CODES_CAPTURE, call.capture)
+        put_int64(table, ERROR_CODES_CONNECTION_ID, dialog.connection.id)
+        put_endpoints(context, table, dialog, ERROR_CODES_CLIENT_ADDRESS, -1, ERROR_CODES_BROKER_ADDRESS, ERROR_CODES_BROKER_PORT)
+        put_int16(table, ERROR_CODES_API_KEY, call.key)
+        put_int16(table, ERROR_CODES_API_VERSION, call.version)
+        put_int32(table, ERROR_CODES_CORRELATION_ID, call.correlation_id)
+        put_client_id(context, table, ERROR_CODES_CLIENT_ID, dialog, call)
+        put_time(table, ERROR_CODES_RESPONSE_TIME, response.first.time)
+        put_int64(table, ERROR_CODES_RESPONSE_FRAME, response.first.frame)
+        put_string(table, ERROR_CODES_PATH, path_of(program, hit.node))
+        put_string(table, ERROR_CODES_TOPIC, hit.topic)
         if hit.topic_id.num == 16 and hit.topic_id.at != NULL:
             if hit.topic.at == NULL:
                 await_topic(&context.topic_ids, hit.topic_id)
             write_uuid(hit.topic_id, topic_id)
-            put_string(table, ERROR_TOPIC_ID, make_octets(topic_id, 22))
+            put_string(table, ERROR_CODES_TOPIC_ID, make_octets(topic_id, 22))
         else:
-            put_null(table, ERROR_TOPIC_ID)
+            put_null(table, ERROR_CODES_TOPIC_ID)
         if hit.partition == NO_PARTITION:
-            put_null(table, ERROR_PARTITION)
+            put_null(table, ERROR_CODES_PARTITION)
         else:
-            put_int32(table, ERROR_PARTITION, <int32_t>hit.partition)
-        put_string(table, ERROR_GROUP_ID, hit.group if hit.group.at != NULL else text_at(call, group_at, call.group_len))
-        put_int16(table, ERROR_CODE, hit.code)
-        put_string(table, ERROR_MESSAGE, hit.message)
+            put_int32(table, ERROR_CODES_PARTITION, <int32_t>hit.partition)
+        put_string(table, ERROR_CODES_GROUP_ID, hit.group if hit.group.at != NULL else group)
+        put_int16(table, ERROR_CODES_ERROR_CODE, hit.code)
+        put_string(table, ERROR_CODES_ERROR_MESSAGE, hit.message)
         end_row(table)
 
 
@@ -388,35 +368,35 @@ cdef void write_response_only(Context* context, Dialog* dialog, int64_t id, Fram
     cdef Table* table = &context.tables[<int>TABLE_API_CALLS]
     cdef int i
     cdef int[27] unknown = [
-        CALL_API_KEY, CALL_API_VERSION, CALL_CLIENT_ID, CALL_REQUEST_TIME, CALL_REQUEST_END_TIME, CALL_REQUEST_FRAME,
-        CALL_REQUEST_END_FRAME, CALL_REQUEST_BYTES, CALL_LATENCY, CALL_GROUP_ID, CALL_TRANSACTIONAL_ID, CALL_ACKS,
-        CALL_PARTITION_COUNT, CALL_RECORD_COUNT, CALL_RECORD_BYTES, CALL_CALLER, CALL_MEMBER_ID,
-        CALL_GROUP_INSTANCE_ID, CALL_GENERATION, CALL_PROTOCOL_TYPE, CALL_PRODUCER_ID, CALL_PRODUCER_EPOCH,
-        CALL_ISOLATION_LEVEL, CALL_COMMITTED, CALL_SESSION_ID, CALL_MAX_WAIT, CALL_MIN_BYTES,
+        API_CALLS_API_KEY, API_CALLS_API_VERSION, API_CALLS_CLIENT_ID, API_CALLS_REQUEST_TIME, API_CALLS_REQUEST_END_TIME, API_CALLS_REQUEST_FRAME,
+        API_CALLS_REQUEST_END_FRAME, API_CALLS_REQUEST_BYTES, API_CALLS_LATENCY_NS, API_CALLS_GROUP_ID, API_CALLS_TRANSACTIONAL_ID, API_CALLS_ACKS,
+        API_CALLS_PARTITION_COUNT, API_CALLS_RECORD_COUNT, API_CALLS_RECORD_BYTES, API_CALLS_CALLER, API_CALLS_MEMBER_ID,
+        API_CALLS_GROUP_INSTANCE_ID, API_CALLS_GENERATION, API_CALLS_PROTOCOL_TYPE, API_CALLS_PRODUCER_ID, API_CALLS_PRODUCER_EPOCH,
+        API_CALLS_ISOLATION_LEVEL, API_CALLS_COMMITTED, API_CALLS_SESSION_ID, API_CALLS_MAX_WAIT_MS, API_CALLS_MIN_BYTES,
     ]
     if not begin_row(table):
         return
     dialog.num_calls += 1
     for i in range(27):
         put_null(table, unknown[i])
-    end_list(table, CALL_TOPICS, False)
+    end_list(table, API_CALLS_TOPICS, False)
     put_response_facts(table, NULL)
-    put_again(table, CALL_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
-    put_again(table, CALL_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
-    put_int64(table, CALL_CALL_ID, id)
-    put_capture(context, table, CALL_CAPTURE, dialog.connection.capture)
-    put_int64(table, CALL_CONNECTION_ID, dialog.connection.id)
-    put_endpoints(context, table, dialog, CALL_CLIENT_ADDRESS, CALL_CLIENT_PORT, CALL_BROKER_ADDRESS, CALL_BROKER_PORT)
-    put_int32(table, CALL_CORRELATION_ID, correlation_id)
-    put_again(table, CALL_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
-    put_again(table, CALL_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
+    put_again(table, API_CALLS_SASL_MECHANISM, &dialog.texts[<int>TEXT_MECHANISM], known_text(&dialog.sasl_mechanism))
+    put_again(table, API_CALLS_PRINCIPAL, &dialog.texts[<int>TEXT_PRINCIPAL], known_text(&dialog.principal))
+    put_int64(table, API_CALLS_CALL_ID, id)
+    put_capture(context, table, API_CALLS_CAPTURE, dialog.connection.capture)
+    put_int64(table, API_CALLS_CONNECTION_ID, dialog.connection.id)
+    put_endpoints(context, table, dialog, API_CALLS_CLIENT_ADDRESS, API_CALLS_CLIENT_PORT, API_CALLS_BROKER_ADDRESS, API_CALLS_BROKER_PORT)
+    put_int32(table, API_CALLS_CORRELATION_ID, correlation_id)
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_NAME, &dialog.texts[<int>TEXT_SOFTWARE_NAME], known_text(&dialog.software_name))
+    put_again(table, API_CALLS_CLIENT_SOFTWARE_VERSION, &dialog.texts[<int>TEXT_SOFTWARE_VERSION],
               known_text(&dialog.software_version))
     put_response(table, response)
-    put_enum(table, CALL_STATUS, STATUS_RESPONSE_ONLY)
+    put_enum(table, API_CALLS_STATUS, STATUS_RESPONSE_ONLY)
     if reason == REASON_NONE:
-        put_null(table, CALL_REASON)
+        put_null(table, API_CALLS_REASON)
     else:
-        put_enum(table, CALL_REASON, reason)
+        put_enum(table, API_CALLS_REASON, reason)
     end_row(table)
 
 
@@ -427,17 +407,17 @@ cdef void write_anomaly(Context* context, Connection* connection, int64_t call_i
     cdef int64_t latest = <int64_t>(context.capture_name_ends.len // sizeof(int64_t)) - 1
     if not begin_row(table):
         return
-    put_string(table, ANOMALY_CAPTURE, capture_name(
+    put_string(table, ANOMALIES_CAPTURE, capture_name(
         context, arrival.capture if arrival != NULL else connection.last_capture if connection != NULL else latest))
-    put_known(table, ANOMALY_CONNECTION_ID, connection != NULL, connection.id if connection != NULL else 0)
-    put_known(table, ANOMALY_CALL_ID, call_id >= 0, call_id)
-    put_time(table, ANOMALY_TIME, arrival.time if arrival != NULL else NO_TIME)
-    put_known(table, ANOMALY_FRAME, arrival != NULL, arrival.frame if arrival != NULL else 0)
+    put_known(table, ANOMALIES_CONNECTION_ID, connection != NULL, connection.id if connection != NULL else 0)
+    put_known(table, ANOMALIES_CALL_ID, call_id >= 0, call_id)
+    put_time(table, ANOMALIES_TIME, arrival.time if arrival != NULL else NO_TIME)
+    put_known(table, ANOMALIES_FRAME, arrival != NULL, arrival.frame if arrival != NULL else 0)
     if direction < 0:
-        put_null(table, ANOMALY_DIRECTION)
+        put_null(table, ANOMALIES_DIRECTION)
     else:
-        put_enum(table, ANOMALY_DIRECTION, direction)
-    put_known(table, ANOMALY_STREAM_OFFSET, offset >= 0, offset)
-    put_enum(table, ANOMALY_NAME, name)
-    put_int64(table, ANOMALY_VALUE, value)
+        put_enum(table, ANOMALIES_DIRECTION, direction)
+    put_known(table, ANOMALIES_STREAM_OFFSET, offset >= 0, offset)
+    put_enum(table, ANOMALIES_NAME, name)
+    put_int64(table, ANOMALIES_VALUE, value)
     end_row(table)

@@ -32,7 +32,7 @@ from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.served cimport note_served
 from kwsniff.core.rows.vantage cimport way_to_broker
@@ -252,29 +252,29 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
     if not begin_row(table):
         return
     parts = split(context, dialog, call, response, facts)
-    put_call_head(context, table, dialog, call, LATENCY_CALL_ID, LATENCY_CAPTURE, LATENCY_CONNECTION_ID,
-                  LATENCY_API_KEY, LATENCY_API_VERSION, LATENCY_CLIENT_ID, LATENCY_BROKER_ADDRESS,
-                  LATENCY_BROKER_PORT)
-    put_int64(table, LATENCY_REQUEST_TIME, call.first.time)
-    put_int64(table, LATENCY_TOTAL, response.last.ready - call.first.time)
-    put_int64(table, LATENCY_REQUEST_TRANSMISSION, parts.request)
-    put_int64(table, LATENCY_NETWORK, parts.network)
-    put_int64(table, LATENCY_QUEUE_WAIT, parts.queue)
-    put_int64(table, LATENCY_BROKER, parts.broker)
-    put_int64(table, LATENCY_DELIBERATE_WAIT, parts.deliberate)
-    put_int64(table, LATENCY_RESPONSE_TRANSMISSION, parts.response)
-    put_enum(table, LATENCY_WAIT, parts.wait)
+    put_call_head(context, table, dialog, call, LATENCIES_CALL_ID, LATENCIES_CAPTURE, LATENCIES_CONNECTION_ID,
+                  LATENCIES_API_KEY, LATENCIES_API_VERSION, LATENCIES_CLIENT_ID, LATENCIES_BROKER_ADDRESS,
+                  LATENCIES_BROKER_PORT)
+    put_int64(table, LATENCIES_REQUEST_TIME, call.first.time)
+    put_int64(table, LATENCIES_TOTAL_NS, response.last.ready - call.first.time)
+    put_int64(table, LATENCIES_REQUEST_TRANSMISSION_NS, parts.request)
+    put_int64(table, LATENCIES_NETWORK_NS, parts.network)
+    put_int64(table, LATENCIES_QUEUE_WAIT_NS, parts.queue)
+    put_int64(table, LATENCIES_BROKER_NS, parts.broker)
+    put_int64(table, LATENCIES_DELIBERATE_WAIT_NS, parts.deliberate)
+    put_int64(table, LATENCIES_RESPONSE_TRANSMISSION_NS, parts.response)
+    put_enum(table, LATENCIES_WAIT, parts.wait)
     if parts.behind:
-        put_int64(table, LATENCY_BEHIND, parts.behind)
-        put_enum(table, LATENCY_BEHIND_WAIT, parts.behind_wait)
+        put_int64(table, LATENCIES_BEHIND, parts.behind)
+        put_enum(table, LATENCIES_BEHIND_WAIT, parts.behind_wait)
     else:
-        put_null(table, LATENCY_BEHIND)
-        put_null(table, LATENCY_BEHIND_WAIT)
+        put_null(table, LATENCIES_BEHIND)
+        put_null(table, LATENCIES_BEHIND_WAIT)
     if dialog.connection.round_trip >= 0:
-        put_int64(table, LATENCY_ROUND_TRIP, dialog.connection.round_trip)
+        put_int64(table, LATENCIES_ROUND_TRIP_NS, dialog.connection.round_trip)
     else:
-        put_null(table, LATENCY_ROUND_TRIP)
-    put_int32(table, LATENCY_RETRANSMISSIONS,
+        put_null(table, LATENCIES_ROUND_TRIP_NS)
+    put_int32(table, LATENCIES_RETRANSMISSIONS,
               <int32_t>at_least(response.last.retransmissions - call.first.retransmissions, 0))
-    put_int64(table, LATENCY_ZERO_WINDOW, at_least(response.last.zero_window - call.first.zero_window, 0))
+    put_int64(table, LATENCIES_ZERO_WINDOW_NS, at_least(response.last.zero_window - call.first.zero_window, 0))
     end_row(table)

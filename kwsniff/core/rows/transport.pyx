@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from kwsniff.core.columns.columns cimport *
-from kwsniff.core.columns.verdicts cimport *
+from kwsniff.core.declared cimport *
 from kwsniff.core.capture.tunnels cimport write_tunnels
 from kwsniff.core.kafka.dialog cimport Context, Dialog
 from kwsniff.core.octets.octets cimport Octets, make_octets
@@ -51,72 +51,72 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     client = dialog.client if dialog.client >= 0 else 0
     asks = &connection.direction[client]
     answers = &connection.direction[1 - client]
-    put_int64(table, CONN_CONNECTION_ID, connection.id)
-    put_capture(context, table, CONN_CAPTURE, connection.capture)
-    put_endpoints(context, table, dialog, CONN_CLIENT_ADDRESS, CONN_CLIENT_PORT, CONN_BROKER_ADDRESS, CONN_BROKER_PORT)
-    put_enum(table, CONN_PROTOCOL, dialog.protocol)
-    put_enum(table, CONN_ROLE, dialog.role)
-    put_time(table, CONN_FIRST_TIME, connection.first_time)
-    put_time(table, CONN_LAST_TIME, connection.last_time)
-    put_int64(table, CONN_FIRST_FRAME, connection.first_frame)
-    put_int64(table, CONN_LAST_FRAME, connection.last_frame)
-    put_bool(table, CONN_HANDSHAKE, connection.opener >= 0)
-    put_known(table, CONN_ROUND_TRIP, connection.round_trip >= 0, connection.round_trip)
-    put_int64(table, CONN_CLIENT_BYTES, asks.bytes)
-    put_int64(table, CONN_BROKER_BYTES, answers.bytes)
-    put_int64(table, CONN_CLIENT_PACKETS, asks.packets)
-    put_int64(table, CONN_BROKER_PACKETS, answers.packets)
-    put_int64(table, CONN_CLIENT_RETRANSMITTED, asks.retransmitted)
-    put_int64(table, CONN_BROKER_RETRANSMITTED, answers.retransmitted)
-    put_int64(table, CONN_CLIENT_OUT_OF_ORDER, asks.out_of_order)
-    put_int64(table, CONN_BROKER_OUT_OF_ORDER, answers.out_of_order)
-    put_int64(table, CONN_CLIENT_MISSING, asks.missing)
-    put_int64(table, CONN_BROKER_MISSING, answers.missing)
-    put_int64(table, CONN_CALLS, dialog.num_calls)
-    put_string(table, CONN_CLIENT_ID, known_text(&dialog.client_id))
-    put_string(table, CONN_SOFTWARE_NAME, known_text(&dialog.software_name))
-    put_string(table, CONN_SOFTWARE_VERSION, known_text(&dialog.software_version))
-    put_string(table, CONN_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
-    put_enum(table, CONN_END, connection.end)
+    put_int64(table, CONNECTIONS_CONNECTION_ID, connection.id)
+    put_capture(context, table, CONNECTIONS_CAPTURE, connection.capture)
+    put_endpoints(context, table, dialog, CONNECTIONS_CLIENT_ADDRESS, CONNECTIONS_CLIENT_PORT, CONNECTIONS_BROKER_ADDRESS, CONNECTIONS_BROKER_PORT)
+    put_enum(table, CONNECTIONS_PROTOCOL, dialog.protocol)
+    put_enum(table, CONNECTIONS_ROLE, dialog.role)
+    put_time(table, CONNECTIONS_FIRST_TIME, connection.first_time)
+    put_time(table, CONNECTIONS_LAST_TIME, connection.last_time)
+    put_int64(table, CONNECTIONS_FIRST_FRAME, connection.first_frame)
+    put_int64(table, CONNECTIONS_LAST_FRAME, connection.last_frame)
+    put_bool(table, CONNECTIONS_HANDSHAKE, connection.opener >= 0)
+    put_known(table, CONNECTIONS_ROUND_TRIP_NS, connection.round_trip >= 0, connection.round_trip)
+    put_int64(table, CONNECTIONS_CLIENT_BYTES, asks.bytes)
+    put_int64(table, CONNECTIONS_BROKER_BYTES, answers.bytes)
+    put_int64(table, CONNECTIONS_CLIENT_PACKETS, asks.packets)
+    put_int64(table, CONNECTIONS_BROKER_PACKETS, answers.packets)
+    put_int64(table, CONNECTIONS_CLIENT_RETRANSMITTED_BYTES, asks.retransmitted)
+    put_int64(table, CONNECTIONS_BROKER_RETRANSMITTED_BYTES, answers.retransmitted)
+    put_int64(table, CONNECTIONS_CLIENT_OUT_OF_ORDER, asks.out_of_order)
+    put_int64(table, CONNECTIONS_BROKER_OUT_OF_ORDER, answers.out_of_order)
+    put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
+    put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
+    put_int64(table, CONNECTIONS_CALLS, dialog.num_calls)
+    put_string(table, CONNECTIONS_CLIENT_ID, known_text(&dialog.client_id))
+    put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&dialog.software_name))
+    put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&dialog.software_version))
+    put_string(table, CONNECTIONS_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
+    put_enum(table, CONNECTIONS_END, connection.end)
     # The broker's segments are acknowledged by the client: their time is the way to the client and back.
-    put_known(table, CONN_CLIENT_ROUND_TRIP, answers.round_trip >= 0, answers.round_trip)
-    put_known(table, CONN_BROKER_ROUND_TRIP, asks.round_trip >= 0, asks.round_trip)
-    put_enum(table, CONN_VANTAGE, tell_vantage(asks, answers))
-    put_int64(table, CONN_CLIENT_ZERO_WINDOW, asks.zero_window)
-    put_int64(table, CONN_BROKER_ZERO_WINDOW, answers.zero_window)
-    put_string(table, CONN_PRINCIPAL, known_text(&dialog.principal))
+    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, answers.round_trip >= 0, answers.round_trip)
+    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, asks.round_trip >= 0, asks.round_trip)
+    put_enum(table, CONNECTIONS_VANTAGE, tell_vantage(asks, answers))
+    put_int64(table, CONNECTIONS_CLIENT_ZERO_WINDOW_NS, asks.zero_window)
+    put_int64(table, CONNECTIONS_BROKER_ZERO_WINDOW_NS, answers.zero_window)
+    put_string(table, CONNECTIONS_PRINCIPAL, known_text(&dialog.principal))
     if dialog.caller == CALLER_UNKNOWN:
-        put_null(table, CONN_CALLER)
+        put_null(table, CONNECTIONS_CALLER)
     else:
-        put_enum(table, CONN_CALLER, dialog.caller)
+        put_enum(table, CONNECTIONS_CALLER, dialog.caller)
     put_hello(table, dialog.hello)
     put_alert(table, dialog)
     put_closing(table, connection, dialog)
-    put_string(table, CONN_ENCAPSULATION, make_octets(
+    put_string(table, CONNECTIONS_ENCAPSULATION, make_octets(
         tunnels if connection.encapsulation else NULL, <size_t>write_tunnels(connection.encapsulation, tunnels)))
-    put_int64(table, CONN_DUPLICATE_PACKETS, connection.duplicates)
-    put_null(table, CONN_TWIN_OF)
+    put_int64(table, CONNECTIONS_DUPLICATE_PACKETS, connection.duplicates)
+    put_null(table, CONNECTIONS_TWIN_OF)
     put_proxied(table, dialog)
     end_row(table)
 
 
 cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
     if connection.closer < 0 or dialog.client < 0:
-        put_null(table, CONN_CLOSED_BY)
+        put_null(table, CONNECTIONS_CLOSED_BY)
     else:
-        put_enum(table, CONN_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
-    put_known(table, CONN_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
-    put_bool(table, CONN_REFUSED, connection.refused)
-    put_known(table, CONN_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
+        put_enum(table, CONNECTIONS_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
+    put_known(table, CONNECTIONS_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
+    put_bool(table, CONNECTIONS_REFUSED, connection.refused)
+    put_known(table, CONNECTIONS_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
               connection.syn_retries)
 
 
 cdef void put_hello(Table* table, Hello* hello) noexcept nogil:
     cdef uint8_t[8] room
     cdef Octets nothing = make_octets(NULL, 0)
-    put_string(table, CONN_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
-    put_string(table, CONN_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
-    put_string(table, CONN_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
+    put_string(table, CONNECTIONS_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
+    put_string(table, CONNECTIONS_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
+    put_string(table, CONNECTIONS_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
 
 
 cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
@@ -127,23 +127,23 @@ cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
         alert = dialog.hello.alert
         by = dialog.hello.alert_by
     if dialog.hello != NULL:
-        put_bool(table, CONN_TLS_HELLO, dialog.hello.greeted)
+        put_bool(table, CONNECTIONS_TLS_HELLO, dialog.hello.greeted)
     else:
-        put_null(table, CONN_TLS_HELLO)
-    put_string(table, CONN_TLS_ALERT, alert_text(alert, room) if alert >= 0 else make_octets(NULL, 0))
+        put_null(table, CONNECTIONS_TLS_HELLO)
+    put_string(table, CONNECTIONS_TLS_ALERT, alert_text(alert, room) if alert >= 0 else make_octets(NULL, 0))
     if alert < 0 or dialog.client < 0:
-        put_null(table, CONN_TLS_ALERT_BY)
+        put_null(table, CONNECTIONS_TLS_ALERT_BY)
     else:
-        put_enum(table, CONN_TLS_ALERT_BY, 0 if by == dialog.client else 1)
+        put_enum(table, CONNECTIONS_TLS_ALERT_BY, 0 if by == dialog.client else 1)
 
 
 cdef void put_proxied(Table* table, Dialog* dialog) noexcept nogil:
     if dialog.proxied_len == 0:
-        put_null(table, CONN_PROXIED_ADDRESS)
-        put_null(table, CONN_PROXIED_PORT)
+        put_null(table, CONNECTIONS_PROXIED_ADDRESS)
+        put_null(table, CONNECTIONS_PROXIED_PORT)
         return
-    put_string(table, CONN_PROXIED_ADDRESS, make_octets(dialog.proxied_address, <size_t>dialog.proxied_len))
-    put_int32(table, CONN_PROXIED_PORT, dialog.proxied_port)
+    put_string(table, CONNECTIONS_PROXIED_ADDRESS, make_octets(dialog.proxied_address, <size_t>dialog.proxied_len))
+    put_int32(table, CONNECTIONS_PROXIED_PORT, dialog.proxied_port)
 
 
 cdef void write_event(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
@@ -153,17 +153,17 @@ cdef void write_event(Context* context, Connection* connection, Dialog* dialog, 
     cdef int client = dialog.client if dialog != NULL else connection.opener
     if not begin_row(table):
         return
-    put_string(table, EVENT_CAPTURE, capture_name(context, event.capture))
-    put_int64(table, EVENT_CONNECTION_ID, connection.id)
-    put_time(table, EVENT_TIME, event.time)
-    put_int64(table, EVENT_FRAME, event.frame)
-    put_enum(table, EVENT_KIND, event.kind)
+    put_string(table, TCP_EVENTS_CAPTURE, capture_name(context, event.capture))
+    put_int64(table, TCP_EVENTS_CONNECTION_ID, connection.id)
+    put_time(table, TCP_EVENTS_TIME, event.time)
+    put_int64(table, TCP_EVENTS_FRAME, event.frame)
+    put_enum(table, TCP_EVENTS_KIND, event.kind)
     if client < 0:
-        put_null(table, EVENT_SENDER)
+        put_null(table, TCP_EVENTS_SENDER)
     else:
-        put_enum(table, EVENT_SENDER, 0 if event.sender == client else 1)
-    put_known(table, EVENT_STREAM_OFFSET, event.offset >= 0, event.offset)
-    put_known(table, EVENT_BYTES, event.bytes >= 0, event.bytes)
-    put_known(table, EVENT_COUNT, event.count >= 0, event.count)
-    put_known(table, EVENT_CALL_ID, call_id >= 0, call_id)
+        put_enum(table, TCP_EVENTS_SENDER, 0 if event.sender == client else 1)
+    put_known(table, TCP_EVENTS_STREAM_OFFSET, event.offset >= 0, event.offset)
+    put_known(table, TCP_EVENTS_BYTES, event.bytes >= 0, event.bytes)
+    put_known(table, TCP_EVENTS_COUNT, event.count >= 0, event.count)
+    put_known(table, TCP_EVENTS_CALL_ID, call_id >= 0, call_id)
     end_row(table)

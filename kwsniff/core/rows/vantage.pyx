@@ -10,7 +10,7 @@ Rules
 
 from libc.stdint cimport int64_t
 
-from kwsniff.core.columns.verdicts cimport (
+from kwsniff.core.declared cimport (
     VANTAGE_BETWEEN, VANTAGE_BROKER, VANTAGE_CLIENT, VANTAGE_SAME_MACHINE, VANTAGE_UNKNOWN,
 )
 from kwsniff.core.tcp.connections cimport NEAR_TRIPS, Direction

@@ -23,13 +23,6 @@ cdef enum GapCause:
     GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by exchanges.pyx)
     GAP_PASSED_OVER = 4     # no byte is missing: they were passed over in search of a frame (set by frames.pyx)
 
-cdef enum EndCause:
-    END_OPEN = 0
-    END_FIN = 1
-    END_RESET = 2
-    END_REUSED = 3          # a new handshake on the same addresses and ports
-    END_EVICTED = 4
-
 # Why captured payload bytes are not delivered.
 cdef enum DropCause:
     DROP_RETRANSMITTED = 0
@@ -48,15 +41,6 @@ cdef enum StreamOddity:
     ODD_RESET = 6           # an RST that no receiver would take
     ODD_RESET_TAKEN_BACK = 7
     ODD_HANDSHAKE = 8       # a SYN in the middle of a connection that went on
-
-cdef enum TcpEventKind:
-    EVENT_RETRANSMISSION = 0
-    EVENT_ZERO_WINDOW = 1
-    EVENT_ZERO_WINDOW_END = 2
-    EVENT_REFUSED = 3
-    EVENT_RESET = 4
-    EVENT_SYN_AGAIN = 5
-    EVENT_DUPLICATE_ACKS = 6
 
 # What TCP had to do twice, or could not do.
 cdef struct TcpEvent:

@@ -14,11 +14,9 @@ Source: RFC 9293 3.10.7, RFC 5961 4.
 
 from libc.stdint cimport uint32_t
 
+from kwsniff.core.declared cimport TCP_EVENT_SYN_AGAIN
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport (
-    EVENT_SYN_AGAIN,
-    ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection,
-)
+from kwsniff.core.tcp.connections cimport ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection
 from kwsniff.core.tcp.repairs cimport tell_event, time_segment
 from kwsniff.core.tcp.segments cimport distance
 
@@ -57,7 +55,7 @@ cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Seg
         own.timed = False
         if segment.seq == own.isn:
             connection.syn_retries += sender == connection.opener
-            tell_event(streams, connection, EVENT_SYN_AGAIN, sender, -1, -1, -1, -1, segment.time, segment.frame,
+            tell_event(streams, connection, TCP_EVENT_SYN_AGAIN, sender, -1, -1, -1, -1, segment.time, segment.frame,
                        streams.capture)
         return
     time_segment(own, segment, 1)

@@ -12,12 +12,12 @@ Rules
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
+from kwsniff.core.declared cimport (
+    TCP_EVENT_DUPLICATE_ACKS, TCP_EVENT_RETRANSMISSION, TCP_EVENT_ZERO_WINDOW, TCP_EVENT_ZERO_WINDOW_END,
+)
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, Segment
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.connections cimport (
-    AGAIN, EVENT_DUPLICATE_ACKS, EVENT_RETRANSMISSION, EVENT_ZERO_WINDOW, EVENT_ZERO_WINDOW_END, NEAR_TRIPS, Again,
-    Arrival, Connection, Direction, Streams, TcpEvent,
-)
+from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Arrival, Connection, Direction, Streams, TcpEvent
 
 cdef enum:
     REPEATED_ACKS = 3           # so many say that a segment is missing (RFC 5681 3.2)
@@ -102,7 +102,7 @@ cdef inline void tell_again(Streams* streams, Connection* connection, int sender
                             uint32_t length) noexcept nogil:
     """`length` bytes that were sent before; keep-alives repeat the last one (RFC 9293 3.8.4)."""
     if segment.length > 1 or ahead != -1:
-        tell_event(streams, connection, EVENT_RETRANSMISSION, sender, sender,
+        tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender,
                    connection.direction[sender].offset + ahead, length, -1, segment.time, segment.frame,
                    streams.capture)
 
@@ -111,7 +111,7 @@ cdef inline void end_repeated_acks(Streams* streams, Connection* connection, int
     """The run of acknowledgements of what endpoint `sender` sent is over."""
     cdef Direction* own = &connection.direction[sender]
     if own.repeated_acks >= REPEATED_ACKS and own.known:
-        tell_event(streams, connection, EVENT_DUPLICATE_ACKS, 1 - sender, sender,
+        tell_event(streams, connection, TCP_EVENT_DUPLICATE_ACKS, 1 - sender, sender,
                    own.offset + distance(own.acked, own.next_seq), -1, own.repeated_acks, own.repeated_time,
                    own.repeated_frame, own.repeated_capture)
     own.repeated_acks = 0
@@ -126,10 +126,10 @@ cdef inline void note_window(Streams* streams, Connection* connection, int sende
     if segment.window == 0 and not segment.flags & TCP_FIN:
         if own.closed_since == NO_TIME:
             own.closed_since = segment.time
-            tell_event(streams, connection, EVENT_ZERO_WINDOW, sender, 1 - sender, offset, -1, -1, segment.time,
+            tell_event(streams, connection, TCP_EVENT_ZERO_WINDOW, sender, 1 - sender, offset, -1, -1, segment.time,
                        segment.frame, streams.capture)
     elif own.closed_since != NO_TIME:
         own.zero_window = zero_window_until(own, segment.time)
         own.closed_since = NO_TIME
-        tell_event(streams, connection, EVENT_ZERO_WINDOW_END, sender, 1 - sender, offset, -1, -1, segment.time,
+        tell_event(streams, connection, TCP_EVENT_ZERO_WINDOW_END, sender, 1 - sender, offset, -1, -1, segment.time,
                    segment.frame, streams.capture)

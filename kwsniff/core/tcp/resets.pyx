@@ -17,10 +17,9 @@ Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3.
 
 from libc.stdint cimport int32_t
 
+from kwsniff.core.declared cimport END_RESET
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport (
-    END_RESET, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Streams, unlink_reset,
-)
+from kwsniff.core.tcp.connections cimport ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Streams, unlink_reset
 from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
 from kwsniff.core.tcp.segments cimport distance
 

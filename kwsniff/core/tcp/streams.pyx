@@ -33,6 +33,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from kwsniff.core.declared cimport (
+    END_EVICTED, END_FIN, END_OPEN, END_RESET, END_REUSED, TCP_EVENT_REFUSED, TCP_EVENT_RESET,
+)
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.tcp.acknowledgements cimport take_ack
@@ -637,7 +640,7 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     end_repeated_acks(streams, connection, 0)
     end_repeated_acks(streams, connection, 1)
     if why == END_RESET and connection.reset_sender >= 0:
-        tell_event(streams, connection, EVENT_REFUSED if connection.refused else EVENT_RESET, connection.reset_sender, -1,
+        tell_event(streams, connection, TCP_EVENT_REFUSED if connection.refused else TCP_EVENT_RESET, connection.reset_sender, -1,
                    -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
     connection.ended = True
     connection.end = why

@@ -1,6 +1,7 @@
 # cython: language_level=3
-# What a field means, as the layouts' third column says it: kwsniff/layout/meaning.py has the whole list, a
-# contract test compares the numbers. Only those that some compiled room acts upon stand here.
+# Made by `python -m tests.house.declared`: edit kwsniff/layout/meaning.py, not this file.
+#
+# What a field means, as the layouts' third column says it.
 
 cdef enum Meaning:
     MEANING_NONE = 0
@@ -17,6 +18,9 @@ cdef enum Meaning:
     MEANING_ACKS = 11
     MEANING_RECORDS = 12
     MEANING_CLIENT_ID = 13
+    MEANING_CORRELATION_ID = 14
+    MEANING_API_KEY = 15
+    MEANING_API_VERSION = 16
     MEANING_SOFTWARE_NAME = 17
     MEANING_SOFTWARE_VERSION = 18
     MEANING_SASL_MECHANISM = 19
@@ -29,15 +33,33 @@ cdef enum Meaning:
     MEANING_LOG_START_OFFSET = 26
     MEANING_MAX_WAIT = 27
     MEANING_MIN_BYTES = 28
+    MEANING_MAX_BYTES = 29
     MEANING_ISOLATION = 30
     MEANING_SESSION_ID = 31
     MEANING_SESSION_EPOCH = 32
+    MEANING_DURATION = 33
+    MEANING_TIMESTAMP = 34
+    MEANING_LEADER_EPOCH = 35
+    MEANING_BROKER = 36
+    MEANING_HOST = 37
+    MEANING_PORT = 38
+    MEANING_CLUSTER_ID = 39
     MEANING_PROTOCOL_TYPE = 40
+    MEANING_PROTOCOL_NAME = 41
     MEANING_GROUP_INSTANCE = 42
+    MEANING_COORDINATOR_KEY = 43
+    MEANING_KEY_TYPE = 44
     MEANING_MEMBER_EPOCH = 45
     MEANING_REPLICA_ID = 46
+    MEANING_RACK = 47
+    MEANING_LEADER = 48
+    MEANING_PRINCIPAL = 49
     MEANING_COMMITTED_OFFSET = 50
     MEANING_FORGOTTEN = 51
+    MEANING_ENUM = 52
     MEANING_BASE_OFFSET = 53
+    MEANING_SCHEMA = 54
+    MEANING_TIMEOUT = 55
     MEANING_TRANSACTION_RESULT = 56
+    MEANING_CONFIG_VALUE = 57
     MEANING_HELD_BACK = 58

@@ -1,1 +1,0 @@
-ENUMS: dict[str, tuple[str, ...]]

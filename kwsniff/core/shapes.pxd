@@ -1,0 +1,8 @@
+# cython: language_level=3
+# Made by `python -m tests.house.declared`: of every struct and enum of the core.
+
+cdef extern from *:
+    """
+    #define KWSNIFF_SHAPES 0xa049f7c6386da7a0ull
+    """
+    const unsigned long long KWSNIFF_SHAPES
