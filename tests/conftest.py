@@ -13,6 +13,7 @@ pytest.register_assert_rewrite(
     "tests.pipeline.compare"
 )  # before any test imports it: lets it explain what differed
 
+_ONE_PROCESS = "spark"
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -23,11 +24,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Skips(Path(path)))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A session of Spark takes a gigabyte: with several processes, one of them has all tests that need it."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(_ONE_PROCESS))
+
+
 class _Skips:
     """The names of modules and tests that were skipped, one per line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._noted: set[str] = set()  # each of several processes collects, and tells
         path.write_text("", "utf-8")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -37,9 +46,11 @@ class _Skips:
         self._note(report)
 
     def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
-        if report.skipped and not hasattr(report, "wasxfail"):
+        name = report.nodeid.removesuffix(f"@{_ONE_PROCESS}")  # xdist adds the group
+        if report.skipped and not hasattr(report, "wasxfail") and name not in self._noted:
+            self._noted.add(name)
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{report.nodeid}\n")
+                file.write(f"{name}\n")
 
 
 @pytest.fixture(scope="session")
