@@ -15,6 +15,7 @@ from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.findings.figures import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, Found, unread_file
@@ -86,7 +87,7 @@ def analyze(
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in chosen:
-            summary.findings = write_findings(writer)
+            summary.findings = write_findings(writer, rows.figures, late=bool(changes))
         return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
 
 
@@ -228,6 +229,8 @@ class _Rows:
         chosen: Sequence[str],
     ) -> None:
         self.summary = summary
+        self.figures = Figures()
+        """Of what is written, where findings are wanted."""
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
         self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
@@ -275,6 +278,8 @@ class _Rows:
             return
         if self._writer:
             self._writer.write(table, batch)
+            if "findings" in self.batches:
+                self.figures.add(table, batch)
         else:
             self.batches[table].append(batch)
 

@@ -6,18 +6,25 @@ from typing import Any
 import pyarrow as pa
 
 from kwsniff.findings.evaluate import as_json, evaluate, plain_rows
-from kwsniff.findings.table import rows_of
-from kwsniff.findings.tables import READ, open_files, open_tables
+from kwsniff.findings.figures import BATCH_ROWS, Figures
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.table import find_in_files, rows_of
+from kwsniff.findings.tables import READ, open_tables
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import stamped
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.write import TableWriter
 
 
-def write_findings(writer: TableWriter) -> list[dict[str, Any]]:
-    """Writes the table of findings, the last one; returns it as JSON has it."""
-    with open_files({name: [path] for name, path in writer.complete(READ).items()}) as database:
-        findings = evaluate(database)
+def write_findings(writer: TableWriter, figures: Figures, *, late: bool) -> list[dict[str, Any]]:
+    """Writes the table of findings, the last one; returns it as JSON has it.
+
+    `figures`: those of all rows that were written. `late`: topics have got their names since.
+    """
+    if late:
+        figures.distrust()
+    files = {name: [path] for name, path in writer.complete(READ).items()}
+    findings = find_in_files(files, figures)
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 
@@ -33,7 +40,14 @@ def listed(findings: pa.Table) -> list[dict[str, Any]]:
 
 def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> pa.Table:
     """The table of findings of tables in memory."""
-    with open_tables({name: table(name) for name in READ}) as database:
-        rows = rows_of(evaluate(database))
-    batch = stamped("findings", batch_of("findings", rows), run_id)
+    kept = {name: table(name) for name in READ}
+    figures = Figures()
+    for name, rows in kept.items():
+        for batch in rows.to_batches(BATCH_ROWS):
+            figures.add(name, batch)
+    findings = []
+    if rules := figures.worth_asking(load_rules()):
+        with open_tables(kept) as database:
+            findings = evaluate(database, rules=rules)
+    batch = stamped("findings", batch_of("findings", rows_of(findings)), run_id)
     return pa.Table.from_batches([batch]).cast(arrow_schema(TABLES["findings"]))

@@ -7,6 +7,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from kwsniff.cli.layouts import add_layouts_option
@@ -68,11 +69,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Exit status 1 where a finding is a problem, else 0."""
     from kwsniff.findings.evaluate import evaluate
+    from kwsniff.findings.figures import figures_of
     from kwsniff.findings.report import describe_basis, list_not_seen
+    from kwsniff.findings.rule import load_rules
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.
-    with _page(args.html) as file, _opened(args) as (database, capture, tables):
-        findings = evaluate(database, capture=capture, tables=tables)
+    with _page(args.html) as file, _opened(args) as (database, files, capture, tables):
+        rules = figures_of(files).worth_asking(load_rules())
+        findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         basis = describe_basis(database)
         not_seen = list_not_seen(basis)
         if file is not None:
@@ -108,13 +112,16 @@ def _captures(capture: str, inputs: Sequence[str]) -> str | None:
 
 
 @contextmanager
-def _opened(args: argparse.Namespace) -> Iterator[tuple["duckdb.DuckDBPyConnection", str, str]]:
-    """The tables as a database, and how commands name the capture and the tables."""
+def _opened(
+    args: argparse.Namespace,
+) -> Iterator[tuple["duckdb.DuckDBPyConnection", dict[str, list[str]], str, str]]:
+    """The tables as a database, their files, and how commands name the capture and the tables."""
     from kwsniff.cli.analyze import parse_port
-    from kwsniff.findings.tables import READ, is_folder_of_tables, open_folder
+    from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
     if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
-        yield open_folder(args.inputs[0]), "CAPTURE", args.inputs[0]
+        place = args.inputs[0]
+        yield open_folder(place), files_of_tables(Path(place)), "CAPTURE", place
         return
     from kwsniff.analysis.analyze import analyze
 
@@ -128,7 +135,7 @@ def _opened(args: argparse.Namespace) -> Iterator[tuple["duckdb.DuckDBPyConnecti
             tls_keylog=args.tls_keylog,
             tables=READ,
         )
-        yield open_folder(folder), " ".join(args.inputs), "DIR"
+        yield open_folder(folder), files_of_tables(Path(folder)), " ".join(args.inputs), "DIR"
 
 
 def _print_json(basis: Mapping[str, Any], findings: Sequence["Finding"], not_seen: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
 if TYPE_CHECKING:
     import duckdb
 
+TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from latency"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
 _MOST_OF_ONE_RULE = 100
@@ -57,23 +58,17 @@ def evaluate(
 ) -> list[Finding]:
     """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
 
-    `capture` and `tables` are what the commands in the findings name: a capture, a folder of tables.
+    `capture` and `tables` are what the commands in the findings name: a capture, a folder of tables. `rules`:
+    those that are worth asking (figures.py); all of them find the same, later.
     """
-    total = _total_time(database)
     places = {"capture": capture, "tables": tables}
-    findings: list[Finding] = []
     chosen = load_rules() if rules is None else rules
-    for rule in _worth_asking(database, chosen):
-        findings += [_finding(rule, {**places, **row}, total) for row in _rows(database, rule)]
+    rows = [(rule, row) for rule in chosen for row in _rows(database, rule)]
+    total = _total_time(database) if any(row.get("time_ns") is not None for _, row in rows) else 0
+    findings = [_finding(rule, {**places, **row}, total) for rule, row in rows]
     _explain(findings, {rule.name: rule for rule in chosen})
     findings.sort(key=_weight)
     return findings
-
-
-def _worth_asking(database: "duckdb.DuckDBPyConnection", rules: Sequence[Rule]) -> list[Rule]:
-    asked = ", ".join(f"coalesce({rule.when}, false)" for rule in rules)
-    answers = fetch(database, f"select [{asked}] as answers from presence")[0]["answers"]  # noqa: S608
-    return [rule for rule, answer in zip(rules, answers, strict=True) if answer]
 
 
 def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:
@@ -104,7 +99,7 @@ def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 def _total_time(database: "duckdb.DuckDBPyConnection") -> int:
     """Nanoseconds that all calls took."""
-    return int(fetch(database, "select coalesce(sum(total_ns), 0)::bigint as total from latency")[0]["total"])
+    return int(fetch(database, TOTAL)[0]["total"])
 
 
 def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:

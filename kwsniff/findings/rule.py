@@ -37,8 +37,9 @@ class Rule:
     blames: str
     subject_kind: str
     unit: str
-    when: str
-    """SQL over the one row of presence.sql: whether it is worth asking."""
+    when: tuple[Mapping[str, Any], ...]
+    """Floors of figures (figures.py), one set of which must be reached for the rule to be worth asking;
+    `errors` are codes one of which was seen, `errors_beside` those that do not count. Without any: always."""
     says: str
     """The rule in words; figures of `floors` in braces."""
     query: str
@@ -53,6 +54,7 @@ class Rule:
 
 def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
     known = dict(fields)
+    known["when"] = tuple(known["when"])
     known["explained_by"] = tuple(known.get("explained_by", ()))
     rule = Rule(group=group, **known)
     for value, allowed in (

@@ -1,30 +1,41 @@
-"""Findings as rows of their table."""
+"""Findings of tables, as rows of theirs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from os import PathLike
 
 import pyarrow as pa
 
-from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
+from kwsniff.findings.figures import Figures, figures_of
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.tables import open_files
 from kwsniff.tables.rows import batch_of
-
-if TYPE_CHECKING:
-    import duckdb
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Files = Mapping[str, Sequence[str | PathLike[str]]]
 
-def findings_batch(database: "duckdb.DuckDBPyConnection") -> pa.RecordBatch:
-    """The findings of a database of tables as a batch in their table's coded schema.
+
+def find_in_files(files: Files, figures: Figures | None = None) -> list[Finding]:
+    """The findings of parquet files, by table; `figures` are theirs, where they are known already.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    return batch_of("findings", rows_of(evaluate(database)))
+    rules = (figures or figures_of(files)).worth_asking(load_rules())
+    if not rules:
+        return []
+    with open_files(files, [TOTAL, *(rule.query for rule in rules)]) as database:
+        return evaluate(database, rules=rules)
 
 
-def rows_of(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+def findings_batch(files: Files) -> pa.RecordBatch:
+    """The findings of parquet files as a batch in their table's coded schema."""
+    return batch_of("findings", rows_of(find_in_files(files)))
+
+
+def rows_of(findings: Sequence[Finding]) -> list[dict[str, object]]:
     """Rows by column name, times in nanoseconds."""
     rows = []
     for finding in findings:

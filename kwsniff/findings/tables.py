@@ -1,10 +1,11 @@
 """A folder of tables, of `analyze`, `live` or `pipeline` alike, as one database of views."""
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
 from kwsniff.tables.column import Column
@@ -47,17 +48,25 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
     return open_files(sources)
 
 
-def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
-    """Parquet files, by table, as views for rules; tables without files have no rows."""
+def open_files(
+    sources: Mapping[str, Sequence[str | os.PathLike[str]]], queries: Iterable[str] | None = None
+) -> "duckdb.DuckDBPyConnection":
+    """Parquet files, by table, as views for rules; tables without files have no rows.
+
+    Only those views are made that `queries` name, where they are given: each one costs a look into its files.
+    """
     database = _database()
+    wanted = _named(queries)
     for name in READ:
+        if name not in wanted:
+            continue
         if sources.get(name):
             listed = ", ".join("'" + str(each).replace("'", "''") + "'" for each in sources[name])
             _show(database, name, f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)")
         else:
             database.register(f"{name}_empty", arrow_schema(TABLES[name]).empty_table())
             _show(database, name, f"{name}_empty")
-    return _with_views(database)
+    return _with_views(database, wanted)
 
 
 def files_of_tables(folder: Path) -> dict[str, list[str]]:
@@ -85,7 +94,7 @@ def open_tables(tables: Mapping[str, "pa.Table"]) -> "duckdb.DuckDBPyConnection"
         rows = tables.get(name)
         database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
         _show(database, name, f"{name}_rows")
-    return _with_views(database)
+    return _with_views(database, _named(None))
 
 
 def _shown(file: Path, folder: Path) -> bool:
@@ -98,6 +107,7 @@ def _database() -> "duckdb.DuckDBPyConnection":
     database = duckdb.connect(":memory:")
     database.execute("set TimeZone = 'UTC'")
     database.execute(f"set memory_limit = '{MEMORY}'")
+    database.execute("set parquet_metadata_cache = true")
     return database
 
 
@@ -124,10 +134,33 @@ _TYPES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def _with_views(database: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":
-    _add_least_versions(database)
-    for name in ("views.sql", "presence.sql"):
-        database.execute(files("kwsniff.findings").joinpath(name).read_text("utf-8"))
+def _views() -> dict[str, str]:
+    """Name of a view -> the statement that makes it, in order."""
+    text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
+    return {_MADE.findall(each)[0]: each for each in text.split(";") if _MADE.search(each)}
+
+
+_MADE: Final = re.compile(r"create temp view (\w+)")
+
+
+def _named(queries: Iterable[str] | None) -> set[str]:
+    """Tables and views that queries name, and those that these are made of; all of them without queries."""
+    views = {**_views(), "least_version": ""}
+    if queries is None:
+        return {*READ, *views}
+    found = set(re.findall(r"\w+", " ".join(queries))) & {*READ, *views}
+    for name in reversed(views):
+        if name in found:
+            found |= set(re.findall(r"\w+", views[name])) & {*READ, *views}
+    return found
+
+
+def _with_views(database: "duckdb.DuckDBPyConnection", wanted: Container[str]) -> "duckdb.DuckDBPyConnection":
+    if "least_version" in wanted:
+        _add_least_versions(database)
+    for name, statement in _views().items():
+        if name in wanted:
+            database.execute(statement)
     return database
 
 
@@ -146,5 +179,5 @@ def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
                 if span and span[0] == newest[0]
             )
             rows.append((key, newest[0], since))
-    database.execute("create temp table least_version (api_key smallint, least smallint, since varchar)")
-    database.executemany("insert into least_version values (?, ?, ?)", rows)
+    listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
+    database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")

@@ -20,7 +20,7 @@ from typing import Self
 import pyarrow as pa
 
 from kwsniff.findings.table import findings_batch
-from kwsniff.findings.tables import READ, open_files
+from kwsniff.findings.tables import READ
 from kwsniff.live.session import Batches, one_batch
 from kwsniff.tables.folder import Folder, guarded
 from kwsniff.tables.run import new_run_id
@@ -101,8 +101,7 @@ class RollingTables:
 
     def _judge(self) -> pa.RecordBatch:
         sources = {name: sorted((self.directory / name).glob(f"{self._stamp}-*.parquet")) for name in READ}
-        with open_files(sources) as database:
-            return findings_batch(database)
+        return findings_batch(sources)
 
     def close_files(self, *, every: bool = False) -> None:
         """Gives the open files their names. A table without rows gets one if `every` table is to have one."""

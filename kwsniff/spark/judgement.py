@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kwsniff.findings.table import findings_batch
-from kwsniff.findings.tables import READ, open_files
+from kwsniff.findings.tables import READ
 from kwsniff.spark.parts import Part, PartWriter
 
 
@@ -15,6 +15,5 @@ def write_findings(staging: str, parts: Sequence[Part], *, run_id: str) -> list[
         if part.table in sources:
             sources[part.table].append(Path(staging) / part.path)
     writer = PartWriter(staging, "all-findings", run_id)
-    with open_files(sources) as database:
-        writer.write("findings", findings_batch(database))
+    writer.write("findings", findings_batch(sources))
     return writer.close()

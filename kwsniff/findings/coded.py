@@ -1,0 +1,48 @@
+"""Columns of batches as numpy arrays, whether they are there or not."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import valid_rows, whole_numbers
+
+Numbers = np.ndarray[Any, Any]
+
+
+def numbers_of(batch: pa.RecordBatch, name: str, null: int) -> Numbers:
+    """Integers, or microseconds since 1970, of a column; `null` in the place of nulls, or of all."""
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, null, np.int64)
+    column = batch[name]
+    if pa.types.is_timestamp(column.type) and column.type.unit != "us":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    return whole_numbers(column, null)
+
+
+def coded(batch: pa.RecordBatch, name: str) -> tuple[Numbers, list[str]]:
+    """The place of each row's text in a list of texts; -1 is null."""
+    if name not in batch.schema.names:
+        return np.full(batch.num_rows, -1, np.int64), []
+    column = batch[name]
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return whole_numbers(column.indices, null=-1), column.dictionary.to_pylist()
+
+
+def count_of(batch: pa.RecordBatch, name: str, word: str) -> int:
+    """Rows with this text in a column."""
+    codes, words = coded(batch, name)
+    return int(np.count_nonzero(codes == words.index(word))) if word in words else 0
+
+
+def flags_of(batch: pa.RecordBatch, name: str) -> Numbers:
+    """A column of truth values; null is false."""
+    if name not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.bool_)
+    column = batch[name]
+    if not len(column):
+        return np.zeros(0, np.bool_)
+    memory = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")
+    values = memory[column.offset : column.offset + len(column)].view(np.bool_)
+    return values & valid_rows(column) if column.null_count else values

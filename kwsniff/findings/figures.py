@@ -1,0 +1,181 @@
+"""What there is at all, counted while rows pass: a rule whose figures are not reached is not asked.
+
+Most captures show next to nothing that is wrong. These figures are cheap, and each is a bound: what a rule
+looks for is not there when they stay below what its `when` says. They decide no finding; the rules do.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.findings.coded import coded, count_of, flags_of, numbers_of
+from kwsniff.findings.pace import Pace
+from kwsniff.findings.volumes import Plain, Volumes
+from kwsniff.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from kwsniff.findings.rule import Rule
+
+BATCH_ROWS: Final = 1 << 16
+_ENDED: Final = ("fin", "reset", "reused")
+
+
+class Figures:
+    """Figures of the rows that `add` is shown, in bounded memory whatever their number."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0)
+        self._errors: set[int] = set()
+        self._pace = Pace()
+        self._volumes = Volumes()
+        self._plain = Plain()
+        self._unsure = False
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Counts the rows of a batch; strings are dictionary-coded. Columns that are missing are null."""
+        if batch.num_rows and (count := getattr(self, f"_add_{table}", None)):
+            count(batch)
+
+    def distrust(self) -> None:
+        """Topics were shown by id and have got names since: figures by topic are not the rules'."""
+        self._unsure = True
+
+    def worth_asking(self, rules: "Sequence[Rule]") -> "list[Rule]":
+        """The rules that may find something."""
+        figures = self.as_dict()
+        return [
+            rule for rule in rules if not rule.when or any(self._holds(each, figures) for each in rule.when)
+        ]
+
+    def _holds(self, floors: Mapping[str, Any], figures: Mapping[str, float]) -> bool:
+        for name, floor in floors.items():
+            if name == "errors":
+                held = not self._errors.isdisjoint(floor)
+            elif name == "errors_beside":
+                held = not self._errors <= set(floor)
+            else:
+                held = figures[name] >= floor
+            if not held:
+                return False
+        return True
+
+    def as_dict(self) -> dict[str, float]:
+        """Figure -> number; infinite where only a rule can tell."""
+        found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **self._plain.figures()}
+        if self._unsure or self._sums["twins"]:
+            # Calls of twins count once, which only the rules know.
+            found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
+        return found
+
+    def _most(self, name: str, values: "np.ndarray[Any, Any]") -> None:
+        self._sums[name] = max(self._sums[name], int(values.max()))
+
+    def _add_api_calls(self, batch: pa.RecordBatch) -> None:
+        sums = self._sums
+        sums["unanswered"] += count_of(batch, "status", "unanswered")
+        sums["replicas"] += count_of(batch, "caller", "replica")
+        for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
+            sums[name] += count_of(batch, "api_name", api)
+        sums["waits_for_replicas"] += np.count_nonzero(numbers_of(batch, "acks", null=0) == -1)
+        sums["read_committed"] += np.count_nonzero(numbers_of(batch, "isolation_level", null=0) == 1)
+        throttled = numbers_of(batch, "throttle_time_ms", null=0)
+        sums["throttled_ms"] += int(throttled[throttled > 0].sum(dtype=np.int64))
+        self._pace.add_calls(batch)
+
+    def _add_error_codes(self, batch: pa.RecordBatch) -> None:
+        self._errors.update(np.unique(numbers_of(batch, "error_code", null=0)).tolist())
+        self._pace.add_errors(batch)
+
+    def _add_latencies(self, batch: pa.RecordBatch) -> None:
+        broker = numbers_of(batch, "broker_ns", null=0)
+        self._most("longest_ns", broker + numbers_of(batch, "queue_wait_ns", null=0))
+        self._most("longest_call_ns", numbers_of(batch, "total_ns", null=0))
+        self._sums["slow_calls"] += np.count_nonzero(broker >= 50_000_000)
+
+    def _add_connections(self, batch: pa.RecordBatch) -> None:
+        def each(name: str) -> "np.ndarray[Any, Any]":
+            return numbers_of(batch, name, null=0)
+
+        sums = self._sums
+        codes, words = coded(batch, "end")
+        sums["ended"] += sum(np.count_nonzero(codes == words.index(word)) for word in _ENDED if word in words)
+        sums["refused"] += np.count_nonzero(flags_of(batch, "refused"))
+        sums["silent"] += np.count_nonzero((each("broker_packets") == 0) & (each("client_bytes") == 0))
+        sums["closed_by_broker"] += count_of(batch, "closed_by", "broker")
+        sums["alerts"] += np.count_nonzero(each("broker_bytes") == 7)
+        sums["sealed"] += count_of(batch, "protocol", "tls")
+        sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
+        for side in ("client", "broker"):
+            self._most("zero_window_ns", each(f"{side}_zero_window_ns"))
+            self._most("round_trip_ns", each(f"{side}_round_trip_ns"))
+            sums["retransmitted_bytes"] += int(each(f"{side}_retransmitted_bytes").sum())
+            sums["missing_bytes"] += int(each(f"{side}_missing_bytes").sum())
+        self._most("round_trip_ns", each("round_trip_ns"))
+        if "twin_of" in batch.schema.names:
+            sums["twins"] += batch.num_rows - batch["twin_of"].null_count
+        sums["duplicates"] = (
+            sums["twins"] + sums["duplicates"] + np.count_nonzero(each("duplicate_packets") > 0)
+        )
+
+    def _add_partitions(self, batch: pa.RecordBatch) -> None:
+        self._volumes.add(batch)
+
+    def _add_record_batches(self, batch: pa.RecordBatch) -> None:
+        self._plain.add(batch)
+
+    def _add_groups(self, batch: pa.RecordBatch) -> None:
+        self._sums["rebalances"] += batch.num_rows
+
+    def _add_transactions(self, batch: pa.RecordBatch) -> None:
+        self._sums["transactions"] += batch.num_rows
+
+    def _add_captures(self, batch: pa.RecordBatch) -> None:
+        flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
+        flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
+        self._sums["flawed_captures"] += np.count_nonzero(flawed)
+
+
+_SUMS: Final = (
+    "unanswered", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
+    "throttled_ms", "longest_ns", "longest_call_ns", "slow_calls",
+    "ended", "refused", "silent", "closed_by_broker", "alerts", "sealed", "one_sided", "zero_window_ns",
+    "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
+    "rebalances", "transactions", "flawed_captures",
+)  # fmt: skip
+
+
+def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
+    """Figures of parquet files, by table; only the columns that count are read."""
+    import pyarrow.parquet as pq
+
+    figures = Figures()
+    for table, paths in files.items():
+        wanted = _WANTED.get(table, ())
+        words = [name for name in wanted if name in _WORDS[table]]
+        for path in paths if wanted else ():
+            with pq.ParquetFile(path, read_dictionary=words) as file:
+                columns = [name for name in file.schema_arrow.names if name in wanted]
+                for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+                    figures.add(table, batch)
+    return figures
+
+
+_WORDS: Final = {
+    name: {column.name for column in table.columns if column.type == "string"}
+    for name, table in TABLES.items()
+}
+_WANTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "api_calls": (
+        "status", "caller", "api_name", "acks", "isolation_level", "throttle_time_ms", *Pace.OF_CALLS,
+    ),
+    "error_codes": ("error_code", *Pace.OF_ERRORS),
+    "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
+    "connections": tuple(column.name for column in TABLES["connections"].columns),
+    "partitions": Volumes.OF_PARTITIONS,
+    "record_batches": Plain.OF_BATCHES,
+    "groups": ("group_id",),
+    "transactions": ("transactional_id",),
+    "captures": ("truncated", "damaged", "dropped_by_kernel"),
+}  # fmt: skip

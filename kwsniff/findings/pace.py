@@ -1,0 +1,202 @@
+"""How fast clients ask, and whether they pause: bounds for the rules about storms and silence."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.findings.coded import Numbers, coded, numbers_of
+
+MOST_CLIENTS: Final = 10_000
+_MOST_MARKS: Final = 1 << 21
+_TICK_US: Final = 500_000
+"""Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
+_PRODUCE, _FETCH, _METADATA, _OTHER = range(4)
+_KINDS: Final = {"Produce": _PRODUCE, "Fetch": _FETCH, "ShareFetch": _FETCH, "Metadata": _METADATA}
+_NOT_LEADER: Final = (6, 74, 75, 76)
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+class Pace:
+    """Calls of clients (not of brokers among themselves), by client and kind of call.
+
+    Infinite figures say that there are more clients, or moments, than are counted.
+    """
+
+    OF_CALLS = ("client_id", "client_address", "api_name", "status", "caller", "request_time", "record_count")
+    OF_ERRORS = ("client_id", "client_address", "error_code", "response_time")
+
+    def __init__(self) -> None:
+        self._clients: dict[str | None, int] = {}
+        self._counts = np.zeros(0, np.int64)
+        self._records = np.zeros(0, np.int64)
+        self._empty = np.zeros(0, np.int64)
+        self._first = np.zeros(0, np.int64)
+        self._last = np.zeros(0, np.int64)
+        self._moments = _Marks()
+        self._asked = _Marks()
+        self._told: dict[int, tuple[int, int, int]] = {}
+        self._crowded = False
+
+    def add_calls(self, batch: pa.RecordBatch) -> None:
+        """Counts rows of api_calls."""
+        clients = self._numbered(batch)
+        if self._crowded:
+            return
+        times = numbers_of(batch, "request_time", null=_NEVER)
+        kinds = _kinds_of(batch)
+        records = numbers_of(batch, "record_count", null=0)
+        codes, words = coded(batch, "caller")
+        chosen = times != _NEVER
+        if len(words) != 1 or words[0] != "client":
+            of_clients = np.array([*(word == "client" for word in words), True], np.bool_)
+            chosen &= of_clients[codes]
+        if not chosen.all():
+            clients, times, kinds, records = clients[chosen], times[chosen], kinds[chosen], records[chosen]
+        if not len(clients):
+            return
+        self._sum(clients * 4 + kinds, times, kinds, records)
+        ticks = times // _TICK_US
+        self._moments.add(clients, ticks)
+        asking = kinds == _METADATA
+        self._asked.add(clients[asking], ticks[asking])
+
+    def add_errors(self, batch: pa.RecordBatch) -> None:
+        """Remembers between when and when each client was told that a broker does not lead."""
+        codes = numbers_of(batch, "error_code", null=0)
+        rows = np.flatnonzero(np.isin(codes, _NOT_LEADER))
+        if not len(rows):
+            return
+        clients = self._numbered(batch)
+        if self._crowded:
+            return
+        times = numbers_of(batch, "response_time", null=_NEVER)
+        for client in np.unique(clients[rows]).tolist():
+            mine = times[rows[clients[rows] == client]]
+            mine = mine[mine != _NEVER]
+            if len(mine):
+                number, first, last = self._told.get(client, (0, _NEVER, 0))
+                self._told[client] = (
+                    number + len(mine),
+                    min(first, int(mine.min())),
+                    max(last, int(mine.max())),
+                )
+
+    def figures(self) -> dict[str, float]:
+        """See the rules' `when`; rates are per second."""
+        if self._crowded or self._moments.crowded or self._asked.crowded:
+            return dict.fromkeys(
+                ("lone_record_rate", "empty_fetch_share", "metadata_share", "pauses", "unasked"), np.inf
+            )
+        counts = self._counts.reshape(-1, 4)
+        spans = np.maximum((self._last - self._first) / 1e6, 0.5).reshape(-1, 4)
+        rates = counts / spans
+        alls = counts.sum(axis=1)
+        produce, fetch, metadata = counts[:, _PRODUCE], counts[:, _FETCH], counts[:, _METADATA]
+        lone = self._records.reshape(-1, 4)[:, _PRODUCE] < 2 * produce
+        empty = self._empty.reshape(-1, 4)[:, _FETCH]
+        return {
+            "lone_record_rate": _greatest(rates[lone & (produce >= 100), _PRODUCE]),
+            "empty_fetch_share": _greatest(
+                (empty / np.maximum(fetch, 1))[(fetch >= 40) & (rates[:, _FETCH] >= 20)]
+            ),
+            "metadata_share": _greatest((metadata / np.maximum(alls, 1))[metadata >= 20]),
+            "pauses": self._pauses(alls),
+            "unasked": sum(self._unasked(client, *told) for client, told in self._told.items()),
+        }
+
+    def _numbered(self, batch: pa.RecordBatch) -> Numbers:
+        """The number of each row's client: its name, else its address."""
+        codes, words = coded(batch, "client_id")
+        numbers = self._lookup(words)[codes]
+        if not len(codes) or codes.min() >= 0:
+            return numbers
+        codes, words = coded(batch, "client_address")
+        return np.where(numbers >= 0, numbers, self._lookup([*words, None])[codes])
+
+    def _lookup(self, words: list[Any]) -> Numbers:
+        known = self._clients
+        found = [known.setdefault(word, len(known)) for word in words]
+        self._crowded |= len(known) > MOST_CLIENTS
+        if missing := len(known) * 4 - len(self._counts):
+            self._counts = np.pad(self._counts, (0, missing))
+            self._records = np.pad(self._records, (0, missing))
+            self._empty = np.pad(self._empty, (0, missing))
+            self._first = np.pad(self._first, (0, missing), constant_values=_NEVER)
+            self._last = np.pad(self._last, (0, missing))
+        return np.array([*found, found[-1] if found and words[-1] is None else -1], np.int64)
+
+    def _sum(self, groups: Numbers, times: Numbers, kinds: Numbers, records: Numbers) -> None:
+        size = len(self._counts)
+        self._counts += np.bincount(groups, minlength=size)
+        np.minimum.at(self._first, groups, times)
+        np.maximum.at(self._last, groups, times)
+        self._records += np.bincount(groups, records, size).astype(np.int64)
+        self._empty += np.bincount(groups[records == 0], minlength=size)
+
+    def _pauses(self, calls: Numbers) -> int:
+        """Pauses of 2 s or more of clients with 50 calls or more."""
+        clients, ticks = self._moments.sorted()
+        apart = (np.diff(clients) == 0) & (np.diff(ticks) >= 4)
+        return int(np.count_nonzero(apart & (calls[clients[1:]] >= 50)))
+
+    def _unasked(self, client: int, number: int, first: int, last: int) -> bool:
+        """Whether there may be 1 s without a Metadata request, from being told once to being told again."""
+        if number < 5 or last - first < 1_000_000:
+            return False
+        clients, ticks = self._asked.sorted()
+        start, end = first // _TICK_US, last // _TICK_US
+        asked = np.count_nonzero((clients == client) & (ticks > start) & (ticks < end))
+        return bool(asked < end - start - 1)
+
+
+class _Marks:
+    """Which client did something in which tick of time."""
+
+    def __init__(self) -> None:
+        self._found: list[Numbers] = []
+        self._number = 0
+        self.crowded = False
+
+    def add(self, clients: Numbers, ticks: Numbers) -> None:
+        """Marks the tick of each client."""
+        if not len(ticks) or self.crowded:
+            return
+        start = int(ticks.min())
+        if start < 0:  # before 1970: no clock says so
+            self.crowded = True
+            return
+        span = int(ticks.max()) - start + 1
+        size = (int(clients.max()) + 1) * span
+        if size > 16 * len(ticks) + (1 << 16):
+            marked = np.unique(clients << 40 | ticks)
+        else:
+            table = np.zeros(size, np.bool_)
+            table[clients * span + (ticks - start)] = True
+            places = np.flatnonzero(table)
+            marked = (places // span) << 40 | (places % span + start)
+        self._found.append(marked)
+        self._number += len(marked)
+        if self._number > _MOST_MARKS:
+            self._found = [np.unique(np.concatenate(self._found))]
+            self._number = len(self._found[0])
+            self.crowded = self._number > _MOST_MARKS // 2
+
+    def sorted(self) -> tuple[Numbers, Numbers]:
+        """Clients and their ticks, in order."""
+        found = np.unique(np.concatenate(self._found)) if self._found else np.zeros(0, np.int64)
+        return found >> 40, found & ((1 << 40) - 1)
+
+
+def _kinds_of(batch: pa.RecordBatch) -> Numbers:
+    codes, words = coded(batch, "api_name")
+    kinds = np.array([*(_KINDS.get(word, _OTHER) for word in words), _OTHER], np.int64)[codes]
+    codes, words = coded(batch, "status")
+    if "answered" not in words or (codes != words.index("answered")).any():
+        answered = codes == (words.index("answered") if "answered" in words else len(words))
+        kinds = np.where((kinds == _FETCH) & ~answered, _OTHER, kinds)
+    return kinds
+
+
+def _greatest(values: Numbers) -> float:
+    return float(values.max()) if len(values) else 0.0

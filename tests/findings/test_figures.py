@@ -1,0 +1,84 @@
+"""Figures decide which rules are asked, never what is found."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+from kwsniff.findings import pace, volumes
+from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.figures import Figures, figures_of
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.table import find_in_files
+from kwsniff.findings.tables import files_of_tables, open_folder
+from tests.house.tree import ROOT
+
+INCIDENTS = ROOT / "captures" / "incidents"
+RECORDINGS = [
+    about.parent / file
+    for about in sorted(INCIDENTS.glob("*/about.toml"))
+    for file in tomllib.loads(about.read_text("utf-8"))["files"].values()
+]
+
+
+def _tables(capture: Path, folder: Path) -> dict[str, list[str]]:
+    kwsniff.analyze(capture, output=folder)
+    return files_of_tables(folder)
+
+
+@pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_rules_that_are_not_asked_would_find_nothing(capture: Path, tmp_path: Path) -> None:
+    files = _tables(capture, tmp_path)
+    with open_folder(tmp_path) as database:
+        assert find_in_files(files) == evaluate(database)
+
+
+@pytest.mark.parametrize("capture", RECORDINGS[:8], ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_figures_of_rows_in_passing_are_those_of_files(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Figures] = []
+    worth_asking = Figures.worth_asking
+    monkeypatch.setattr(
+        Figures, "worth_asking", lambda self, rules: (seen.append(self), worth_asking(self, rules))[1]
+    )
+    files = _tables(capture, tmp_path)
+    assert seen[0].as_dict() == figures_of(files).as_dict()
+
+
+def test_a_healthy_capture_needs_no_query(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a database was opened")
+
+    monkeypatch.setattr("kwsniff.findings.tables._database", refuse)
+    calls = ROOT / "captures" / "idle" / "capture.pcap"
+    assert kwsniff.analyze(calls, output=tmp_path).findings.num_rows == 0
+
+
+def test_more_clients_or_partitions_than_are_counted_are_asked_about(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = _tables(ROOT / "captures" / "three_brokers" / "capture.pcap", tmp_path)
+    few = {rule.name for rule in figures_of(files).worth_asking(load_rules())}
+    monkeypatch.setattr(pace, "MOST_CLIENTS", 0)
+    monkeypatch.setattr(volumes, "MOST_PARTITIONS", 0)
+    more = {rule.name for rule in figures_of(files).worth_asking(load_rules())}
+    assert more >= few | {"client_silent", "request_storm", "hot_partition", "lag_grows"}
+    assert "hot_partition" not in few
+
+
+def test_topics_that_got_their_names_later_are_asked_about(tmp_path: Path) -> None:
+    figures = figures_of(_tables(ROOT / "captures" / "three_brokers" / "capture.pcap", tmp_path))
+    assert "hot_partition" not in {rule.name for rule in figures.worth_asking(load_rules())}
+    figures.distrust()
+    assert "hot_partition" in {rule.name for rule in figures.worth_asking(load_rules())}
+
+
+def test_errors_that_rules_of_their_own_name_are_those_of_the_query() -> None:
+    for rule in load_rules():
+        for floors in rule.when:
+            for code in (*floors.get("errors", ()), *floors.get("errors_beside", ())):
+                assert code == 0 or str(code) in rule.query
