@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from kwsniff.findings.evaluate import as_json, evaluate, plain_rows
 from kwsniff.findings.figures import BATCH_ROWS, Figures
-from kwsniff.findings.rule import load_rules
 from kwsniff.findings.table import find_in_files, rows_of
 from kwsniff.findings.tables import READ, open_tables
 from kwsniff.tables.rows import batch_of
@@ -46,7 +45,7 @@ def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> pa.Table:
         for batch in rows.to_batches(BATCH_ROWS):
             figures.add(name, batch)
     findings = []
-    if rules := figures.worth_asking(load_rules()):
+    if rules := figures.worth_asking():
         with open_tables(kept) as database:
             findings = evaluate(database, rules=rules)
     batch = stamped("findings", batch_of("findings", rows_of(findings)), run_id)

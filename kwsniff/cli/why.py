@@ -71,11 +71,10 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.evaluate import evaluate
     from kwsniff.findings.figures import figures_of
     from kwsniff.findings.report import describe_basis, list_not_seen
-    from kwsniff.findings.rule import load_rules
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.
     with _page(args.html) as file, _opened(args) as (database, files, capture, tables):
-        rules = figures_of(files).worth_asking(load_rules())
+        rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         basis = describe_basis(database)
         not_seen = list_not_seen(basis)

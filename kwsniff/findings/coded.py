@@ -46,3 +46,9 @@ def flags_of(batch: pa.RecordBatch, name: str) -> Numbers:
     memory = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")
     values = memory[column.offset : column.offset + len(column)].view(np.bool_)
     return values & valid_rows(column) if column.null_count else values
+
+
+def distinct(values: Numbers) -> Numbers:
+    """Distinct integers in order. numpy's unique loads numpy.ma first: a hundredth of a second."""
+    ordered = np.sort(values)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]

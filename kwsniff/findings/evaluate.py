@@ -18,6 +18,7 @@ MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
 _MOST_OF_ONE_RULE = 100
 _PARTIES = ("client", "broker", "topic", "group_id")
+_TIMES = ("first_time", "last_time")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
@@ -73,7 +74,16 @@ def evaluate(
 
 def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:
     wanted = {name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)}
-    return fetch(database, f"from ({rule.query}) limit {_MOST_OF_ONE_RULE}", wanted)
+    times = ", ".join(f"epoch_us({name}) as {name}" for name in _TIMES)
+    asked = f"select * replace ({times}) from ({rule.query}) limit {_MOST_OF_ONE_RULE}"  # noqa: S608
+    # The bare connection has fetchall alone, which would want pytz for times: these are numbers.
+    found = database.execute(asked, wanted)
+    names = [column[0] for column in found.description or ()]
+    rows = [dict(zip(names, values, strict=True)) for values in found.fetchall()]
+    for row in rows:
+        for name in _TIMES:
+            row[name] = None if row[name] is None else _EPOCH + timedelta(microseconds=row[name])
+    return rows
 
 
 def fetch(
@@ -99,7 +109,8 @@ def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 def _total_time(database: "duckdb.DuckDBPyConnection") -> int:
     """Nanoseconds that all calls took."""
-    return int(fetch(database, TOTAL)[0]["total"])
+    (total,) = database.execute(TOTAL).fetchall()[0]
+    return int(total)
 
 
 def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:

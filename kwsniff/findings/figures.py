@@ -5,18 +5,16 @@ looks for is not there when they stay below what its `when` says. They decide no
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.coded import coded, count_of, flags_of, numbers_of
+from kwsniff.findings.coded import coded, count_of, distinct, flags_of, numbers_of
 from kwsniff.findings.pace import Pace
+from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.findings.volumes import Plain, Volumes
 from kwsniff.tables.schema import TABLES
-
-if TYPE_CHECKING:
-    from kwsniff.findings.rule import Rule
 
 BATCH_ROWS: Final = 1 << 16
 _ENDED: Final = ("fin", "reset", "reused")
@@ -42,12 +40,17 @@ class Figures:
         """Topics were shown by id and have got names since: figures by topic are not the rules'."""
         self._unsure = True
 
-    def worth_asking(self, rules: "Sequence[Rule]") -> "list[Rule]":
+    @property
+    def twins(self) -> bool:
+        """Whether connections are twins of others."""
+        return self._sums["twins"] > 0
+
+    def worth_asking(self) -> list[Rule]:
         """The rules that may find something."""
         figures = self.as_dict()
-        return [
-            rule for rule in rules if not rule.when or any(self._holds(each, figures) for each in rule.when)
-        ]
+        return rules_behind(
+            [gate for gate in load_gates() if any(self._holds(floors, figures) for floors in gate.when)]
+        )
 
     def _holds(self, floors: Mapping[str, Any], figures: Mapping[str, float]) -> bool:
         for name, floor in floors.items():
@@ -64,7 +67,7 @@ class Figures:
     def as_dict(self) -> dict[str, float]:
         """Figure -> number; infinite where only a rule can tell."""
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **self._plain.figures()}
-        if self._unsure or self._sums["twins"]:
+        if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
             found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
         return found
@@ -85,7 +88,7 @@ class Figures:
         self._pace.add_calls(batch)
 
     def _add_error_codes(self, batch: pa.RecordBatch) -> None:
-        self._errors.update(np.unique(numbers_of(batch, "error_code", null=0)).tolist())
+        self._errors.update(distinct(numbers_of(batch, "error_code", null=0).astype(np.int64)).tolist())
         self._pace.add_errors(batch)
 
     def _add_latencies(self, batch: pa.RecordBatch) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.coded import Numbers, coded, numbers_of
+from kwsniff.findings.coded import Numbers, coded, distinct, numbers_of
 
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
@@ -52,13 +52,14 @@ class Pace:
             of_clients = np.array([*(word == "client" for word in words), True], np.bool_)
             chosen &= of_clients[codes]
         if not chosen.all():
-            clients, times, kinds, records = clients[chosen], times[chosen], kinds[chosen], records[chosen]
+            rows = np.flatnonzero(chosen)
+            clients, times, kinds, records = clients[rows], times[rows], kinds[rows], records[rows]
         if not len(clients):
             return
         self._sum(clients * 4 + kinds, times, kinds, records)
         ticks = times // _TICK_US
         self._moments.add(clients, ticks)
-        asking = kinds == _METADATA
+        asking = np.flatnonzero(kinds == _METADATA)
         self._asked.add(clients[asking], ticks[asking])
 
     def add_errors(self, batch: pa.RecordBatch) -> None:
@@ -71,7 +72,7 @@ class Pace:
         if self._crowded:
             return
         times = numbers_of(batch, "response_time", null=_NEVER)
-        for client in np.unique(clients[rows]).tolist():
+        for client in distinct(clients[rows]).tolist():
             mine = times[rows[clients[rows] == client]]
             mine = mine[mine != _NEVER]
             if len(mine):
@@ -132,7 +133,7 @@ class Pace:
         np.minimum.at(self._first, groups, times)
         np.maximum.at(self._last, groups, times)
         self._records += np.bincount(groups, records, size).astype(np.int64)
-        self._empty += np.bincount(groups[records == 0], minlength=size)
+        self._empty += np.bincount(groups[np.flatnonzero(records == 0)], minlength=size)
 
     def _pauses(self, calls: Numbers) -> int:
         """Pauses of 2 s or more of clients with 50 calls or more."""
@@ -169,7 +170,7 @@ class _Marks:
         span = int(ticks.max()) - start + 1
         size = (int(clients.max()) + 1) * span
         if size > 16 * len(ticks) + (1 << 16):
-            marked = np.unique(clients << 40 | ticks)
+            marked = distinct(clients << 40 | ticks)
         else:
             table = np.zeros(size, np.bool_)
             table[clients * span + (ticks - start)] = True
@@ -178,13 +179,13 @@ class _Marks:
         self._found.append(marked)
         self._number += len(marked)
         if self._number > _MOST_MARKS:
-            self._found = [np.unique(np.concatenate(self._found))]
+            self._found = [distinct(np.concatenate(self._found))]
             self._number = len(self._found[0])
             self.crowded = self._number > _MOST_MARKS // 2
 
     def sorted(self) -> tuple[Numbers, Numbers]:
         """Clients and their ticks, in order."""
-        found = np.unique(np.concatenate(self._found)) if self._found else np.zeros(0, np.int64)
+        found = distinct(np.concatenate(self._found)) if self._found else np.zeros(0, np.int64)
         return found >> 40, found & ((1 << 40) - 1)
 
 

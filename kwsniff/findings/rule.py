@@ -1,7 +1,7 @@
 """What a rule is, and all rules: the files in `rules/` hold figures, query and texts side by side."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -68,8 +68,45 @@ def _rule(group: str, fields: Mapping[str, Any]) -> Rule:
 
 def read_rules(group: str) -> tuple[Rule, ...]:
     """The rules of one file, in its order. Raises ValueError for a wrong one."""
-    text = files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")
-    return tuple(_rule(group, each) for each in tomllib.loads(text)["rule"])
+    return tuple(_rule(group, each) for each in tomllib.loads(_text_of(group))["rule"])
+
+
+_OF_GATES: Final = ("[[rule]]", "name =", "when =")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What decides whether a rule is read and asked at all."""
+
+    name: str
+    group: str
+    when: tuple[Mapping[str, Any], ...]
+
+
+@cache
+def load_gates() -> tuple[Gate, ...]:
+    """The gates of all rules, in their order.
+
+    Only these lines of the files are read as TOML: most captures need no more, and the whole takes longer
+    than finding that nothing is wrong.
+    """
+    gates: list[Gate] = []
+    for group in GROUPS:
+        lines = [line for line in _text_of(group).splitlines() if line.startswith(_OF_GATES)]
+        found = tomllib.loads("\n".join(lines))["rule"]
+        gates += [Gate(each["name"], group, tuple(each["when"])) for each in found]
+    return tuple(gates)
+
+
+def rules_behind(gates: Sequence[Gate]) -> list[Rule]:
+    """The rules of these gates, in their order."""
+    names = {gate.name for gate in gates}
+    groups = dict.fromkeys(gate.group for gate in gates)
+    return [rule for group in groups for rule in read_rules(group) if rule.name in names]
+
+
+def _text_of(group: str) -> str:
+    return files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")
 
 
 @cache

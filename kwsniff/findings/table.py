@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
 from kwsniff.findings.figures import Figures, figures_of
-from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import open_files
+from kwsniff.findings.tables import open_for
 from kwsniff.tables.rows import batch_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,10 +22,12 @@ def find_in_files(files: Files, figures: Figures | None = None) -> list[Finding]
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    rules = (figures or figures_of(files)).worth_asking(load_rules())
+    known = figures or figures_of(files)
+    rules = known.worth_asking()
     if not rules:
         return []
-    with open_files(files, [TOTAL, *(rule.query for rule in rules)]) as database:
+    queries = [TOTAL, *(rule.query for rule in rules)]
+    with open_for(queries, files, twins=known.twins) as database:
         return evaluate(database, rules=rules)
 
 

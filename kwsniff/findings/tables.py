@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
+_SMALL = 64 << 20
+"""Bytes of files for which threads cost more than they save."""
 MEMORY = "512MB"
 """What DuckDB may take; beyond that it uses the disk."""
 
@@ -48,25 +50,55 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
     return open_files(sources)
 
 
-def open_files(
-    sources: Mapping[str, Sequence[str | os.PathLike[str]]], queries: Iterable[str] | None = None
-) -> "duckdb.DuckDBPyConnection":
-    """Parquet files, by table, as views for rules; tables without files have no rows.
+def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
+    """Parquet files, by table, as views for rules; tables without files have no rows."""
+    from duckdb import connect
 
-    Only those views are made that `queries` name, where they are given: each one costs a look into its files.
+    return _shown(connect(), sources, _views(), {*READ, *_views()}, None)
+
+
+def open_for(
+    queries: Iterable[str], sources: Mapping[str, Sequence[str | os.PathLike[str]]], *, twins: bool
+) -> "duckdb.DuckDBPyConnection":
+    """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
+
+    Only tables, columns and views that they name are there: each one costs a look into its files, and each
+    column time to plan every query. `twins`: whether a connection may be a twin of another.
     """
-    database = _database()
-    wanted = _named(queries)
+    try:
+        # DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
+        # longer to load than a small capture's rules to be asked.
+        from _duckdb import connect
+    except ImportError:  # DuckDB before 1.4 has it elsewhere
+        from duckdb import connect
+
+    views = _views() if twins else {**_views(), "twin": _NO_TWINS}
+    named, wanted = set(re.findall(r"\w+", " ".join(queries))), set[str]()
+    for name in reversed(views):
+        if name in named:
+            wanted.add(name)
+            named |= set(re.findall(r"\w+", views[name]))
+    return _shown(connect(), sources, views, {*wanted, *named.intersection(READ)}, named)
+
+
+def _shown(
+    database: "duckdb.DuckDBPyConnection",
+    sources: Mapping[str, Sequence[str | os.PathLike[str]]],
+    views: Mapping[str, str],
+    wanted: Container[str],
+    columns: Container[str] | None,
+) -> "duckdb.DuckDBPyConnection":
+    _set_up(database)
+    if sum(Path(file).stat().st_size for listed in sources.values() for file in listed) < _SMALL:
+        database.execute("set threads = 1")
     for name in READ:
-        if name not in wanted:
-            continue
-        if sources.get(name):
+        if name in wanted and sources.get(name):
             listed = ", ".join("'" + str(each).replace("'", "''") + "'" for each in sources[name])
-            _show(database, name, f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)")
-        else:
-            database.register(f"{name}_empty", arrow_schema(TABLES[name]).empty_table())
-            _show(database, name, f"{name}_empty")
-    return _with_views(database, wanted)
+            source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
+            _show(database, name, source, columns)
+        elif name in wanted:
+            _show_nothing(database, name)
+    return _with_views(database, views, wanted)
 
 
 def files_of_tables(folder: Path) -> dict[str, list[str]]:
@@ -81,7 +113,7 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
         if entry.suffix == ".parquet" and entry.is_file():
             found[entry.stem] = [str(entry)]
         elif entry.is_dir():
-            files_ = sorted(str(file) for file in entry.rglob("*.parquet") if _shown(file, folder))
+            files_ = sorted(str(file) for file in entry.rglob("*.parquet") if _is_shown(file, folder))
             if files_ or entry.name in TABLES:
                 found[entry.name] = files_
     return found
@@ -89,37 +121,49 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
 
 def open_tables(tables: Mapping[str, "pa.Table"]) -> "duckdb.DuckDBPyConnection":
     """Tables in memory as views for rules; those that are missing have no rows."""
-    database = _database()
+    from duckdb import connect
+
+    database = connect()
+    _set_up(database)
     for name in READ:
         rows = tables.get(name)
         database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
         _show(database, name, f"{name}_rows")
-    return _with_views(database, _named(None))
+    return _with_views(database, _views(), {*READ, *_views()})
 
 
-def _shown(file: Path, folder: Path) -> bool:
+def _is_shown(file: Path, folder: Path) -> bool:
     return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
-def _database() -> "duckdb.DuckDBPyConnection":
-    import duckdb
-
-    database = duckdb.connect(":memory:")
-    database.execute("set TimeZone = 'UTC'")
-    database.execute(f"set memory_limit = '{MEMORY}'")
-    database.execute("set parquet_metadata_cache = true")
-    return database
+def _set_up(database: "duckdb.DuckDBPyConnection") -> None:
+    database.execute(
+        f"set TimeZone = 'UTC'; set memory_limit = '{MEMORY}'; set parquet_metadata_cache = true"
+    )
 
 
-def _show(database: "duckdb.DuckDBPyConnection", name: str, source: str) -> None:
-    """A table with all columns of today: those that a folder of before does not have are null."""
-    there = set(database.sql(f"select * from {source}").columns)  # noqa: S608
+def _show(
+    database: "duckdb.DuckDBPyConnection", name: str, source: str, wanted: Container[str] | None = None
+) -> None:
+    """A table with all columns of today, or some: those that a folder of before does not have are null."""
+    # Names are those of TABLES; paths are quoted by _shown.
+    there = {column[0] for column in database.execute(f"from {source} limit 0").description or ()}
     columns = [
         f'"{column.name}"' if column.name in there else f'{_absent(column)} as "{column.name}"'
         for column in TABLES[name].columns
+        if wanted is None or column.name in wanted
     ]
-    # Names are those of TABLES; paths are quoted by open_folder.
-    database.execute(f"create temp view {name} as select {', '.join(columns)} from {source}")  # noqa: S608
+    if name == "connections" and "twin_of" not in {column.name for column in TABLES[name].columns}:
+        columns.append("null::bigint as twin_of")
+    selected = ", ".join(columns) or "1 as row"
+    database.execute(f"create temp view {name} as select {selected} from {source}")  # noqa: S608
+
+
+def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str) -> None:
+    """A table without rows."""
+    columns = ", ".join(f'null::{_TYPES[column.type]} as "{column.name}"' for column in TABLES[name].columns)
+    twin = ", null::bigint as twin_of" if name == "connections" and '"twin_of"' not in columns else ""
+    database.execute(f"create temp view {name} as select {columns}{twin} limit 0")
 
 
 def _absent(column: Column) -> str:
@@ -137,29 +181,21 @@ _TYPES: Mapping[str, Any] = {
 def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
-    return {_MADE.findall(each)[0]: each for each in text.split(";") if _MADE.search(each)}
+    made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
+    return {"least_version": "", **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
+_NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
 
-def _named(queries: Iterable[str] | None) -> set[str]:
-    """Tables and views that queries name, and those that these are made of; all of them without queries."""
-    views = {**_views(), "least_version": ""}
-    if queries is None:
-        return {*READ, *views}
-    found = set(re.findall(r"\w+", " ".join(queries))) & {*READ, *views}
-    for name in reversed(views):
-        if name in found:
-            found |= set(re.findall(r"\w+", views[name])) & {*READ, *views}
-    return found
-
-
-def _with_views(database: "duckdb.DuckDBPyConnection", wanted: Container[str]) -> "duckdb.DuckDBPyConnection":
+def _with_views(
+    database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str]
+) -> "duckdb.DuckDBPyConnection":
     if "least_version" in wanted:
         _add_least_versions(database)
-    for name, statement in _views().items():
-        if name in wanted:
+    for name, statement in views.items():
+        if statement and name in wanted:
             database.execute(statement)
     return database
 

@@ -79,12 +79,12 @@ class Volumes:
         return min(reached - least, reached - self._started[place] + most - least)
 
     def _write(self, places: "_Places", chosen: Numbers, sizes: Numbers) -> None:
-        chosen &= sizes > 0
-        where = places.codes[chosen]
-        if not len(where):
+        rows = np.flatnonzero(chosen & (sizes > 0))
+        if not len(rows):
             return
+        where = places.codes[rows]
         calls = np.bincount(where, minlength=places.size)
-        total = np.bincount(where, sizes[chosen], places.size)
+        total = np.bincount(where, sizes[rows], places.size)
         for code in np.flatnonzero(calls).tolist():
             topic, partition = places.name(code)
             mine = self._bytes.setdefault(topic, {})
@@ -93,7 +93,7 @@ class Volumes:
 
     def _count_partitions(self, places: "_Places", known: Numbers) -> None:
         seen = np.zeros(places.size, np.bool_)
-        seen[places.codes[known]] = True
+        seen[places.codes[np.flatnonzero(known)]] = True
         for code in np.flatnonzero(seen).tolist():
             topic, partition = places.name(code)
             self._partitions[topic] = max(self._partitions.get(topic, 0), partition + 1)
@@ -142,12 +142,12 @@ class Plain:
         used = np.flatnonzero(np.bincount(codecs + 1, minlength=len(words) + 1)[1:])
         self._codecs.update(words[code] for code in used.tolist())
         apis, names = coded(batch, "api_name")
-        chosen = (codecs == _place(words, "none")) & (apis == _place(names, "Produce"))
-        if not chosen.any():
+        rows = np.flatnonzero((codecs == _place(words, "none")) & (apis == _place(names, "Produce")))
+        if not len(rows):
             return
         codes, clients = coded(batch, "client_id")
         sizes = numbers_of(batch, "bytes", null=0)
-        for code, total in enumerate(np.bincount(codes[chosen] + 1, sizes[chosen]).tolist()):
+        for code, total in enumerate(np.bincount(codes[rows] + 1, sizes[rows]).tolist()):
             name = clients[code - 1] if code else None
             if name in self._bytes or len(self._bytes) < MOST_PARTITIONS:
                 self._bytes[name] = self._bytes.get(name, 0) + int(total)
@@ -165,7 +165,8 @@ class Plain:
 def _bounds(places: _Places, chosen: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
     """The least and the greatest of some rows by place; -1 is the greatest of none."""
     least, most = np.full(places.size, _FAR, np.int64), np.full(places.size, -1, np.int64)
-    where, values = places.codes[chosen], values[chosen]
+    rows = np.flatnonzero(chosen)
+    where, values = places.codes[rows], values[rows]
     np.minimum.at(least, where, values)
     np.maximum.at(most, where, values)
     return least, most

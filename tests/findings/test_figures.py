@@ -11,7 +11,7 @@ import kwsniff
 from kwsniff.findings import pace, volumes
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.figures import Figures, figures_of
-from kwsniff.findings.rule import load_rules
+from kwsniff.findings.rule import load_gates, load_rules
 from kwsniff.findings.table import find_in_files
 from kwsniff.findings.tables import files_of_tables, open_folder
 from tests.house.tree import ROOT
@@ -42,9 +42,7 @@ def test_figures_of_rows_in_passing_are_those_of_files(
 ) -> None:
     seen: list[Figures] = []
     worth_asking = Figures.worth_asking
-    monkeypatch.setattr(
-        Figures, "worth_asking", lambda self, rules: (seen.append(self), worth_asking(self, rules))[1]
-    )
+    monkeypatch.setattr(Figures, "worth_asking", lambda self: (seen.append(self), worth_asking(self))[1])
     files = _tables(capture, tmp_path)
     assert seen[0].as_dict() == figures_of(files).as_dict()
 
@@ -53,7 +51,7 @@ def test_a_healthy_capture_needs_no_query(monkeypatch: pytest.MonkeyPatch, tmp_p
     def refuse(*_: object) -> None:
         raise AssertionError("a database was opened")
 
-    monkeypatch.setattr("kwsniff.findings.tables._database", refuse)
+    monkeypatch.setattr("kwsniff.findings.tables._set_up", refuse)
     calls = ROOT / "captures" / "idle" / "capture.pcap"
     assert kwsniff.analyze(calls, output=tmp_path).findings.num_rows == 0
 
@@ -62,19 +60,19 @@ def test_more_clients_or_partitions_than_are_counted_are_asked_about(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     files = _tables(ROOT / "captures" / "three_brokers" / "capture.pcap", tmp_path)
-    few = {rule.name for rule in figures_of(files).worth_asking(load_rules())}
+    few = {rule.name for rule in figures_of(files).worth_asking()}
     monkeypatch.setattr(pace, "MOST_CLIENTS", 0)
     monkeypatch.setattr(volumes, "MOST_PARTITIONS", 0)
-    more = {rule.name for rule in figures_of(files).worth_asking(load_rules())}
+    more = {rule.name for rule in figures_of(files).worth_asking()}
     assert more >= few | {"client_silent", "request_storm", "hot_partition", "lag_grows"}
     assert "hot_partition" not in few
 
 
 def test_topics_that_got_their_names_later_are_asked_about(tmp_path: Path) -> None:
     figures = figures_of(_tables(ROOT / "captures" / "three_brokers" / "capture.pcap", tmp_path))
-    assert "hot_partition" not in {rule.name for rule in figures.worth_asking(load_rules())}
+    assert "hot_partition" not in {rule.name for rule in figures.worth_asking()}
     figures.distrust()
-    assert "hot_partition" in {rule.name for rule in figures.worth_asking(load_rules())}
+    assert "hot_partition" in {rule.name for rule in figures.worth_asking()}
 
 
 def test_errors_that_rules_of_their_own_name_are_those_of_the_query() -> None:
@@ -82,3 +80,9 @@ def test_errors_that_rules_of_their_own_name_are_those_of_the_query() -> None:
         for floors in rule.when:
             for code in (*floors.get("errors", ()), *floors.get("errors_beside", ())):
                 assert code == 0 or str(code) in rule.query
+
+
+def test_gates_are_those_of_the_rules() -> None:
+    assert [(gate.name, gate.group, gate.when) for gate in load_gates()] == [
+        (rule.name, rule.group, rule.when) for rule in load_rules()
+    ]
