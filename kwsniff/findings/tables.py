@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -93,7 +94,7 @@ def _shown(
         database.execute("set threads = 1")
     for name in READ:
         if name in wanted and sources.get(name):
-            listed = ", ".join("'" + str(each).replace("'", "''") + "'" for each in sources[name])
+            listed = ", ".join(map(_quoted, sources[name]))
             source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
             _show(database, name, source, columns)
         elif name in wanted:
@@ -137,9 +138,16 @@ def _is_shown(file: Path, folder: Path) -> bool:
 
 
 def _set_up(database: "duckdb.DuckDBPyConnection") -> None:
+    # What does not fit goes where temporary files go, not into the current directory; DuckDB removes it.
+    spare = _quoted(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}"))
     database.execute(
-        f"set TimeZone = 'UTC'; set memory_limit = '{MEMORY}'; set parquet_metadata_cache = true"
+        f"set TimeZone = 'UTC'; set memory_limit = '{MEMORY}'; set temp_directory = {spare}; "
+        "set parquet_metadata_cache = true"
     )
+
+
+def _quoted(path: str | os.PathLike[str]) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _show(

@@ -11,7 +11,7 @@ import kwsniff
 from kwsniff.findings import pace, volumes
 from kwsniff.findings.evaluate import evaluate
 from kwsniff.findings.figures import Figures, figures_of
-from kwsniff.findings.rule import load_gates, load_rules
+from kwsniff.findings.rule import Rule, load_gates, load_rules
 from kwsniff.findings.table import find_in_files
 from kwsniff.findings.tables import files_of_tables, open_folder
 from tests.house.tree import ROOT
@@ -42,7 +42,12 @@ def test_figures_of_rows_in_passing_are_those_of_files(
 ) -> None:
     seen: list[Figures] = []
     worth_asking = Figures.worth_asking
-    monkeypatch.setattr(Figures, "worth_asking", lambda self: (seen.append(self), worth_asking(self))[1])
+
+    def remember(figures: Figures) -> list[Rule]:
+        seen.append(figures)
+        return worth_asking(figures)
+
+    monkeypatch.setattr(Figures, "worth_asking", remember)
     files = _tables(capture, tmp_path)
     assert seen[0].as_dict() == figures_of(files).as_dict()
 

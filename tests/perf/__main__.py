@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.perf import fields, loads, repeat
+from tests.perf import fields, findings, loads, repeat
 from tests.perf.measure import Measured, fastest, least, process
 
 TSHARK_FIELDS = (
@@ -176,6 +176,34 @@ def alone(load: Load, one: Measured, ours: Measured) -> None:
         speed(name, load, one, ours)
 
 
+def findings_cost(load: Load, folder: Path) -> None:
+    """Analyses with findings and without, in turns: the last column is the ratio of their processor times."""
+    turns = [
+        (run_kwsniff(load, folder), run_kwsniff(load, folder, *findings.without_findings()))
+        for _ in range(ROUNDS)
+    ]
+    every, rest = (least(runs) for runs in zip(*turns, strict=True))
+    if problem := every.problem or rest.problem:
+        say(f"  {load.name}", f"not measured: {problem}")
+        return
+    ratio = every.processor_seconds / rest.processor_seconds
+    columns = (f"{each.processor_seconds:.3f} s" for each in (every, rest))
+    say(f"  {load.name}", *columns, f"{ratio:.3f}x")
+
+
+def findings_scale(load: Load, folder: Path, calls: int) -> None:
+    """Findings of a folder of tables with so many calls."""
+    if problem := run_kwsniff(load, folder).problem:
+        say("  kwsniff why DIR", f"not measured: {problem}")
+        return
+    many = folder / "many"
+    number = findings.repeat_tables(folder / "tables", many, calls)
+    done = findings.of_folder(kwsniff_command(), many, folder / "why.out")
+    shutil.rmtree(many)
+    columns = (f"{done.seconds:.1f} s", f"{done.processor_seconds:.1f} s", f"{done.peak_bytes / 1e6:,.0f} MB")
+    say(f"  kwsniff why DIR, {number:,} calls", *([done.problem] if done.problem else columns))
+
+
 def memory(folder: Path, name: str, megabytes: float, with_tshark: bool) -> None:
     for factor in (1, 2):
         load = prepared(folder, name, megabytes * factor)
@@ -214,6 +242,9 @@ def start_up(folder: Path) -> None:
 def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
     parser.add_argument("--size", type=float, default=400.0, help="megabytes of the large load (default 400)")
+    parser.add_argument(
+        "--calls", type=int, default=10_000_000, help="calls in a folder of tables (default 10 million)"
+    )
     parser.add_argument("--quick", action="store_true", help="a few megabytes only: does it run?")
     parser.add_argument(
         "--keep", type=Path, help="folder for the captures (default: in the temporary folder)"
@@ -230,6 +261,12 @@ def run(arguments: Sequence[str]) -> int:
     say("memory", "kwsniff", "tshark" if with_tshark else "")
     for name in ("large", "small"):
         memory(folder, name, size / 4, with_tshark)
+    say("findings", "with", "without", "processor ratio")
+    for name, megabytes in (("large", size), ("small", size * 0.55)):
+        findings_cost(prepared(folder, name, megabytes), folder)
+    say("findings of a folder", "time", "processor", "peak memory")
+    calls = 100_000 if options.quick else options.calls
+    findings_scale(prepared(folder, "small", size * 0.55), folder, calls)
     say("decoding", "", "engine", "memory copy", "")
     attempt("  per field", per_field)
     say("start-up")
