@@ -84,7 +84,8 @@ class Figures:
         sums["waits_for_replicas"] += np.count_nonzero(numbers_of(batch, "acks", null=0) == -1)
         sums["read_committed"] += np.count_nonzero(numbers_of(batch, "isolation_level", null=0) == 1)
         throttled = numbers_of(batch, "throttle_time_ms", null=0)
-        sums["throttled_ms"] += int(throttled[throttled > 0].sum(dtype=np.int64))
+        if throttled.any():
+            sums["throttled_ms"] += int(np.maximum(throttled, 0).sum(dtype=np.int64))
         self._pace.add_calls(batch)
 
     def _add_error_codes(self, batch: pa.RecordBatch) -> None:

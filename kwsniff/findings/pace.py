@@ -56,7 +56,7 @@ class Pace:
             clients, times, kinds, records = clients[rows], times[rows], kinds[rows], records[rows]
         if not len(clients):
             return
-        self._sum(clients * 4 + kinds, times, kinds, records)
+        self._sum(clients * 4 + kinds, times, records)
         ticks = times // _TICK_US
         self._moments.add(clients, ticks)
         asking = np.flatnonzero(kinds == _METADATA)
@@ -127,7 +127,7 @@ class Pace:
             self._last = np.pad(self._last, (0, missing))
         return np.array([*found, found[-1] if found and words[-1] is None else -1], np.int64)
 
-    def _sum(self, groups: Numbers, times: Numbers, kinds: Numbers, records: Numbers) -> None:
+    def _sum(self, groups: Numbers, times: Numbers, records: Numbers) -> None:
         size = len(self._counts)
         self._counts += np.bincount(groups, minlength=size)
         np.minimum.at(self._first, groups, times)

@@ -1,6 +1,7 @@
 """How much is written where: bounds for the rules about partitions, lag and codecs."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ from kwsniff.findings.coded import Numbers, coded, numbers_of
 MOST_PARTITIONS: Final = 100_000
 _FEW: Final = 1 << 20
 _FAR: Final = np.iinfo(np.int64).max // 4
+_NONE: Final = np.iinfo(np.uint64).max
 
 
 class Volumes:
@@ -36,26 +38,22 @@ class Volumes:
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
         ends = numbers_of(batch, "high_watermark", null=-1)
-        stable = numbers_of(batch, "last_stable_offset", null=-1)
-        self._held_back += int(np.count_nonzero((stable >= 0) & (stable < ends)))
-        topics, words = coded(batch, "topic")
-        partitions = numbers_of(batch, "partition", null=-1)
-        width = int(partitions.max()) + 1
-        self._crowded |= bool(len(words) * width > _FEW or (partitions < 0).any())
-        if self._crowded or not words:
+        self._held_back += int(np.count_nonzero(numbers_of(batch, "last_stable_offset", null=_FAR) < ends))
+        places = _Places(batch)
+        self._crowded |= places.size > _FEW
+        if self._crowded:
             return
-        places = _Places(topics.astype(np.int64, copy=False) * width + partitions, words, width)
         codes, apis = coded(batch, "api_name")
-        produced = codes == _place(apis, "Produce")
-        committed = codes == _place(apis, "OffsetCommit")
-        known = topics >= 0
-        self._write(places, known & produced, numbers_of(batch, "record_bytes", null=0))
-        self._count_partitions(places, known)
-        last = numbers_of(batch, "last_offset", null=-1)
-        reached = np.where(produced, np.maximum(ends, last + 1), ends)
-        self._reach(places, known & ~committed & (reached >= 0), reached)
-        offsets = numbers_of(batch, "offset", null=-1)
-        self._commit(places, known & committed & (offsets >= 0), offsets)
+        produced = np.flatnonzero(codes == _place(apis, "Produce"))
+        committed = np.flatnonzero(codes == _place(apis, "OffsetCommit"))
+        where = places.codes[produced]
+        self._write(places, where, numbers_of(batch, "record_bytes", null=0)[produced])
+        for topic, partition in places.named(np.bincount(places.codes, minlength=places.size)):
+            self._partitions[topic] = max(self._partitions.get(topic, 0), partition + 1)
+        last = numbers_of(batch, "last_offset", null=-2)[produced]
+        self._reach(places, _Bounds(places.size).add(places.codes, ends).add(where, last + 1))
+        offsets = numbers_of(batch, "offset", null=-1)[committed]
+        self._commit(places, _Bounds(places.size).add(places.codes[committed], offsets))
         self._crowded |= len(self._reached) + len(self._committed) > MOST_PARTITIONS
         self._crowded |= sum(map(len, self._bytes.values())) > MOST_PARTITIONS
 
@@ -78,52 +76,69 @@ class Volumes:
         reached = self._reached[place]
         return min(reached - least, reached - self._started[place] + most - least)
 
-    def _write(self, places: "_Places", chosen: Numbers, sizes: Numbers) -> None:
-        rows = np.flatnonzero(chosen & (sizes > 0))
-        if not len(rows):
-            return
-        where = places.codes[rows]
+    def _write(self, places: "_Places", where: Numbers, sizes: Numbers) -> None:
         calls = np.bincount(where, minlength=places.size)
-        total = np.bincount(where, sizes[rows], places.size)
+        total = np.bincount(where, np.maximum(sizes, 0), places.size).tolist()
         for code in np.flatnonzero(calls).tolist():
-            topic, partition = places.name(code)
-            mine = self._bytes.setdefault(topic, {})
-            mine[partition] = mine.get(partition, 0) + int(total[code])
-            self._calls[topic] = self._calls.get(topic, 0) + int(calls[code])
+            if name := places.name(code):
+                topic, partition = name
+                mine = self._bytes.setdefault(topic, {})
+                mine[partition] = mine.get(partition, 0) + int(total[code])
+                self._calls[topic] = self._calls.get(topic, 0) + int(calls[code])
 
-    def _count_partitions(self, places: "_Places", known: Numbers) -> None:
-        seen = np.zeros(places.size, np.bool_)
-        seen[places.codes[np.flatnonzero(known)]] = True
-        for code in np.flatnonzero(seen).tolist():
-            topic, partition = places.name(code)
-            self._partitions[topic] = max(self._partitions.get(topic, 0), partition + 1)
+    def _reach(self, places: "_Places", bounds: "_Bounds") -> None:
+        for code, least, most in bounds.found():
+            if name := places.name(code):
+                self._reached[name] = max(self._reached.get(name, -1), most)
+                self._started[name] = min(self._started.get(name, _FAR), least)
 
-    def _reach(self, places: "_Places", chosen: Numbers, reached: Numbers) -> None:
-        least, most = _bounds(places, chosen, reached)
-        for code in np.flatnonzero(most >= 0).tolist():
-            name = places.name(code)
-            self._reached[name] = max(self._reached.get(name, -1), int(most[code]))
-            self._started[name] = min(self._started.get(name, _FAR), int(least[code]))
-
-    def _commit(self, places: "_Places", chosen: Numbers, offsets: Numbers) -> None:
-        least, most = _bounds(places, chosen, offsets)
-        for code in np.flatnonzero(most >= 0).tolist():
-            name = places.name(code)
-            before, after = self._committed.get(name, (_FAR, -1))
-            self._committed[name] = (min(before, int(least[code])), max(after, int(most[code])))
+    def _commit(self, places: "_Places", bounds: "_Bounds") -> None:
+        for code, least, most in bounds.found():
+            if name := places.name(code):
+                before, after = self._committed.get(name, (_FAR, -1))
+                self._committed[name] = (min(before, least), max(after, most))
 
 
 class _Places:
     """Topic and partition of each row as one number."""
 
-    def __init__(self, codes: Numbers, words: list[str], width: int) -> None:
-        self.codes = codes
-        self.size = len(words) * width
-        self._words = words
-        self._width = width
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        topics, self._words = coded(batch, "topic")
+        partitions = numbers_of(batch, "partition", null=0)
+        self._width = int(partitions.max()) + 1
+        self.size = (len(self._words) + 1) * self._width if partitions.min() >= 0 else _FAR
+        # Rows without a topic come first.
+        self.codes = (topics.astype(np.int64) + 1) * self._width + partitions
 
-    def name(self, code: int) -> tuple[str, int]:
-        return self._words[code // self._width], code % self._width
+    def name(self, code: int) -> tuple[str, int] | None:
+        """Topic and partition; None without a topic."""
+        topic, partition = divmod(code, self._width)
+        return (self._words[topic - 1], partition) if topic else None
+
+    def named(self, counts: Numbers) -> Iterator[tuple[str, int]]:
+        """The places with rows, but for those without a topic."""
+        for code in np.flatnonzero(counts).tolist():
+            if name := self.name(code):
+                yield name
+
+
+class _Bounds:
+    """The least and the greatest offset of each place; negative ones are none."""
+
+    def __init__(self, size: int) -> None:
+        self._least = np.full(size, _NONE, np.uint64)
+        self._most = np.full(size, -1, np.int64)
+
+    def add(self, where: Numbers, offsets: Numbers) -> Self:
+        """More offsets, and where they are."""
+        np.maximum.at(self._most, where, offsets)
+        np.minimum.at(self._least, where, offsets.astype(np.int64, copy=False).view(np.uint64))
+        return self
+
+    def found(self) -> Iterator[tuple[int, int, int]]:
+        """Place, least, greatest."""
+        places = np.flatnonzero(self._most >= 0)
+        return zip(places.tolist(), self._least[places].tolist(), self._most[places].tolist(), strict=True)
 
 
 class Plain:
@@ -160,16 +175,6 @@ class Plain:
             "plain_bytes": max(self._bytes.values(), default=0) + self._rest,
             "codecs": len(self._codecs),
         }
-
-
-def _bounds(places: _Places, chosen: Numbers, values: Numbers) -> tuple[Numbers, Numbers]:
-    """The least and the greatest of some rows by place; -1 is the greatest of none."""
-    least, most = np.full(places.size, _FAR, np.int64), np.full(places.size, -1, np.int64)
-    rows = np.flatnonzero(chosen)
-    where, values = places.codes[rows], values[rows]
-    np.minimum.at(least, where, values)
-    np.maximum.at(most, where, values)
-    return least, most
 
 
 def _place(words: list[str], word: str) -> int:
