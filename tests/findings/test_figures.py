@@ -5,15 +5,16 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
 from kwsniff.findings import pace, volumes
-from kwsniff.findings.evaluate import evaluate
+from kwsniff.findings.evaluate import TOTAL, evaluate
 from kwsniff.findings.figures import Figures, figures_of
 from kwsniff.findings.rule import Rule, load_gates, load_rules
 from kwsniff.findings.table import find_in_files
-from kwsniff.findings.tables import files_of_tables, open_folder
+from kwsniff.findings.tables import files_of_tables, open_folder, open_for
 from tests.house.tree import ROOT
 
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -91,3 +92,23 @@ def test_gates_are_those_of_the_rules() -> None:
     assert [(gate.name, gate.group, gate.when) for gate in load_gates()] == [
         (rule.name, rule.group, rule.when) for rule in load_rules()
     ]
+
+
+def test_a_database_for_some_queries_answers_them_as_one_for_all(tmp_path: Path) -> None:
+    files = _tables(INCIDENTS / "hot_partition" / "broker.pcap", tmp_path)
+    rules = load_rules()
+    with open_folder(tmp_path) as whole:
+        expected = evaluate(whole)
+    assert expected
+    for twins in (True, False):
+        with open_for([TOTAL, *(rule.query for rule in rules)], files, twins=twins) as database:
+            assert evaluate(database) == expected
+
+
+def test_tables_of_before_lack_columns_and_have_findings(tmp_path: Path) -> None:
+    files = _tables(INCIDENTS / "hot_partition" / "broker.pcap", tmp_path)
+    names = [each.finding for each in find_in_files(files)]
+    for name, column in (("api_calls", "caller"), ("connections", "closed_by"), ("partitions", "lag")):
+        (path,) = files[name]
+        pq.write_table(pq.ParquetFile(path).read().drop_columns([column]), path)
+    assert [each.finding for each in find_in_files(files)] == names
