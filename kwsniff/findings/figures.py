@@ -117,11 +117,9 @@ class Figures:
             sums["retransmitted_bytes"] += int(each(f"{side}_retransmitted_bytes").sum())
             sums["missing_bytes"] += int(each(f"{side}_missing_bytes").sum())
         self._most("round_trip_ns", each("round_trip_ns"))
-        if "twin_of" in batch.schema.names:
-            sums["twins"] += batch.num_rows - batch["twin_of"].null_count
-        sums["duplicates"] = (
-            sums["twins"] + sums["duplicates"] + np.count_nonzero(each("duplicate_packets") > 0)
-        )
+        twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
+        sums["twins"] += twins
+        sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
 
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
@@ -157,10 +155,11 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
     figures = Figures()
     for table, paths in files.items():
         wanted = _WANTED.get(table, ())
-        words = [name for name in wanted if name in _WORDS[table]]
         for path in paths if wanted else ():
-            with pq.ParquetFile(path, read_dictionary=words) as file:
-                columns = [name for name in file.schema_arrow.names if name in wanted]
+            told = pq.read_metadata(path)
+            columns = [name for name in wanted if name in told.schema.names]
+            words = [name for name in columns if name in _WORDS[table]]
+            with pq.ParquetFile(path, metadata=told, read_dictionary=words) as file:
                 for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
                     figures.add(table, batch)
     return figures

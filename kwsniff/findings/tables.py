@@ -161,8 +161,6 @@ def _show(
         for column in TABLES[name].columns
         if wanted is None or column.name in wanted
     ]
-    if name == "connections" and "twin_of" not in {column.name for column in TABLES[name].columns}:
-        columns.append("null::bigint as twin_of")
     selected = ", ".join(columns) or "1 as row"
     database.execute(f"create temp view {name} as select {selected} from {source}")  # noqa: S608
 
@@ -170,8 +168,7 @@ def _show(
 def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str) -> None:
     """A table without rows."""
     columns = ", ".join(f'null::{_TYPES[column.type]} as "{column.name}"' for column in TABLES[name].columns)
-    twin = ", null::bigint as twin_of" if name == "connections" and '"twin_of"' not in columns else ""
-    database.execute(f"create temp view {name} as select {columns}{twin} limit 0")
+    database.execute(f"create temp view {name} as select {columns} limit 0")
 
 
 def _absent(column: Column) -> str:
