@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -112,3 +113,18 @@ def test_tables_of_before_lack_columns_and_have_findings(tmp_path: Path) -> None
         (path,) = files[name]
         pq.write_table(pq.ParquetFile(path).read().drop_columns([column]), path)
     assert [each.finding for each in find_in_files(files)] == names
+
+
+@pytest.mark.parametrize("incident", ["hot_partition", "busy_fetch", "rebalance_storm"])
+def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
+    (capture,) = (INCIDENTS / incident).glob("broker.pcap")
+    files = _tables(capture, tmp_path)
+    (path,) = files["connections"]
+    rows = pq.ParquetFile(path).read()
+    at = rows.schema.get_field_index("twin_of")
+    every_other = [place if place % 2 else None for place in range(rows.num_rows)]
+    marked = rows.set_column(at, rows.schema.field(at), pa.array(every_other, pa.int64()))
+    pq.write_table(marked, path)
+    assert figures_of(files).twins
+    with open_folder(tmp_path) as database:
+        assert find_in_files(files) == evaluate(database)
