@@ -15,7 +15,7 @@ from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, UsageError
-from kwsniff.findings.figures import Figures
+from kwsniff.findings.bounds import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, Found, unread_file

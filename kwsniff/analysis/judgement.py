@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from kwsniff.findings.bounds import BATCH_ROWS, Figures
 from kwsniff.findings.evaluate import as_json, evaluate, plain_rows
-from kwsniff.findings.figures import BATCH_ROWS, Figures
 from kwsniff.findings.table import find_in_files, rows_of
 from kwsniff.findings.tables import READ, open_tables
 from kwsniff.tables.rows import batch_of

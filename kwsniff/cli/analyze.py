@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.streams import say_unread
+from kwsniff.cli.standard_streams import say_unread
 from kwsniff.errors import UsageError
 
 _EXAMPLES = """examples:

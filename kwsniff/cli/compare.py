@@ -16,8 +16,8 @@ from kwsniff.errors import UsageError
 if TYPE_CHECKING:
     import duckdb
 
+    from kwsniff.findings.call_groups import Side
     from kwsniff.findings.difference import Difference
-    from kwsniff.findings.traits import Side
 
 _EXAMPLES = """examples:
   kwsniff compare monday.pcap tuesday.pcap        what is different on Tuesday, what carries most first
@@ -93,8 +93,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"]) -> Sides:
+    from kwsniff.findings.call_groups import Side, collect
     from kwsniff.findings.evaluate import fetch
-    from kwsniff.findings.traits import Side, collect
 
     for database in databases:
         collect(database)

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.streams import standard_input
+from kwsniff.cli.standard_streams import standard_input
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 
@@ -82,7 +82,7 @@ def _line_decoder(args: argparse.Namespace) -> LineDecoder:
             decode_records(data, limit=limits.decompressed_bytes, catalog=catalog).as_dict()
         )
     if args.schema is not None:
-        from kwsniff.view.schema import check_schema, decode_schema
+        from kwsniff.view.bare_bodies import check_schema, decode_schema
 
         check_schema(args.schema, catalog=catalog)
         return lambda line, data: json.dumps(

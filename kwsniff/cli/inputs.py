@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.streams import say_unread
+from kwsniff.cli.standard_streams import say_unread
 
 if TYPE_CHECKING:
     import duckdb

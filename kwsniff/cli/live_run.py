@@ -15,7 +15,7 @@ from typing import Any
 from kwsniff.cli.live_lines import IntervalLines, JsonLines
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_wishes import Wishes
-from kwsniff.cli.streams import says
+from kwsniff.cli.standard_streams import says
 from kwsniff.cli.texts import plural
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.live.files import RollingTables, Rotation

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from kwsniff.cli.layouts import layouts_in_use
-from kwsniff.cli.streams import leave_errors, says, standard_output
+from kwsniff.cli.standard_streams import leave_errors, says, standard_output
 from kwsniff.errors import KwsniffError
 
 VERBS = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.streams import say_unread
+from kwsniff.cli.standard_streams import say_unread
 from kwsniff.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
-from kwsniff.cli.streams import says
+from kwsniff.cli.standard_streams import says
 from kwsniff.cli.texts import clean
 from kwsniff.errors import UsageError
 

@@ -68,8 +68,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 1 where a finding is a problem, else 0."""
+    from kwsniff.findings.bounds import figures_of
     from kwsniff.findings.evaluate import evaluate
-    from kwsniff.findings.figures import figures_of
     from kwsniff.findings.report import describe_basis, list_not_seen
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.

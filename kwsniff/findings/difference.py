@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
+from kwsniff.findings.call_groups import KINDS, PARTS, ROUND_TRIP, Side, read_groups, read_losses, read_proofs
 from kwsniff.findings.evaluate import MOST_PROOFS, fetch
-from kwsniff.findings.traits import KINDS, PARTS, ROUND_TRIP, Side, read_groups, read_losses, read_proofs
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,8 +7,8 @@ from os import PathLike
 
 import pyarrow as pa
 
+from kwsniff.findings.bounds import Figures, figures_of
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
-from kwsniff.findings.figures import Figures, figures_of
 from kwsniff.findings.tables import open_for
 from kwsniff.tables.rows import batch_of
 

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.sources.paths import local_path
-from kwsniff.spark.filters import Condition, condition
+from kwsniff.spark.pushdown import Condition, condition
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES, spark_ddl
 

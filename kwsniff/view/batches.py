@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kwsniff.view.model import Inner
+from kwsniff.view.phrases import in_utc, plural, shorten
 from kwsniff.view.records import RecordSet
-from kwsniff.view.words import in_utc, plural, shorten
 
 #: Records of one set that are shown; JSON has all of them.
 _MOST_LINES: Final = 1000

@@ -16,9 +16,9 @@ from kwsniff.view.decode import Message, decode
 from kwsniff.view.inner import find_inner
 from kwsniff.view.model import Message as AnyMessage
 from kwsniff.view.model import Surroundings
+from kwsniff.view.phrases import in_nanoseconds, in_span, plural
 from kwsniff.view.redact import hide
 from kwsniff.view.text import message_lines
-from kwsniff.view.words import in_nanoseconds, in_span, plural
 
 _NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 # Kafka gives its metadata log a fixed id.

@@ -14,11 +14,11 @@ from typing import Final
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
 from kwsniff.view import envelope, membership, telemetry
+from kwsniff.view.bare_bodies import read_schema
 from kwsniff.view.internal_topics import read_record
 from kwsniff.view.model import Inner, Message, Place, Surroundings
 from kwsniff.view.reading import read_message
 from kwsniff.view.records import decode_records
-from kwsniff.view.schema import read_schema
 from kwsniff.view.tree import Node, Tree, Value
 
 _DEEPEST: Final = 4

@@ -10,7 +10,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kwsniff.codecs.batches import CODECS, CodecError, decompress
+from kwsniff.codecs.compressed_part import CODECS, CodecError, decompress
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import STATUSES as WALK_STATUSES
 from kwsniff.core.wire.records import RecordBatch, batches

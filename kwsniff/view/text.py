@@ -12,9 +12,9 @@ from kwsniff.layout.model import Field
 from kwsniff.view.batches import record_set_lines, record_set_note
 from kwsniff.view.inner import found_inside
 from kwsniff.view.model import Inner, Message, Place
+from kwsniff.view.phrases import in_utc, shorten
 from kwsniff.view.redact import Redacted
 from kwsniff.view.tree import Node, Tree, Value
-from kwsniff.view.words import in_utc, shorten
 
 
 def render(message: Message) -> str:

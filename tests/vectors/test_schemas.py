@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from kwsniff.view.schema import decode_schema
+from kwsniff.view.bare_bodies import decode_schema
 
 from .golden import TREES, in_order, read, renamed, tags
 

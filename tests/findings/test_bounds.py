@@ -11,8 +11,8 @@ import pytest
 
 import kwsniff
 from kwsniff.findings import pace, volumes
+from kwsniff.findings.bounds import Figures, figures_of
 from kwsniff.findings.evaluate import TOTAL, evaluate
-from kwsniff.findings.figures import Figures, figures_of
 from kwsniff.findings.rule import Rule, load_gates, load_rules
 from kwsniff.findings.table import find_in_files
 from kwsniff.findings.tables import files_of_tables, open_folder, open_for
@@ -39,7 +39,7 @@ def test_rules_that_are_not_asked_would_find_nothing(capture: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("capture", RECORDINGS[:8], ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_figures_of_rows_in_passing_are_those_of_files(
+def test_bounds_of_rows_in_passing_are_those_of_files(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Figures] = []
