@@ -130,6 +130,9 @@ class Figures:
     def _add_groups(self, batch: pa.RecordBatch) -> None:
         self._sums["rebalances"] += batch.num_rows
 
+    def _add_members(self, batch: pa.RecordBatch) -> None:
+        self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
+
     def _add_transactions(self, batch: pa.RecordBatch) -> None:
         self._sums["transactions"] += batch.num_rows
 
@@ -144,7 +147,7 @@ _SUMS: Final = (
     "throttled_ms", "longest_ns", "longest_call_ns", "slow_calls",
     "ended", "refused", "silent", "closed_by_broker", "alerts", "sealed", "one_sided", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "transactions", "flawed_captures",
+    "rebalances", "idle_members", "transactions", "flawed_captures",
 )  # fmt: skip
 
 
@@ -179,6 +182,7 @@ _WANTED: Final[Mapping[str, tuple[str, ...]]] = {
     "partitions": Volumes.OF_PARTITIONS,
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id",),
+    "members": ("partition_count",),
     "transactions": ("transactional_id",),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip

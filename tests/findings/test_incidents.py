@@ -13,7 +13,6 @@ from tests.house.tree import ROOT
 INCIDENTS = ROOT / "captures" / "incidents"
 SHARED = ROOT.parent / "shared" / "incidents"
 NOT_SHOWN = {
-    "idle_members": "the tables do not say yet which member has no partition",
     "share_lock_expired": "the recording begins after the records were taken",
 }
 """Incidents that their recording, or the tables, do not show."""

@@ -1,0 +1,171 @@
+"""How often `kwsniff why` names the cause: `python -m tests.findings.measured > docs/measured.md`.
+
+Every recording of captures/incidents and captures/clocks, at each place where it was taken. What was done to
+the system stands in its about.toml, written when it was recorded; nothing here comes from what kwsniff says.
+"""
+
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import kwsniff
+from tests.house.tree import ROOT
+
+CAPTURES = ROOT / "captures"
+CLOCKS: Final = {
+    "data_every": "",
+    "far": "far_away",
+    "follower_stopped": "replication_slow",
+    "line_behind_fetch": "",
+    "loss": "loss_slows_calls",
+    "members_slow": "",
+    "near": "",
+    "password_wrong": "authentication_failed",
+    "quota": "throttled",
+}
+"""What captures/clocks show, by the beginning of a name; nothing: waits that are meant, and distance."""
+BLAMES: Final = {
+    "far_away": "network",
+    "replication_slow": "follower",
+    "loss_slows_calls": "network",
+    "authentication_failed": "client",
+    "throttled": "configuration",
+}
+FIRST: Final = 3
+HIDDEN: Final = {
+    ("path_dead", "broker"): "the client's packets come no more: there it is a client that is silent",
+    ("timeout_too_short", "broker"): "the answers leave at once; what the client does is far away",
+    ("share_lock_expired", "broker"): "the recording begins after the records were taken",
+    ("loss_2", "broker"): "lost requests come late, and nothing shows it",
+    ("loss_2_3_9", "broker"): "lost requests come late, and nothing shows it",
+    ("loss_3_far", "broker"): "lost requests come late, and nothing shows it",
+}
+"""Recordings in which what was done cannot be seen, and why; they count as not found."""
+
+
+_HEAD: Final = """\
+# How often the cause is named
+
+<!-- Made by `python -m tests.findings.measured > docs/measured.md`. -->
+
+Recordings of real brokers to which something was done on purpose, or nothing. What was done was written down
+when they were recorded; the same incident, recorded at the client and at the broker, counts twice.
+
+| | |
+|---|---|"""
+_TABLE: Final = """
+`place`: where the true cause stands among the findings. `besides`: problems and warnings that are neither the
+cause nor one of its consequences.
+
+| recording | taken at | what was done | finding | place | blames | besides |
+|---|---|---|---|---:|---|---|"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One capture of something that was done; `cause` is empty where nothing was."""
+
+    name: str
+    place: str
+    path: Path
+    did: str
+    cause: str
+    blames: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was said of it. `rank`: of the true cause among the findings, from 1, or None."""
+
+    recording: Recording
+    rank: int | None
+    blames: str
+    others: tuple[str, ...]
+    """Problems and warnings that are neither the cause nor explained by another finding."""
+
+    @property
+    def is_right(self) -> bool:
+        """The cause is among the first, or there is none and nothing is said."""
+        if self.recording.cause:
+            return self.rank is not None and self.rank <= FIRST
+        return not self.others
+
+    @property
+    def blames_right(self) -> bool:
+        """Whoever has to act is named as the recording says."""
+        return self.blames == self.recording.blames
+
+
+def recordings() -> list[Recording]:
+    """All of them, by name."""
+    return [*_incidents(), *_clocks()]
+
+
+def _abouts(folder: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for about in sorted((CAPTURES / folder).glob("*/about.toml")):
+        yield about.parent, tomllib.loads(about.read_text("utf-8"))
+
+
+def _incidents() -> Iterator[Recording]:
+    for folder, said in _abouts("incidents"):
+        for place, file in said["files"].items():
+            cause, blames = said["finding"], said.get("blames", "")
+            yield Recording(folder.name, place, folder / file, said["did"], cause, blames)
+
+
+def _clocks() -> Iterator[Recording]:
+    for folder, said in _abouts("clocks"):
+        cause = next(cause for name, cause in CLOCKS.items() if folder.name.startswith(name))
+        for place, file in said["files"].items():
+            yield Recording(folder.name, place, folder / file, said["did"], cause, BLAMES.get(cause, ""))
+
+
+def judge(recording: Recording) -> Judged:
+    """Analyzes it as `kwsniff why` does."""
+    rows = kwsniff.analyze(recording.path).findings.to_pylist()
+    names = [row["finding"] for row in rows]
+    rank = names.index(recording.cause) + 1 if recording.cause in names else None
+    others = dict.fromkeys(
+        row["finding"]
+        for row in rows
+        if row["severity"] != "info" and row["finding"] != recording.cause and row["explained_by"] is None
+    )
+    return Judged(recording, rank, rows[rank - 1]["blames"] if rank else "", tuple(others))
+
+
+def _share(right: int, of: int) -> str:
+    return f"{right} of {of} ({100 * right / of:.0f} %)"
+
+
+def page(judged: Sequence[Judged]) -> str:
+    """docs/measured.md."""
+    caused = [each for each in judged if each.recording.cause]
+    shown = [each for each in caused if (each.recording.name, each.recording.place) not in HIDDEN]
+    healthy = [each for each in judged if not each.recording.cause]
+    found = [each for each in caused if each.is_right]
+    figures = {
+        f"the true cause is among the first {FIRST} findings": (len(found), len(caused)),
+        "the same, of those in which it can be seen": (sum(each.is_right for each in shown), len(shown)),
+        "it comes first": (sum(each.rank == 1 for each in caused), len(caused)),
+        "where it is found, who has to act is right": (sum(each.blames_right for each in found), len(found)),
+        "nothing is wrong, and nothing is said": (sum(each.is_right for each in healthy), len(healthy)),
+    }
+    lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _TABLE]
+    for each in judged:
+        said = each.recording
+        blames = (
+            "" if not each.rank else each.blames if each.blames_right else f"{each.blames}, not {said.blames}"
+        )
+        place = str(each.rank or "not found") if said.cause else ""
+        if not each.rank and (why := HIDDEN.get((said.name, said.place))):
+            place = f"not found: {why}"
+        columns = (said.name, said.place, said.did, said.cause or "nothing is wrong", place, blames)
+        lines.append(f"| {' | '.join(columns)} | {', '.join(each.others)} |")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page([judge(each) for each in recordings()]))
