@@ -7,8 +7,8 @@ how many calls agree in each part; with `--each` also every one that does not. A
     part      kwsniff (DESIGN 8.4)     witness
     wait      deliberate_wait_ns       remote time of calls that wait for others by their nature; and how long
                                        the connection was still muted for the quota of the call before; of
-                                       an authentication that fails, the delay that the broker is told to make,
-                                       and up to 300 ms until it looks again
+                                       an authentication that fails, the delay that the broker is told to
+                                       make, and up to 300 ms until it looks again
     waited    the same                 of calls that waited 100 ms and more by their witness: the rest is easy
     word      wait, of those           what such a call waits for, by its API and by what it brought; with or
                                        without `_possible`
@@ -188,8 +188,8 @@ def compared(name: str, side: str) -> Iterator[Compared]:
 
 
 def _delayed(name: str, side: str, row: Row) -> Iterator[Compared]:
-    """An authentication that failed: no log of requests has it. Its answer leaves when the delay is over and the
-    broker's network thread looks again, every 300 ms where nothing else wakes it (SocketServer's Processor.poll).
+    """An authentication that failed: no log of requests has it. Its answer leaves when the delay is over and
+    the broker's network thread looks again, every 300 ms where nothing wakes it (SocketServer's Processor).
     """
     delay_ms = about(name).get("authentication_delay_ms")
     if delay_ms and row["api_key"] == SASL_AUTHENTICATE and row["error_code"]:
