@@ -19,6 +19,7 @@ from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message, Versions
 from kwsniff.layout.program import Program, compile_message, compile_schema
 from kwsniff.layout.reference import ErrorCode, Releases, parse_enums, parse_errors, parse_releases
+from kwsniff.layout.settings import Settings
 from kwsniff.layout.traits import DETAILS
 from kwsniff.layout.vendor import Vendor
 from kwsniff.layout.words import fail
@@ -178,6 +179,11 @@ class Catalog:
         """Every error code, ascending."""
         ours = parse_errors((self.folder / "errors.txt").read_text("utf-8"), "errors.txt")
         return self._beside("errors.txt", ours, self._vendor.errors)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Which settings' values may be shown."""
+        return Settings((self.folder / "public_settings.txt").read_text("utf-8"))
 
     @cached_property
     def releases(self) -> Releases:

@@ -29,6 +29,7 @@ class Builder:
     """Makes record batches of what the core's `take()` returns. Holds the lookups for derived columns."""
 
     def __init__(self, catalog: "Catalog", enums: Mapping[str, Sequence[str]]) -> None:
+        self._catalog = catalog
         self._enums = {name: texts(names) for name, names in enums.items()}
         api_names = {key: api.name for key, api in catalog.apis.items()}
         error_names = {code: error.name for code, error in catalog.errors.items()}
@@ -45,6 +46,8 @@ class Builder:
                 arrays[column.name] = self._derive(column, arrays[column.derived_from])
             else:
                 arrays[column.name] = self._array(next(given))
+        if "error_message" in arrays:
+            arrays["error_message"] = self._without_values(arrays["error_message"])
         return pa.RecordBatch.from_arrays(list(arrays.values()), schema=self._schemas[table])
 
     def _array(self, data: ColumnData) -> pa.Array:
@@ -66,6 +69,17 @@ class Builder:
             return pa.Array.from_buffers(type_, rows, [mask, pa.py_buffer(ends)], nulls, children=[words])
         codes = pa.Array.from_buffers(pa.int8(), rows, [mask, pa.py_buffer(buffers[0])], nulls)
         return pa.DictionaryArray.from_arrays(codes, self._enums[kind.removeprefix("enum:")], safe=False)
+
+    def _without_values(self, messages: pa.DictionaryArray) -> pa.DictionaryArray:
+        told = messages.dictionary.to_pylist()
+        clean = [
+            self._catalog.settings.without_values(text) if "nvalid value" in text else text for text in told
+        ]
+        if clean == told:
+            return messages
+        distinct = texts(clean).dictionary_encode()
+        codes = distinct.indices.take(messages.indices)
+        return pa.DictionaryArray.from_arrays(codes, distinct.dictionary)
 
     def _derive(self, column: Column, numbers: pa.Array) -> pa.Array:
         lookup = self._retriable if column.type == "bool" else self._names[column.name]

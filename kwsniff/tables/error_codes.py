@@ -90,7 +90,7 @@ ERROR_CODES = TableSchema(
         Column(
             name="error_message",
             type="string",
-            doc="What the broker says about it.",
+            doc="What the broker says about it, without values of settings that may be secret.",
             source="error_message beside the code",
             null=NOT_NAMED,
         ),

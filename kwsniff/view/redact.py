@@ -4,21 +4,18 @@
 hides the bytes around it, too: a field's bytes are never shown beside their redacted contents.
 """
 
-import re
 from functools import lru_cache
 from typing import Any, Final
 
-from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
+from kwsniff.layout.settings import Settings
 from kwsniff.view.inner import find_inner
 from kwsniff.view.model import Inner, Message, Surroundings
 from kwsniff.view.tree import Node, Tree
 
 _PASSWORD_TYPE: Final = 9
-_SECRET_NAME: Final = re.compile(
-    r"password|passwd|secret|jaas|token|credential|private|(^|[._-])key($|[._-])", re.IGNORECASE
-)
 
 
 class Redacted(str):
@@ -28,8 +25,10 @@ class Redacted(str):
 
 
 def redact(tree: Tree) -> bool:
-    """Replace secrets and the values of sensitive settings, in place; null stays. True if there were any."""
-    fields = tree.shape.fields
+    """Replace secrets, and values of settings that are not known to be public, in place; null stays. True if
+    there were any. Public are Kafka's own (``layout/settings.py``), unless the broker calls one sensitive.
+    """
+    fields, settings = tree.shape.fields, (tree.catalog or load_catalog()).settings
     found = False
     todo: list[tuple[Node, Node | None]] = [(root, None) for root in tree.roots]
     while todo:
@@ -40,19 +39,25 @@ def redact(tree: Tree) -> bool:
             field = fields[child.op]
             if not child.is_leaf:
                 todo.append((child, struct))
-            elif field is not None and child.value is not None and _is_secret(field, node, above, tree):
+            elif field is None or child.value is None:
+                continue
+            elif _is_secret(field, node, above, tree, settings):
                 child.value = Redacted(f"<redacted, {child.end - child.start} bytes>")
                 found = True
+            elif field.meaning is Meaning.ERROR_MESSAGE and isinstance(child.value, str):
+                told = settings.without_values(child.value)
+                if told != child.value:
+                    child.value, found = Redacted(told), True
     return found
 
 
-def _is_secret(field: Field, struct: Node, above: Node | None, tree: Tree) -> bool:
+def _is_secret(field: Field, struct: Node, above: Node | None, tree: Tree, settings: Settings) -> bool:
     if field.meaning is not Meaning.CONFIG_VALUE:
         return field.meaning is Meaning.SECRET
     setting = {child.name: child.value for child in struct.children}
     around = {child.name: child.value for child in above.children} if above else {}
     name = setting.get("name", setting.get("key"))
-    if isinstance(name, str) and _SECRET_NAME.search(name):
+    if not isinstance(name, str) or not settings.is_public(name):
         return True
     if "is_sensitive" in around:  # a synonym: its setting is the one around it
         setting = around

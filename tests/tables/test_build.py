@@ -97,3 +97,22 @@ def test_texts_that_are_the_same_once_repaired_are_one_dictionary_entry(builder:
     assert column.to_pylist() == ["\ufffd", "\ufffd", "zz", None]
     entries = column.dictionary.to_pylist()
     assert len(set(entries)) == len(entries)
+
+
+def test_messages_of_brokers_do_not_repeat_values_that_are_not_public(builder: Builder) -> None:
+    told = [
+        b"Invalid value hunter2 for configuration ldap.pwd: too short",
+        None,
+        b"Invalid value hunter3 for configuration ldap.pwd: too short",
+        b"Invalid value -7 for configuration retention.ms: at least -1",
+        b"Not the leader",
+    ]
+    clean = "Invalid value <redacted> for configuration ldap.pwd: too short"
+    rows = built(builder, "error_codes", 5, error_message=told)
+    assert rows["error_message"].to_pylist() == [
+        clean,
+        None,
+        clean,
+        "Invalid value -7 for configuration retention.ms: at least -1",
+        "Not the leader",
+    ]

@@ -1,0 +1,37 @@
+"""Which settings' values may be shown: Kafka's own that are no passwords; and error texts without the others.
+
+Plugins, connectors and whoever extends brokers have settings of their own; names say nothing for certain.
+"""
+
+import re
+from typing import Final
+
+_LISTENER: Final = re.compile(
+    r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|gssapi|oauthbearer)\.)?", re.IGNORECASE
+)
+# ConfigException: "Invalid value VALUE for configuration NAME: ..."; ConfigDef's validators say it alike.
+_INVALID: Final = re.compile(
+    r"(Invalid value )(.*?)( for (?:configuration|entry) )([\w.-]+)", re.IGNORECASE | re.DOTALL
+)
+HIDDEN_VALUE: Final = "<redacted>"
+
+
+class Settings:
+    """The names in public_settings.txt, one per line; `#` begins a comment."""
+
+    def __init__(self, text: str) -> None:
+        lines = (line.partition("#")[0].strip() for line in text.splitlines())
+        self._public = frozenset(line for line in lines if line)
+
+    def is_public(self, name: str) -> bool:
+        """Whether its values are known to be no secrets; a listener's own setting is as the general one."""
+        return name in self._public or _LISTENER.sub("", name, count=1) in self._public
+
+    def without_values(self, error: str) -> str:
+        """A broker's complaint without the value that it repeats, where the setting is not public."""
+        return _INVALID.sub(
+            lambda found: (
+                found[0] if self.is_public(found[4]) else f"{found[1]}{HIDDEN_VALUE}{found[3]}{found[4]}"
+            ),
+            error,
+        )
