@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.analysis.failures import Failures
 from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
@@ -61,6 +62,7 @@ class Summary:
         self.reasons: Tally = Counter()
         self.shares = Shares()
         self.trouble = Trouble()
+        self.failures = Failures()
         self.errors: Tally = Counter()
         self.clients: Tally = Counter()
         self.protocols: Tally = Counter()
@@ -83,6 +85,7 @@ class Summary:
         self.trouble.add(table, batch)
         if table == "api_calls":
             self._add_calls(batch)
+            self.failures.add_calls(batch)
             _count(self.reasons, _tally(batch, ("status", "reason", "api_name")))
         elif table == "error_codes":
             named = ("error_code", "error_name", "api_name", "topic", "topic_id", "partition")
@@ -91,6 +94,7 @@ class Summary:
                 for (*error, topic, topic_id, partition), number in _tally(batch, named)
             )
             _count(self.errors, tally, keep=3)
+            self.failures.add_errors(batch)
         elif table == "connections":
             _count(self.protocols, _tally(batch, ("protocol",)))
             tls = (*_TLS, "broker_address")
@@ -167,6 +171,7 @@ class Summary:
             "latency": self.shares.as_dict(self.late_topics),
             "statuses": self._statuses(),
             "errors": self._errors(),
+            **self.failures.as_dict(),
             **self.trouble.as_dict(),
             "clients": _ranked(
                 self.clients, ("client_id", "client_software_name", "client_software_version"), "connections"

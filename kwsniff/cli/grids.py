@@ -16,7 +16,7 @@ _LEAST_NAME: Final = 16
 # Set to the right.
 _NUMBERS: Final = frozenset(
     {"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "mean", "max", "connections", "longest"}
-    | {"rebalances", "transactions", "throttled", "sum"}
+    | {"rebalances", "transactions", "throttled", "sum", "share"}
 )
 # Of several words, between which a line may end.
 _SENTENCES: Final = frozenset(

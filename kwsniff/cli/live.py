@@ -11,6 +11,7 @@ _EXAMPLES = """examples:
   kwsniff live -i eth0                               a view of all Kafka on eth0; q ends it, ? shows the keys
   kwsniff live -i eth0 --port 9092 -o tables/        and parquet files, one directory per table
   kwsniff live -i any --json --stop-after 100        one JSON object per call
+  kwsniff live -i any --json --lines                 one per second: rates, errors by client and by broker
   kwsniff live -i lo --metrics 9464                  Prometheus text at http://127.0.0.1:9464/metrics
   kwsniff live -i eth0 -o out/ --ring 10/64MB        keeps the last 10 files of raw packets in out/packets/
 
@@ -73,7 +74,11 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per call, columns as in api_calls"
     )
-    parser.add_argument("--lines", action="store_true", help="a line per interval, also on a terminal")
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="a line per interval, also on a terminal; with --json an object per interval",
+    )
     parser.add_argument(
         "--interval", metavar="TIME", default="1s", help="time between two lines, or views (default: 1s)"
     )

@@ -1,7 +1,10 @@
 """What ``kwsniff live`` prints where no terminal is: JSON per call, or a line per interval."""
 
+import json
 import sys
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Self
 
 from kwsniff.cli.texts import clean, in_time
@@ -38,8 +41,9 @@ class JsonLines:
 class IntervalLines:
     """A line of figures per interval."""
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self, interval: float, line: "Callable[[Window, Progress], str] | None" = None) -> None:
         self.interval = interval
+        self._line = line or interval_line
         self._window = Window(_WHOLE)
         self._due = time.monotonic() + interval
 
@@ -60,7 +64,7 @@ class IntervalLines:
             return
         self._due = max(self._due + self.interval, time.monotonic())
         window, self._window = self._window, Window(_WHOLE)
-        print(interval_line(window, progress), flush=True)
+        print(self._line(window, progress), flush=True)
 
 
 def interval_line(window: Window, progress: Progress) -> str:
@@ -84,3 +88,22 @@ def interval_line(window: Window, progress: Progress) -> str:
     if progress.dropped_by_kernel is not None:
         parts.append(f"dropped {progress.dropped_by_kernel}")
     return "  ".join(parts)
+
+
+def interval_json(window: Window, progress: Progress) -> str:
+    """The same as one JSON object, with errors by client and by broker; times in seconds or nanoseconds."""
+    apis = window.figures("apis")
+    return json.dumps(
+        {
+            "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z",
+            "seconds": round(window.span, 3),
+            "calls": sum(found.calls for found in apis.values()),
+            "calls_with_errors": sum(found.errors for found in apis.values()),
+            "unanswered": window.unanswered,
+            "waiting": progress.waiting_calls,
+            "oldest_wait_ns": progress.oldest_wait_ns,
+            "dropped_by_kernel": progress.dropped_by_kernel,
+            **window.failures().as_dict(),
+        },
+        ensure_ascii=False,
+    )

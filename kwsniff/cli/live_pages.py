@@ -3,6 +3,7 @@ terminal."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich import box
@@ -11,6 +12,7 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, shortened, widths_in
 from kwsniff.cli.live_state import ORDERS, PAGES, ViewState
 from kwsniff.cli.texts import clean, in_time
@@ -24,9 +26,10 @@ _TITLES = {
 _MOST_CALLS = 200
 _HEAD_LINES = 3  # of a table: its title, the names of its columns, a rule
 _FIGURES = ("calls/s", "err/s", "p50", "p95", "p99")
-_NUMBERS = frozenset((*_FIGURES, "count", "members", "took", "latency"))
+_NUMBERS = frozenset((*_FIGURES, "count", "share", "members", "took", "latency"))
 _LEAST_NUMBER = 7  # so that columns stay where they are while figures change
 _LEAST_WORD = 16
+_LEAST_ROWS = 4  # of one of several tables
 
 HELP = (
     ("o, 1 to 7", "overview, APIs, topics, clients, brokers, errors, rebalances, last calls; Tab: the next"),
@@ -186,6 +189,21 @@ def _errors(window: Window, state: ViewState, height: int, width: int) -> Render
     return _table(grid, width, styles={"error": "red"})
 
 
+def _failures(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
+    """Errors by what, by client and by broker, each with the same room; in a low window what and client."""
+    wanted = state.filter.lower()
+    grids = list(failure_grids(window.failures().as_dict(), "errors"))
+    parts = max(min(len(grids) + 1, (height + 1) // (_HEAD_LINES + 1 + _LEAST_ROWS)), 1)
+    room = (height - (parts - 1)) // parts
+    drawn: list[RenderableType] = [_errors(window, state, room, width)]
+    for grid in grids[: parts - 1]:
+        rows = [row for row in grid.rows if wanted in " ".join(row).lower()]
+        title = grid.title.partition(",")[0]  # in one line
+        part = replace(grid, title=title, rows=rows[: max(room - _HEAD_LINES, 1)])
+        drawn += ["", _table(part, width, styles={"error": "red"})]
+    return Group(*drawn)
+
+
 def _rebalances(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
     rows = [row for row in window.rebalances if state.filter.lower() in str(row["group_id"]).lower()]
     cells = [
@@ -252,7 +270,7 @@ def _table(
     most = max(width // 3, _LEAST_WORD)
     cut = [
         tuple(
-            cell if name in (first, *_NUMBERS) else shortened(cell, most, cell_len)
+            cell if name in (first, "error", *_NUMBERS) else shortened(cell, most, cell_len)
             for name, cell in zip(grid.names, row, strict=True)
         )
         for row in grid.rows
@@ -281,4 +299,4 @@ def _table(
     return table
 
 
-_WITHOUT_FIGURES = {"overview": _overview, "errors": _errors, "rebalances": _rebalances, "calls": _calls}
+_WITHOUT_FIGURES = {"overview": _overview, "errors": _failures, "rebalances": _rebalances, "calls": _calls}

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kwsniff.cli.live_lines import IntervalLines, JsonLines
+from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_wishes import Wishes
 from kwsniff.cli.standard_streams import says
@@ -142,6 +142,8 @@ def _chosen(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, window: Window) -> Output:
+    if args.json and args.lines:
+        return IntervalLines(wishes.interval, interval_json)
     if args.json:
         return JsonLines(wishes.interval)
     if args.lines or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":

@@ -40,8 +40,6 @@ def check(args: argparse.Namespace) -> Wishes:
     if args.output is None and (args.ring or args.rotate or args.table):
         option = "--ring" if args.ring else "--rotate" if args.rotate else "--table"
         raise UsageError(f"{option} needs a directory to write to: add -o DIR")
-    if args.json and args.lines:
-        raise UsageError("--json and --lines both write to standard output; choose one")
     ring_files, ring_bytes = _parse_ring(args.ring)
     seconds, size = _parse_rotate(args.rotate)
     return Wishes(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, plain, wrap
 from kwsniff.cli.summary_connections import connections_line, encrypted_lines
 from kwsniff.cli.summary_findings import findings_grid
@@ -210,6 +211,7 @@ def _grids(summary: Facts) -> Iterator[Grid]:
     yield Grid(
         "Error codes", ("count", "error", "api", "topic", "partitions"), errors, ("error", "count", "topic")
     )
+    yield from failure_grids(summary)
     incomplete = [
         (
             f"{item['count']:,}",

@@ -7,9 +7,12 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from kwsniff.cli.failures import failure_grids
+from kwsniff.cli.grids import fitted
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.texts import clean, in_bytes, plural
@@ -30,6 +33,9 @@ exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
 
 _VERSION = 1
 _NARROWEST, _WIDEST = 60, 100
+_MOST_ERRORS = 5
+
+Errors = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -70,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 1 where a finding is a problem, else 0."""
     from kwsniff.findings.bounds import figures_of
     from kwsniff.findings.evaluate import evaluate
-    from kwsniff.findings.report import describe_basis, list_not_seen
+    from kwsniff.findings.report import count_errors, describe_basis, list_not_seen
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.
     with _page(args.html) as file, _opened(args) as (database, files, capture, tables):
@@ -78,15 +84,16 @@ def run(args: argparse.Namespace) -> int:
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         basis = describe_basis(database)
         not_seen = list_not_seen(basis)
+        errors = count_errors(database)
         if file is not None:
             from kwsniff.report.report import write_report
 
             named = _captures(capture, args.inputs)
             write_report(file, database, findings, basis=basis, not_seen=not_seen, capture=named)
     if args.json:
-        _print_json(basis, findings, not_seen)
+        _print_json(basis, findings, errors, not_seen)
     else:
-        for line in _lines(basis, findings, not_seen, _width()):
+        for line in _lines(basis, findings, errors, not_seen, _width()):
             print(line)
     return int(any(each.severity == "problem" for each in findings))
 
@@ -137,7 +144,9 @@ def _opened(
         yield open_folder(folder), files_of_tables(Path(folder)), " ".join(args.inputs), "DIR"
 
 
-def _print_json(basis: Mapping[str, Any], findings: Sequence["Finding"], not_seen: Sequence[str]) -> None:
+def _print_json(
+    basis: Mapping[str, Any], findings: Sequence["Finding"], errors: Errors, not_seen: Sequence[str]
+) -> None:
     from importlib import metadata
 
     from kwsniff.findings.evaluate import as_json
@@ -147,6 +156,7 @@ def _print_json(basis: Mapping[str, Any], findings: Sequence["Finding"], not_see
         "kwsniff": metadata.version("kwsniff"),
         "captures": basis["captures"] or [],
         "findings": [as_json(each) for each in findings],
+        **errors,
         "not_seen": list(not_seen),
     }
     print(json.dumps(found, indent=2, ensure_ascii=True))
@@ -159,7 +169,11 @@ def _width() -> int:
 
 
 def _lines(
-    basis: Mapping[str, Any], findings: Sequence["Finding"], not_seen: Sequence[str], width: int
+    basis: Mapping[str, Any],
+    findings: Sequence["Finding"],
+    errors: Errors,
+    not_seen: Sequence[str],
+    width: int,
 ) -> Iterator[str]:
     yield from _headline(basis, findings, width)
     for finding in findings:
@@ -172,10 +186,21 @@ def _lines(
         yield "To know:"
         for finding in notes:
             yield from _wrapped(finding.text, width, "- ")
+    yield from _errors(errors, width)
     yield ""
     yield "Not seen:"
     for sentence in not_seen:
         yield from _wrapped(sentence, width, "- ")
+
+
+def _errors(errors: Errors, width: int) -> Iterator[str]:
+    """Who was told errors, and who told them, routine ones among them."""
+    for grid in failure_grids(errors):
+        if grid.rows:
+            more = f" (first {_MOST_ERRORS} of {len(grid.rows)})" if len(grid.rows) > _MOST_ERRORS else ""
+            yield ""
+            yield from _wrapped(f"{grid.title}{more}:", width, "")
+            yield from fitted(replace(grid, rows=grid.rows[:_MOST_ERRORS]), width).lines
 
 
 def _headline(basis: Mapping[str, Any], findings: Sequence["Finding"], width: int) -> Iterator[str]:

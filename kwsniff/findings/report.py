@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _SHORT_SECONDS = 60
+SIDES = {"client": ("client_id", "client_address"), "broker": ("broker_address", "broker_port")}
+"""Who is told errors, and who tells them: their columns."""
 
 _BASIS = """
 select
@@ -36,6 +38,35 @@ def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
     captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls.
     """
     return fetch(database, _BASIS)[0]
+
+
+_ERRORS = """
+with asked as (select {key}, count(*) as all_calls from client_call group by all),
+told as (
+    select {key}, error_code, any_value(error_name) as error_name, count(*) as count,
+        count(distinct (run_id, call_id)) as calls
+    from refusal group by {key}, error_code
+)
+select {told}, error_code, error_name, count, calls, round(calls / all_calls, 4) as share
+from told t left join asked a on {same}
+order by count desc, {told}, error_code
+"""
+
+
+def count_errors(database: "duckdb.DuckDBPyConnection") -> dict[str, list[dict[str, Any]]]:
+    """errors_by_client and errors_by_broker, most errors first; brokers among themselves are left out.
+
+    `count`: errors; `calls`: those with the error; `share`: of all calls of the client, or to the broker.
+    """
+    found = {}
+    for side, key in SIDES.items():
+        names = {
+            "key": ", ".join(key),
+            "told": ", ".join(f"t.{name}" for name in key),
+            "same": " and ".join(f"t.{name} is not distinct from a.{name}" for name in key),
+        }
+        found[f"errors_by_{side}"] = fetch(database, _ERRORS.format(**names))
+    return found
 
 
 def list_not_seen(basis: dict[str, Any]) -> list[str]:

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from kwsniff.errors import UsageError
 from kwsniff.live.session import Batches, Progress
-from kwsniff.live.window import active_latencies, topics_of
+from kwsniff.live.window import active_latencies, endpoint, topics_of
 from kwsniff.tables.arrays import Numbers, numbers
 from kwsniff.tables.grouping import Groups
 
 MOST_SERIES: Final = 200
 OTHER: Final = "other"
+_MOST_PAIRS: Final = 5 * MOST_SERIES
 EDGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper edges of the latency histograms, in seconds."""
 
@@ -64,9 +65,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._labels = {name: _Labels() for name in ("api", "client", "topic", "error")}
+        self._labels = {name: _Labels() for name in ("api", "client", "topic", "error", "broker")}
         self._calls: dict[Labels, int] = {}
         self._errors: dict[Labels, int] = {}
+        self._told: dict[str, dict[Labels, int]] = {"client": {}, "broker": {}}
         self._statuses: dict[Labels, int] = {}
         self._latencies: dict[str, dict[Labels, _Histogram]] = {"api": {}, "client": {}, "topic": {}}
         self._topic_calls: dict[Labels, int] = {}
@@ -84,11 +86,23 @@ class Metrics:
                 for (name, code, api), number in zip(groups.labels(), groups.counts(), strict=True):
                     key = (self._bounded("error", name or code), self._bounded("api", api))
                     self._errors[key] = self._errors.get(key, 0) + int(number)
+                self._add_told(batches["error_codes"])
             if "groups" in batches:
                 self._rebalances += batches["groups"].num_rows
 
     def _bounded(self, label: str, value: Any) -> str:
         return self._labels[label].bounded(value)
+
+    def _add_told(self, batch: pa.RecordBatch) -> None:
+        columns = ("error_name", "error_code", "client_id", "broker_address", "broker_port")
+        groups = Groups(batch, columns)
+        for (name, code, client, address, port), number in zip(groups.labels(), groups.counts(), strict=True):
+            error = self._bounded("error", name or code)
+            for side, value in (("client", client), ("broker", endpoint(address, port))):
+                key = (error, self._bounded(side, value))
+                if key not in self._told[side] and len(self._told[side]) >= _MOST_PAIRS:
+                    key = (OTHER, OTHER)
+                self._told[side][key] = self._told[side].get(key, 0) + int(number)
 
     def _add_calls(self, batch: pa.RecordBatch, latency: Numbers) -> None:
         _tally(self._statuses, batch, {"status": None}, self._labels)
@@ -125,6 +139,9 @@ class Metrics:
         yield from _samples("call_status_total", ("status",), self._statuses)
         yield from _family("error_codes_total", "counter", "Error codes in responses, at whatever depth.")
         yield from _samples("error_codes_total", ("error", "api"), self._errors)
+        for side, told in self._told.items():
+            yield from _family(f"{side}_error_codes_total", "counter", f"The same by {side}.")
+            yield from _samples(f"{side}_error_codes_total", ("error", side), told)
         yield from _family("rebalances_total", "counter", "Rebalances of groups.")
         yield f"kwsniff_rebalances_total {self._rebalances}"
         for label, histograms in self._latencies.items():
@@ -148,7 +165,7 @@ def _tally(
             str(value) if label is None else labels[label].bounded(value)
             for label, value in zip(columns.values(), values, strict=True)
         )
-        if len(columns) > 1 and key not in into and len(into) >= MOST_SERIES * 5:
+        if len(columns) > 1 and key not in into and len(into) >= _MOST_PAIRS:
             key = tuple(OTHER for _ in key)  # each label is bounded, their combinations are as well
         into[key] = into.get(key, 0) + int(number)
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.analysis.failures import Failures
 from kwsniff.live.session import Batches
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 from kwsniff.tables.grouping import Groups
@@ -74,6 +75,7 @@ class _Step:
     time: float
     figures: Slice
     errors: Counter[tuple[str, str, str]]
+    failures: Failures
 
 
 class Window:
@@ -98,11 +100,13 @@ class Window:
 
     def add(self, batches: Batches) -> None:
         """Rows of one interval."""
-        step = _Step(self._now(), {name: {} for name in DIMENSIONS}, Counter())
+        step = _Step(self._now(), {name: {} for name in DIMENSIONS}, Counter(), Failures(MOST_KEYS))
         if "api_calls" in batches:
             self._add_calls(step.figures, batches["api_calls"], active_latencies(batches))
+            step.failures.add_calls(batches["api_calls"])
             self._remember(batches["api_calls"])
         if "error_codes" in batches:
+            step.failures.add_errors(batches["error_codes"])
             groups = Groups(
                 batches["error_codes"], ("error_name", "error_code", "api_name", "topic", "group_id")
             )
@@ -154,6 +158,11 @@ class Window:
         for step in self._steps:
             total.update(step.errors)
         return total
+
+    def failures(self) -> Failures:
+        """Errors in the window by client and by broker."""
+        self._forget()
+        return Failures().merge(step.failures for step in self._steps)
 
     def last_calls(self, number: int, **wanted: str) -> list[dict[str, Any]]:
         """The latest calls, newest first, with CALL_COLUMNS (times in microseconds); `wanted`: of this
@@ -247,10 +256,14 @@ def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outc
         )
 
 
+def endpoint(address: str | None, port: int | None) -> str:
+    """address:port; IPv6 in brackets."""
+    return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
+
+
 def _key(label: tuple[Any, ...]) -> str:
     if len(label) == 2:
-        address, port = label
-        return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
+        return endpoint(*label)
     return "(none)" if label[0] is None else str(label[0])
 
 

@@ -217,6 +217,8 @@ EMPTY: dict[str, Any] = {
     "unanswered_hellos": [],
     "statuses": [],
     "errors": [],
+    "errors_by_client": [],
+    "errors_by_broker": [],
     "clients": [],
     "connections": [],
     "anomalies": [],

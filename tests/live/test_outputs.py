@@ -80,6 +80,18 @@ def test_piped_it_writes_a_line_per_interval(cluster: MockCluster) -> None:
 
 @pytest.mark.live
 @pytest.mark.slow
+def test_intervals_as_json_say_which_client_is_told_errors(cluster: MockCluster) -> None:
+    with Live("--port", ports_of(cluster), "--json", "--lines", "--interval", "300ms") as live:
+        talk("rebalance", cluster)
+        live.await_text("REBALANCE_IN_PROGRESS")
+        assert live.end() == 0
+    told = [each for line in live.out for each in json.loads(line)["errors_by_client"]]
+    assert {each["client_id"] for each in told if each["error_code"] == 27} == {"billing-1"}
+    assert all(0 < each["share"] <= 1 for each in told)
+
+
+@pytest.mark.live
+@pytest.mark.slow
 def test_metrics_are_served_on_loopback_alone(cluster: MockCluster) -> None:
     with Live("--port", ports_of(cluster), "--json", "--metrics", "0") as live:
         address = live.await_line("metrics at ").rpartition(" ")[2]

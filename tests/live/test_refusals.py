@@ -202,7 +202,6 @@ def test_a_filter_with_tunnels_lets_their_packets_through(ports: list[int], tmp_
         (["--interval", "0s"], "--interval 0s: give a time"),
         (["--metrics", "web"], "--metrics web: give a port"),
         (["--metrics", "70000"], "--metrics 70000: give a port"),
-        (["--json", "--lines"], "choose one"),
         (["--buffer", "0"], "--buffer 0: give megabytes"),
         (["--snaplen", "1"], "--snaplen 1: give bytes"),
         (["--port", "kafka"], "--port kafka: give a number"),

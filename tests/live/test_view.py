@@ -145,6 +145,9 @@ def test_names_are_whole_in_every_size(window: Window, name: str, height: int, w
             assert "p95" in text
     if name == "errors":
         assert all(error in text for error, _, _ in window.error_counts())
+        told = window.failures().as_dict()["errors_by_client"]
+        assert f"{told[0]['client_id']} " in text
+        assert "share" in text
     if name == "calls":
         assert all(call["client_id"] in text for call in window.last_calls(3) if call["client_id"])
     assert "q quit" in text

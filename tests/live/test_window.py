@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 
 import kwsniff
 from kwsniff.analysis.result import Analysis
+from kwsniff.cli.live_lines import interval_json
+from kwsniff.findings.report import SIDES
 from kwsniff.live.metrics import EDGES_S, MOST_SERIES, Metrics
 from kwsniff.live.session import Progress
 from kwsniff.live.window import MOST_KEYS, OTHERS, Window, ranked
@@ -115,6 +118,42 @@ def test_errors_are_counted_by_name_api_and_topic(analysis: Analysis) -> None:
     } == by_name
 
 
+def told(analysis: Analysis, *party: str) -> dict[tuple[str, ...], tuple[int, float]]:
+    """Errors of each, and the share of its calls: counted by pandas."""
+    errors, calls = (table.to_pandas() for table in (analysis.error_codes, analysis.api_calls))
+    names = [*party, "error_name"]
+    frame = errors.groupby(names).agg(count=("call_id", "size"), calls=("call_id", "nunique"))
+    of = calls.groupby(list(party)).size()
+    return {key: (row["count"], round(row["calls"] / of[key[:2]], 4)) for key, row in frame.iterrows()}
+
+
+@pytest.mark.parametrize("side", list(SIDES))
+@pytest.mark.parametrize("rows", [7, 1 << 20])
+def test_errors_are_counted_by_client_and_by_broker(analysis: Analysis, side: str, rows: int) -> None:
+    """The same in the window, in its JSON and in the summary of the whole."""
+    window = filled(analysis, Clock(), rows)
+    expected = told(analysis, *SIDES[side])
+    assert expected
+    line = json.loads(interval_json(window, NOTHING))
+    assert line["calls"] == analysis.api_calls.num_rows
+    for found in (window.failures().as_dict(), line, analysis.summary):
+        items = found[f"errors_by_{side}"]
+        names = (*SIDES[side], "error_name")
+        assert {
+            tuple(item[name] for name in names): (item["count"], item["share"]) for item in items
+        } == expected
+        assert [item["count"] for item in items] == sorted((item["count"] for item in items), reverse=True)
+
+
+def test_errors_that_are_too_old_have_no_client(analysis: Analysis) -> None:
+    clock = Clock()
+    window = filled(analysis, clock)
+    picture = window.frozen()
+    clock.now += 10.5
+    assert window.failures().as_dict() == {"errors_by_client": [], "errors_by_broker": []}
+    assert picture.failures().as_dict()["errors_by_client"]
+
+
 def test_what_is_older_than_the_window_is_forgotten_and_totals_are_not(
     analysis: Analysis,
 ) -> None:
@@ -210,8 +249,12 @@ def test_metrics_are_read_by_prometheus_and_equal_the_tables(
     calls = {labels: value for (name, labels), value in found.items() if name == "kwsniff_calls_total"}
     expected = frame.fillna({"client_id": ""}).groupby(["api_name", "client_id"]).size()
     assert calls == {(("api", api), ("client", client)): n for (api, client), n in expected.items()}
-    errors = sum(value for (name, _), value in found.items() if name == "kwsniff_error_codes_total")
-    assert errors == analysis.error_codes.num_rows
+    for of in ("", "client_", "broker_"):
+        name = f"kwsniff_{of}error_codes_total"
+        assert sum(n for (each, _), n in found.items() if each == name) == analysis.error_codes.num_rows
+    by_client = analysis.error_codes.to_pandas().groupby(["client_id", "error_name"]).size()
+    for (client, error), number in by_client.items():
+        assert found["kwsniff_client_error_codes_total", (("client", client), ("error", error))] == number
     for api, rows in frame.groupby("api_name"):
         latencies = rows["latency_ns"].dropna()
         label = ("api", api)

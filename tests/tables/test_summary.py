@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kwsniff.analysis import summary as summary_room
+from kwsniff.analysis.failures import Failures
 from kwsniff.analysis.summary import Summary, iso_time
 from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import load_catalog
@@ -110,6 +111,54 @@ def test_endless_topics_are_counted_together_after_a_while(monkeypatch: pytest.M
     assert got[0]["topic"] == "(others)"
     assert got[0]["error_name"] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert sum(error["count"] for error in got) == rows
+
+
+def test_errors_are_a_share_of_the_calls_of_who_was_told_them() -> None:
+    """Shop makes four calls to one broker, one to the other; an error of a call may stand in it twice."""
+    who = {"client_id": [b"shop"] * 5 + [b"bill"], "client_address": [b"10.0.0.2"] * 5 + [b"10.0.0.3"]}
+    to = {"broker_address": [b"10.0.0.1"] * 6, "broker_port": [9092] * 4 + [9093] * 2}
+    calls = {"call_id": [1, 2, 3, 4, 5, 6], **who, **to}
+    rows = [0, 0, 0, 3, 4]
+    errors = {
+        "call_id": [1, 1, 1, 4, 5],
+        "error_code": [6, 6, 3, 6, 6],
+        **{name: [values[row] for row in rows] for name, values in {**who, **to}.items()},
+    }
+    builder, summary = Builder(load_catalog(), ENUMS), Summary()
+    summary.add("error_codes", builder.build("error_codes", table("error_codes", 5, **errors)))
+    summary.add("api_calls", builder.build("api_calls", table("api_calls", 6, **calls)))
+    got = summary.as_dict()
+    shop = {"client_id": "shop", "client_address": "10.0.0.2"}
+    leader = {"error_code": 6, "error_name": "NOT_LEADER_OR_FOLLOWER"}
+    unknown = {"error_code": 3, "error_name": "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert got["errors_by_client"] == [
+        {**shop, **leader, "count": 4, "calls": 3, "share": 0.6},
+        {**shop, **unknown, "count": 1, "calls": 1, "share": 0.2},
+    ]
+    first, second = ({"broker_address": "10.0.0.1", "broker_port": port} for port in (9092, 9093))
+    assert got["errors_by_broker"] == [
+        {**first, **leader, "count": 3, "calls": 2, "share": 0.5},
+        {**first, **unknown, "count": 1, "calls": 1, "share": 0.25},
+        {**second, **leader, "count": 1, "calls": 1, "share": 0.5},
+    ]
+
+
+def test_clients_beyond_the_bound_are_told_errors_together() -> None:
+    rows = 30
+    given = {"client_id": [b"c%d" % n for n in range(rows)], "call_id": list(range(rows))}
+    builder, failures = Builder(load_catalog(), ENUMS), Failures(most=10)
+    failures.add_calls(builder.build("api_calls", table("api_calls", rows, **given)))
+    errors = table("error_codes", rows, error_code=[3] * rows, **given)
+    failures.add_errors(builder.build("error_codes", errors))
+    got = failures.as_dict()["errors_by_client"]
+    assert len(got) == 11
+    assert (got[0]["client_id"], got[0]["count"], got[0]["calls"], got[0]["share"]) == (
+        "(others)",
+        20,
+        20,
+        None,
+    )
+    assert {each["share"] for each in got[1:]} == {1.0}
 
 
 def test_clients_are_counted_where_they_made_calls() -> None:

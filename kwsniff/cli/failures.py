@@ -1,0 +1,46 @@
+"""Who was told errors, and who told them, as tables on the screen: names first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kwsniff.cli.grids import Grid
+from kwsniff.cli.texts import clean, in_percent
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def failure_grids(errors: Mapping[str, Rows], title: str = "Errors") -> Iterator[Grid]:
+    """A grid by client and one by broker. `errors`: errors_by_client and errors_by_broker."""
+    yield clients_grid(errors["errors_by_client"], title)
+    yield brokers_grid(errors["errors_by_broker"], title)
+
+
+def clients_grid(rows: Rows, title: str = "Errors") -> Grid:
+    """Errors by the client that was told them; one without an id goes by its address."""
+    cells = [
+        (clean(each["client_id"] or each["client_address"]), clean(each["client_address"]), *_figures(each))
+        for each in rows
+    ]
+    names = ("client", "address", "error", "count", "share")
+    order = ("client", "error", "count", "share")
+    return Grid(f"{title} by client, and in what share of its calls", names, cells, order)
+
+
+def brokers_grid(rows: Rows, title: str = "Errors") -> Grid:
+    """Errors by the broker that told them."""
+    cells = [(_broker(each), *_figures(each)) for each in rows]
+    names = ("broker", "error", "count", "share")
+    return Grid(f"{title} by broker, and in what share of calls to it", names, cells, names)
+
+
+def _broker(each: Mapping[str, Any]) -> str:
+    address, port = clean(each["broker_address"]), each["broker_port"]
+    if port is None:
+        return address
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _figures(each: Mapping[str, Any]) -> tuple[str, str, str]:
+    name = clean(each["error_name"]) or f"error {each['error_code']}"
+    share = "" if each["share"] is None else in_percent(round(each["share"] * 10_000), 10_000)
+    return name, f"{each['count']:,}", share
