@@ -1,6 +1,7 @@
 """What verbs that judge tables take: captures, or one folder of tables; and lines as wide as the terminal."""
 
 import argparse
+import shlex
 import shutil
 import tempfile
 import textwrap
@@ -35,7 +36,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 def opened(
     inputs: Sequence[str], args: argparse.Namespace
 ) -> Iterator[tuple["duckdb.DuckDBPyConnection", str, str]]:
-    """The tables of the inputs as a database, and how commands name the capture and the tables.
+    """The tables of the inputs as a database, and how commands name the capture and the tables, quoted.
 
     Raises KwsniffError where nothing can be read.
     """
@@ -44,7 +45,7 @@ def opened(
 
     if len(inputs) == 1 and is_folder_of_tables(inputs[0]):
         with open_folder(inputs[0]) as database:
-            yield database, "CAPTURE", inputs[0]
+            yield database, "CAPTURE", shlex.quote(inputs[0])
         return
     from kwsniff.analysis.analyze import analyze
 
@@ -60,7 +61,7 @@ def opened(
         unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
         say_unread(unread, len(summary["captures"]) - len(unread))
         with open_folder(folder) as database:
-            yield database, " ".join(inputs), "DIR"
+            yield database, shlex.join(inputs), "DIR"
 
 
 def width() -> int:

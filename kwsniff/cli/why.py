@@ -121,13 +121,13 @@ def _captures(capture: str, inputs: Sequence[str]) -> str | None:
 def _opened(
     args: argparse.Namespace,
 ) -> Iterator[tuple["duckdb.DuckDBPyConnection", dict[str, list[str]], str, str]]:
-    """The tables as a database, their files, and how commands name the capture and the tables."""
+    """The tables as a database, their files, and how commands name the capture and the tables, quoted."""
     from kwsniff.cli.analyze import parse_port
     from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
     if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
         place = args.inputs[0]
-        yield open_folder(place), files_of_tables(Path(place)), "CAPTURE", place
+        yield open_folder(place), files_of_tables(Path(place)), "CAPTURE", shlex.quote(place)
         return
     from kwsniff.analysis.analyze import analyze
 
@@ -141,7 +141,7 @@ def _opened(
             tls_keylog=args.tls_keylog,
             tables=READ,
         )
-        yield open_folder(folder), files_of_tables(Path(folder)), " ".join(args.inputs), "DIR"
+        yield open_folder(folder), files_of_tables(Path(folder)), shlex.join(args.inputs), "DIR"
 
 
 def _print_json(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kwsniff.findings.command import write_command
 from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def evaluate(
 ) -> list[Finding]:
     """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
 
-    `capture` and `tables` are what the commands in the findings name: a capture, a folder of tables. `rules`:
-    those that are worth asking (figures.py); all of them find the same, later.
+    `capture` and `tables` are what the commands in the findings name, as a shell takes them: a capture, a folder
+    of tables. `rules`: those that are worth asking (figures.py); all of them find the same, later.
     """
     places = {"capture": capture, "tables": tables}
     chosen = load_rules() if rules is None else rules
@@ -137,7 +138,7 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
         explained_by=None,
         text=_words(rule.text, said),
         advice=_words(rule.advice, said),
-        command=_words(rule.command, said),
+        command=write_command(rule.command, said),
         parties={name: str(row[name]) for name in _PARTIES if row.get(name) is not None},
     )
 

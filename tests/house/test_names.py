@@ -15,6 +15,7 @@ SHARED_NAMES = {
     "details": "bytes of messages that timelines read: kept, read",
     "docs": "makes a page of docs/",
     "errors": "errors: that kwsniff raises, that a page shows",
+    "failures": "errors by client and by broker: counted, on the screen",
     "files": "capture files read, table files written",
     "inputs": "what a run reads: of verbs, of a pipeline",
     "judgement": "findings: their table, of an analysis, of a pipeline",

@@ -1,0 +1,37 @@
+"""Commands that findings name, as a shell takes them, whatever names from the wire have in them."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+_PLACES: Final = ("{capture}", "{tables}")
+_SPECIAL: Final = frozenset('\\`$"!')  # inside double quotes
+
+
+def write_command(template: str, said: Mapping[str, Any]) -> str:
+    """The command of a rule with what it names in braces.
+
+    `capture` and `tables` are words for a shell already. What stands between single quotes is a text in SQL.
+    """
+    words: list[str] = []
+    for part in shlex.split(template):
+        if part in _PLACES:
+            words.append(part.format_map(said))
+            continue
+        in_sql = "'{" in part
+        values = {
+            name: value.replace("'", "''") if in_sql and isinstance(value, str) else value
+            for name, value in said.items()
+        }
+        word = part.format_map(values)
+        if word != part and word.startswith("-"):  # no option: a name
+            words[-1] += f"={_quoted(word)}"
+        else:
+            words.append(_quoted(word))
+    return " ".join(words)
+
+
+def _quoted(word: str) -> str:
+    if "'" in word and _SPECIAL.isdisjoint(word):
+        return f'"{word}"'
+    return shlex.quote(word)
