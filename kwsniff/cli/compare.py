@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.grids import Grid, fitted, shortened
-from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
+from kwsniff.cli.inputs import HELP, add_input_options, opened, page_file, width, wrapped
 from kwsniff.cli.texts import clean, plural
 from kwsniff.errors import UsageError
 
@@ -24,6 +24,7 @@ _EXAMPLES = """examples:
   kwsniff compare good-tables/ bad.pcap           folders of tables do as well
   kwsniff compare capture.pcap --at +30s          the time from 30 s on, against the time before
   kwsniff compare capture.pcap --at 22:06:53      the same, with a time of day (UTC); or 2026-11-20T22:06:53
+  kwsniff compare good.pcap bad.pcap --html diff.html   the same with the calls behind it, for any browser
   kwsniff compare capture.pcap --slowest          the slowest 5 % of calls against the rest
 
 exit status: 0 done, 2 could not run
@@ -34,6 +35,7 @@ _ROW = ("subject_kind", "subject", "what", "good", "bad", "ratio", "call_ids")
 _SLOWEST = 0.95
 _MOST = 20
 _LONGEST = 32
+_ELSEWHERE = "GOOD and BAD were captured at different places: times of network and broker do not compare."
 _UNITS = {"s": 1.0, "ms": 0.001, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 Sides = tuple[tuple["duckdb.DuckDBPyConnection", "Side"], tuple["duckdb.DuckDBPyConnection", "Side"]]
@@ -57,6 +59,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--slowest", action="store_true", help="one input, the slowest 5 %% of calls against the rest"
     )
     parser.add_argument("--json", action="store_true", help="differences as JSON")
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write the differences and the calls behind them into one HTML file, too; needs bokeh",
+    )
     add_input_options(parser)
     parser.set_defaults(run=run)
 
@@ -73,21 +80,26 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.difference import compare, place
 
     with ExitStack() as stack:
-        databases = [stack.enter_context(opened([each], args))[0] for each in args.inputs]
+        file = stack.enter_context(page_file(args.html))  # before captures are read
+        inputs = [stack.enter_context(opened([each], args)) for each in args.inputs]
+        databases = [database for database, _, _ in inputs]
         good, bad = _sides(args, databases)
         counts = [_count(*each) for each in (good, bad)]
         differences = compare(good, bad)
         seen = [place(database) for database, _ in (good, bad)]
+        notes = [_ELSEWHERE] if None not in seen and seen[0] != seen[1] else []
+        if file is not None:
+            from kwsniff.report.comparison import write_comparison
+
+            named = None if inputs[-1][1] == "CAPTURE" else inputs[-1][1]
+            write_comparison(file, bad[0], differences, counts=counts, capture=named, notes=notes)
     if args.json:
         rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
         print(json.dumps({"version": _VERSION, "differences": rows}, indent=2, ensure_ascii=True))
     else:
         for line in _lines(differences, counts, width()):
             print(line)
-        if None not in seen and seen[0] != seen[1]:
-            note = (
-                "GOOD and BAD were captured at different places: times of network and broker do not compare."
-            )
+        for note in notes:
             print("\n".join(["", *wrapped(note, width())]))
     return 0
 

@@ -7,7 +7,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
@@ -62,6 +62,23 @@ def opened(
         say_unread(unread, len(summary["captures"]) - len(unread))
         with open_folder(folder) as database:
             yield database, shlex.join(inputs), "DIR"
+
+
+@contextmanager
+def page_file(path: str | None) -> Iterator[IO[str] | None]:
+    """The file of --html, under a hidden name until it is complete; None where none is asked for.
+
+    Raises KwsniffError where it cannot be written, or charts cannot be drawn.
+    """
+    if path is None:
+        yield None
+        return
+    from kwsniff.report.draft import draft
+    from kwsniff.report.page import require_charts
+
+    require_charts()
+    with draft(path) as file:
+        yield file
 
 
 def width() -> int:

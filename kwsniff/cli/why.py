@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import fitted
+from kwsniff.cli.inputs import page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.texts import clean, in_bytes, plural
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.report import count_errors, describe_basis, list_not_seen
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.
-    with _page(args.html) as file, _opened(args) as (database, files, capture, tables):
+    with page_file(args.html) as file, _opened(args) as (database, files, capture, tables):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         basis = describe_basis(database)
@@ -96,20 +97,6 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(basis, findings, errors, not_seen, _width()):
             print(line)
     return int(any(each.severity == "problem" for each in findings))
-
-
-@contextmanager
-def _page(path: str | None) -> Iterator[IO[str] | None]:
-    """The file of the page, under a hidden name until it is complete; None where none is asked for."""
-    if path is None:
-        yield None
-        return
-    from kwsniff.report.draft import draft
-    from kwsniff.report.page import require_charts
-
-    require_charts()
-    with draft(path) as file:
-        yield file
 
 
 def _captures(capture: str, inputs: Sequence[str]) -> str | None:

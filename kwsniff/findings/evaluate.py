@@ -60,8 +60,8 @@ def evaluate(
 ) -> list[Finding]:
     """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
 
-    `capture` and `tables` are what the commands in the findings name, as a shell takes them: a capture, a folder
-    of tables. `rules`: those that are worth asking (figures.py); all of them find the same, later.
+    `capture` and `tables` are what the commands in the findings name, as a shell takes them: a capture, a
+    folder of tables. `rules`: those that are worth asking (figures.py); all of them find the same, later.
     """
     places = {"capture": capture, "tables": tables}
     chosen = load_rules() if rules is None else rules

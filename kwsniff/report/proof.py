@@ -1,7 +1,7 @@
 """Findings with the calls that prove them, and the commands that show those calls."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,10 @@ _PARTS = {
     "request_transmission_ns": "request on its way",
     "response_transmission_ns": "response on its way",
 }
+_COLUMNS = (
+    "call", "time", "client", "broker", "API", "about", "took", "where the time went", "outcome", "packets",
+    "to see it", "display filter",
+)  # fmt: skip
 _MOST_CAPTURES = 8
 _MARGIN = timedelta(seconds=1)
 
@@ -69,15 +73,27 @@ def find_commands(database: "duckdb.DuckDBPyConnection", capture: str | None) ->
     return Commands(shlex.quote(spelled(rows[0]["capture"])) if len(rows) == 1 else "CAPTURE...")
 
 
+def read_calls(
+    database: "duckdb.DuckDBPyConnection", wanted: Collection[int]
+) -> dict[int, list[dict[str, Any]]]:
+    """Number of a call -> the calls of that number, one of each run."""
+    calls: dict[int, list[dict[str, Any]]] = {}
+    if wanted:
+        for row in database.sql(_CALLS, params={"numbers": sorted(wanted)}).to_arrow_table().to_pylist():
+            calls.setdefault(row["call_id"], []).append(row)
+    return calls
+
+
+def list_calls(caption: str, rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
+    """Calls as a table that opens with a click; `rows` as read_calls gives them."""
+    return Table(caption=caption, columns=_COLUMNS, rows=[_row(row, commands) for row in rows], folded=True)
+
+
 def make_findings(
     database: "duckdb.DuckDBPyConnection", findings: Sequence[Finding], commands: Commands
 ) -> Section:
     """The section of findings, worst first."""
-    wanted = sorted({number for each in findings for number in each.call_ids})
-    calls: dict[int, list[dict[str, Any]]] = {}
-    if wanted:
-        for row in database.sql(_CALLS, params={"numbers": wanted}).to_arrow_table().to_pylist():
-            calls.setdefault(row["call_id"], []).append(row)
+    calls = read_calls(database, {number for each in findings for number in each.call_ids})
     items = [_item(place, each, calls, commands) for place, each in enumerate(findings)]
     says = () if items else ("Nothing wrong was found.",)
     return Section(name="findings", title="Findings", says=says, items=items)
@@ -112,27 +128,8 @@ def _item(
 
 def _proof(finding: Finding, rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table | None:
     if rows:
-        return Table(
-            caption=f"The calls that prove it ({len(rows)} of {finding.calls:,})"
-            if finding.calls > len(rows)
-            else f"The calls that prove it ({len(rows)})",
-            columns=(
-                "call",
-                "time",
-                "client",
-                "broker",
-                "API",
-                "about",
-                "took",
-                "where the time went",
-                "outcome",
-                "packets",
-                "to see it",
-                "display filter",
-            ),
-            rows=[_row(row, commands) for row in rows],
-            folded=True,
-        )
+        of = f" of {finding.calls:,}" if finding.calls > len(rows) else ""
+        return list_calls(f"The calls that prove it ({len(rows)}{of})", rows, commands)
     if finding.frames:
         return Table(
             caption=f"The packets that prove it ({len(finding.frames)})",

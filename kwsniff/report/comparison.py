@@ -1,0 +1,109 @@
+"""The page of `kwsniff compare --html`: what is different in BAD, and the calls behind it."""
+
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+from kwsniff.findings.difference import Difference
+from kwsniff.report.page import write_page
+from kwsniff.report.proof import Commands, find_commands, list_calls, read_calls
+from kwsniff.report.section import Cell, Item, Section, Table, number, text
+from kwsniff.report.words import percent, plural, spelled
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MOST_ITEMS = 20
+_MOST_ROWS = 500
+_COLUMNS = ("who", "", "what", "GOOD", "BAD", "ratio", "carries", "GOOD, 99 %", "BAD, 99 %")
+_UNITS = (
+    "_ms: mean per call, in milliseconds. errors: share of calls. retransmitted: share of bytes. "
+    "carries: share of all time, or of all calls, in BAD."
+)
+
+
+def write_comparison(
+    file: IO[str],
+    bad: "duckdb.DuckDBPyConnection",
+    differences: Sequence[Difference],
+    *,
+    counts: Sequence[int],
+    capture: str | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Writes the page. `bad`: the database whose calls the differences name; `counts`: calls in GOOD and BAD;
+    `capture`: how commands name the captures of BAD, None where it is a folder of tables."""
+    commands = find_commands(bad, capture)
+    verdict = (
+        f"{plural(len(differences), 'difference')}, what carries most first."
+        if differences
+        else "No difference that stands out from chance."
+    )
+    stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD."
+    write_page(
+        file,
+        title="kwsniff: what is different",
+        summary=[verdict, stands, *notes],
+        sections=[_table(differences), _calls(bad, differences[:_MOST_ITEMS], commands)],
+    )
+
+
+def _table(differences: Sequence[Difference]) -> Section:
+    rows = [
+        [
+            text(each.subject_kind),
+            Cell(
+                spelled(each.subject),
+                link=f"difference-{place}" if place < _MOST_ITEMS and each.call_ids else "",
+            ),
+            text(each.what),
+            number(each.good, _figure(each.good)),
+            number(each.bad, _figure(each.bad)),
+            number(each.ratio, _figure(each.ratio)),
+            Cell(percent(each.share), "number", share=each.share),
+            text(_interval(each.good_interval)),
+            text(_interval(each.bad_interval)),
+        ]
+        for place, each in enumerate(differences[:_MOST_ROWS])
+    ]
+    left = len(differences) - len(rows)
+    table = Table(
+        caption="Differences",
+        columns=_COLUMNS,
+        rows=rows,
+        note=f"And {left:,} more: see --json." if left else "",
+    )
+    return Section(
+        name="differences", title="What is different", says=(_UNITS,), tables=(table,) if rows else ()
+    )
+
+
+def _calls(
+    bad: "duckdb.DuckDBPyConnection", differences: Sequence[Difference], commands: Commands
+) -> Section:
+    calls = read_calls(bad, {number for each in differences for number in each.call_ids})
+    items = []
+    for place, each in enumerate(differences):
+        rows = [row for number in each.call_ids for row in calls.get(number, ())]
+        if rows:
+            lines = [
+                ("GOOD", f"{_figure(each.good)} ({_interval(each.good_interval)})"),
+                ("BAD", f"{_figure(each.bad)} ({_interval(each.bad_interval)})"),
+            ]
+            items.append(
+                Item(
+                    name=f"difference-{place}",
+                    heading=f"{each.subject_kind} {spelled(each.subject)}: {each.what}",
+                    weight="info",
+                    lines=lines,
+                    proof=list_calls(f"The calls behind it ({len(rows)})", rows, commands),
+                )
+            )
+    return Section(name="calls", title="The calls behind it", items=items)
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _interval(bounds: tuple[float, float]) -> str:
+    return f"{_figure(bounds[0])} to {_figure(bounds[1])}"
