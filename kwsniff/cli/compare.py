@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from kwsniff.cli.grids import Grid, fitted, shortened
 from kwsniff.cli.inputs import HELP, add_input_options, opened, page_file, width, wrapped
-from kwsniff.cli.texts import clean, plural
 from kwsniff.errors import UsageError
+from kwsniff.texts import clean, plural
 
 if TYPE_CHECKING:
     import duckdb

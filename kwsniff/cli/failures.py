@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kwsniff.cli.grids import Grid
-from kwsniff.cli.texts import clean, in_percent
+from kwsniff.texts import clean, in_percent
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -42,5 +42,5 @@ def _broker(each: Mapping[str, Any]) -> str:
 
 def _figures(each: Mapping[str, Any]) -> tuple[str, str, str]:
     name = clean(each["error_name"]) or f"error {each['error_code']}"
-    share = "" if each["share"] is None else in_percent(round(each["share"] * 10_000), 10_000)
+    share = in_percent(each["share"])
     return name, f"{each['count']:,}", share

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Self
 
-from kwsniff.cli.texts import clean, in_time
 from kwsniff.live.lines import call_lines
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.live.window import Window, ranked
+from kwsniff.texts import clean, in_time
 
 _WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
 

@@ -15,9 +15,9 @@ from rich.text import Text
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, shortened, widths_in
 from kwsniff.cli.live_state import ORDERS, PAGES, ViewState
-from kwsniff.cli.texts import clean, in_time
 from kwsniff.live.session import Progress
 from kwsniff.live.window import Figures, Window, ranked
+from kwsniff.texts import clean, in_time
 
 _TITLES = {
     "apis": "APIs", "topics": "topics", "clients": "clients", "brokers": "brokers",

@@ -16,7 +16,6 @@ from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_wishes import Wishes
 from kwsniff.cli.standard_streams import says
-from kwsniff.cli.texts import plural
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics, MetricsServer
@@ -25,6 +24,7 @@ from kwsniff.live.session import Batches, Session
 from kwsniff.live.window import Window
 from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.tables.schema import TABLES
+from kwsniff.texts import plural
 
 DONE, ENDED_BY_ITSELF = 0, 2
 _TICK_S = 0.25

@@ -10,9 +10,9 @@ from rich.live import Live
 from kwsniff.cli.live_keys import Keys
 from kwsniff.cli.live_pages import footer, header, page
 from kwsniff.cli.live_state import ViewState
-from kwsniff.cli.texts import in_bytes
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.live.window import Window
+from kwsniff.texts import in_bytes
 
 
 class Screen:

@@ -225,7 +225,7 @@ def _parse_conf(text: str) -> tuple[str, str]:
 
 
 def _show(result: "Result") -> None:
-    from kwsniff.cli.texts import clean, in_bytes, plural
+    from kwsniff.texts import clean, in_bytes, plural
 
     packets = sum(row["packets"] for row in result.captures)
     size = in_bytes(sum(row["bytes"] for row in result.captures))

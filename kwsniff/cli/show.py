@@ -12,9 +12,9 @@ from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread, says
-from kwsniff.cli.texts import clean
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
+from kwsniff.texts import clean
 
 if TYPE_CHECKING:
     from kwsniff.view.call import DecodedCall, Drawing

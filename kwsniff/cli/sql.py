@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kwsniff.cli.standard_streams import says
-from kwsniff.cli.texts import clean
 from kwsniff.errors import UsageError
+from kwsniff.texts import clean
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are

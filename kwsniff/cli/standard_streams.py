@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from kwsniff.cli.texts import clean, plural
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.texts import clean, plural
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

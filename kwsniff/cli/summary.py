@@ -9,8 +9,8 @@ from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, plain, wrap
 from kwsniff.cli.summary_connections import connections_line, encrypted_lines
 from kwsniff.cli.summary_findings import findings_grid
-from kwsniff.cli.texts import clean, in_bytes, in_percent, in_time, plural
 from kwsniff.tables.words import WORDS
+from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
 
 Facts = Mapping[str, Any]
 _SKIPPED = {"skipped_fragment": "later IP fragments", "skipped_malformed": "malformed headers"}

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kwsniff.cli.texts import clean, plural
+from kwsniff.texts import clean, plural
 
 Facts = Mapping[str, Any]
 

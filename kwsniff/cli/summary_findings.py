@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kwsniff.cli.grids import Grid
-from kwsniff.cli.texts import clean
+from kwsniff.texts import clean
 
 
 def findings_grid(findings: Sequence[Mapping[str, Any]], top: int) -> Iterator[Grid]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
-from kwsniff.cli.texts import clean, plural
+from kwsniff.texts import clean, plural
 
 if TYPE_CHECKING:
     from kwsniff.findings.evaluate import Finding

@@ -16,7 +16,7 @@ from kwsniff.cli.grids import fitted
 from kwsniff.cli.inputs import page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.texts import clean, in_bytes, plural
+from kwsniff.texts import clean, in_bytes, plural
 
 if TYPE_CHECKING:
     import duckdb

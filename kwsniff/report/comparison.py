@@ -7,7 +7,7 @@ from kwsniff.findings.difference import Difference
 from kwsniff.report.page import write_page
 from kwsniff.report.proof import Commands, find_commands, list_calls, read_calls
 from kwsniff.report.section import Cell, Item, Section, Table, number, text
-from kwsniff.report.words import percent, plural, spelled
+from kwsniff.texts import clean, in_percent, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,14 +52,14 @@ def _table(differences: Sequence[Difference]) -> Section:
         [
             text(each.subject_kind),
             Cell(
-                spelled(each.subject),
+                clean(each.subject),
                 link=f"difference-{place}" if place < _MOST_ITEMS and each.call_ids else "",
             ),
             text(each.what),
             number(each.good, _figure(each.good)),
             number(each.bad, _figure(each.bad)),
             number(each.ratio, _figure(each.ratio)),
-            Cell(percent(each.share), "number", share=each.share),
+            Cell(in_percent(each.share), "number", share=each.share),
             text(_interval(each.good_interval)),
             text(_interval(each.bad_interval)),
         ]
@@ -92,7 +92,7 @@ def _calls(
             items.append(
                 Item(
                     name=f"difference-{place}",
-                    heading=f"{each.subject_kind} {spelled(each.subject)}: {each.what}",
+                    heading=f"{each.subject_kind} {clean(each.subject)}: {each.what}",
                     weight="info",
                     lines=lines,
                     proof=list_calls(f"The calls behind it ({len(rows)})", rows, commands),

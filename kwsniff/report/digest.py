@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.proof import Commands
 from kwsniff.report.section import Cell, Section, Table, code, number, text
-from kwsniff.report.words import duration, percent, spelled
+from kwsniff.texts import clean, in_percent, in_time
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,18 +73,18 @@ def _row(place: int, row: Mapping[str, Any], commands: Commands) -> list[Cell]:
     slowest = row["slowest"]
     return [
         number(place),
-        Cell(percent(share), "number", share=share),
-        text(spelled(row["client"] or "")),
+        Cell(in_percent(share), "number", share=share),
+        text(clean(row["client"] or "")),
         text(row["api"]),
-        text(spelled(row["topic"])),
+        text(clean(row["topic"])),
         number(row["calls"]),
         number(row["errors"]),
         number(row["unanswered"]),
-        number(row["p50"], duration(row["p50"])),
-        number(row["p95"], duration(row["p95"])),
-        number(row["longest"], duration(row["longest"])),
-        number(row["time_ns"], duration(row["time_ns"])),
-        number(row["waited_ns"], duration(row["waited_ns"])),
+        number(row["p50"], in_time(row["p50"])),
+        number(row["p95"], in_time(row["p95"])),
+        number(row["longest"], in_time(row["longest"])),
+        number(row["time_ns"], in_time(row["time_ns"])),
+        number(row["waited_ns"], in_time(row["waited_ns"])),
         text(None) if slowest is None else code(commands.show(slowest)),
     ]
 
@@ -96,5 +96,5 @@ def _rest(rows: Sequence[Mapping[str, Any]]) -> str:
         return ""
     time = first["all_ns"] - sum(row["time_ns"] for row in rows)
     calls = first["all_calls"] - sum(row["calls"] for row in rows)
-    share = percent(time / first["all_ns"] if first["all_ns"] else 0.0)
+    share = in_percent(time / first["all_ns"] if first["all_ns"] else 0.0)
     return f"And {left:,} more combinations with {calls:,} calls and {share} of the time."

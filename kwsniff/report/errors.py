@@ -8,7 +8,8 @@ from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.proof import Commands
 from kwsniff.report.section import Chart, Section, Table, code, number, text
 from kwsniff.report.span import SLOTS, Span
-from kwsniff.report.words import clock_at, moment, spelled
+from kwsniff.report.words import clock_at, moment
+from kwsniff.texts import clean
 
 if TYPE_CHECKING:
     import duckdb
@@ -81,7 +82,7 @@ def _table(rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
         ),
         rows=[
             [
-                text(spelled(row["client"] or "")),
+                text(clean(row["client"] or "")),
                 text(row["address"]),
                 text(row["broker"]),
                 text(row["api"]),
@@ -91,7 +92,7 @@ def _table(rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
                 number(row["all_calls"]),
                 text(moment(row["first_time"])),
                 text(moment(row["last_time"])),
-                text(spelled(row["message"] or "")[:200]),
+                text(clean(row["message"] or "")[:200]),
                 code(commands.show(row["call_id"])),
             ]
             for row in rows

@@ -7,7 +7,8 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
-from kwsniff.report.words import clock_at, spelled
+from kwsniff.report.words import clock_at
+from kwsniff.texts import clean
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,7 +73,7 @@ def make_lag(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Sectio
         curves = {} if span is None else _curves(database, query, span)
         if span is None or not curves:
             continue
-        names = [spelled(f"{key[0]}: {key[1]}-{key[2]}") for key in curves]
+        names = [clean(f"{key[0]}: {key[1]}-{key[2]}") for key in curves]
         charts.append(
             Chart(
                 name=f"lag-{name}-chart",
@@ -109,8 +110,8 @@ def _lines(span: Span, curves: _Curves, title: str) -> Any:
             "x": at,
             "lag": [row["lag"] for row in rows],
             "time": [clock_at(each) for each in at],
-            "who": [spelled(key[0])] * len(rows),
-            "what": [spelled(f"{key[1]}-{key[2]}")] * len(rows),
+            "who": [clean(key[0])] * len(rows),
+            "what": [clean(f"{key[1]}-{key[2]}")] * len(rows),
         }
         colour = COLOURS[place % len(COLOURS)]
         plot.line("x", "lag", source=source, color=colour, line_width=2)
@@ -128,8 +129,8 @@ def _table(caption: str, reader: str, curves: _Curves) -> Table:
         columns=(reader, "topic", "partition", "readings", "first", "greatest", "last"),
         rows=[
             [
-                text(spelled(key[0])),
-                text(spelled(key[1])),
+                text(clean(key[0])),
+                text(clean(key[1])),
                 number(key[2]),
                 number(row["readings"]),
                 number(row["first"]),

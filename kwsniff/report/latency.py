@@ -8,7 +8,8 @@ from kwsniff.findings.evaluate import Finding, fetch
 from kwsniff.report.figures import TROUBLE, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.report.words import clock_at, duration, moment, spelled
+from kwsniff.report.words import clock_at, moment
+from kwsniff.texts import clean, in_time
 
 if TYPE_CHECKING:
     import duckdb
@@ -80,7 +81,7 @@ def make_latency(
 
 
 def _said(finding: Finding) -> str:
-    return f"{finding.finding} {spelled(finding.subject)}"
+    return f"{finding.finding} {clean(finding.subject)}"
 
 
 def _table(apis: Sequence[dict[str, Any]]) -> Table:
@@ -89,7 +90,7 @@ def _table(apis: Sequence[dict[str, Any]]) -> Table:
         columns=("API", "calls", "p50", "p99", "longest", "all together"),
         rows=[
             [text(row["api"]), number(row["calls"])]
-            + [number(row[name], duration(row[name])) for name in ("p50", "p99", "longest", "time_ns")]
+            + [number(row[name], in_time(row[name])) for name in ("p50", "p99", "longest", "time_ns")]
             for row in apis
         ],
         folded=True,
@@ -124,8 +125,8 @@ def _panel(
         "y": [cell["step"] + 0.5 for cell in cells],
         "heat": [math.log10(cell["calls"]) for cell in cells],
         "calls": [f"{cell['calls']:,}" for cell in cells],
-        "took": [f"{duration(_edge(cell['step']))} to {duration(_edge(cell['step'] + 1))}" for cell in cells],
-        "longest": [duration(cell["longest"]) for cell in cells],
+        "took": [f"{in_time(_edge(cell['step']))} to {in_time(_edge(cell['step'] + 1))}" for cell in cells],
+        "longest": [in_time(cell["longest"]) for cell in cells],
         "time": [clock_at(span.middle_ms(cell["slot"])) for cell in cells],
     }
     mapper = LinearColorMapper(palette=Viridis256[70:245], low=0, high=max([*source["heat"], 1.0]))
@@ -141,7 +142,7 @@ def _panel(
     ticks = [step for step in range(min(steps), max(steps) + 2) if step % _STEPS == 0]
     ticks = ticks or [min(steps), max(steps) + 1]
     plot.yaxis.ticker = FixedTicker(ticks=ticks)
-    plot.yaxis.major_label_overrides = {step: duration(_edge(step)) for step in ticks}
+    plot.yaxis.major_label_overrides = {step: in_time(_edge(step)) for step in ticks}
     plot.min_border_left = 64
     for _, each in stalls:
         first, last = _ms(each.first_time), _ms(each.last_time)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import Finding, clock, fetch
 from kwsniff.report.section import Cell, Item, Section, Table, code, number, text
-from kwsniff.report.words import duration, moment, percent, spelled
+from kwsniff.report.words import moment
+from kwsniff.texts import clean, in_percent, in_time
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,15 +63,15 @@ class Commands:
 
     def wireshark(self, capture: str, frames: Iterable[tuple[int | None, int | None]]) -> str:
         """Wireshark with the packets of a capture."""
-        return f"wireshark -r {shlex.quote(spelled(capture))} -Y '{self.filter(frames)}'"
+        return f"wireshark -r {shlex.quote(clean(capture))} -Y '{self.filter(frames)}'"
 
 
 def find_commands(database: "duckdb.DuckDBPyConnection", capture: str | None) -> Commands:
     """`capture`: how the caller named the captures, None where it read tables."""
     if capture is not None:
-        return Commands(spelled(capture))
+        return Commands(clean(capture))
     rows = fetch(database, f"select distinct run_id, capture from captures limit {_MOST_CAPTURES}")  # noqa: S608
-    return Commands(shlex.quote(spelled(rows[0]["capture"])) if len(rows) == 1 else "CAPTURE...")
+    return Commands(shlex.quote(clean(rows[0]["capture"])) if len(rows) == 1 else "CAPTURE...")
 
 
 def read_calls(
@@ -103,14 +104,14 @@ def _item(
     place: int, finding: Finding, calls: Mapping[int, Sequence[Mapping[str, Any]]], commands: Commands
 ) -> Item:
     rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
-    lines = [("", spelled(finding.text)), ("Do", spelled(finding.advice))]
+    lines = [("", clean(finding.text)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
         lines.append(("When", f"{clock(finding.first_time)} to {clock(finding.last_time)} UTC"))
     if finding.time_share:
-        lines.append(("Share", f"{percent(finding.time_share)} of all time that calls took"))
+        lines.append(("Share", f"{in_percent(finding.time_share)} of all time that calls took"))
     if finding.explained_by:
         lines.append(("Follows from", finding.explained_by))
-    shown = [("See", spelled(finding.command))]
+    shown = [("See", clean(finding.command))]
     for capture in dict.fromkeys(row["capture"] for row in rows):
         frames = [pair for row in rows if row["capture"] == capture for pair in _frames(row)]
         shown.append(("The packets", commands.wireshark(capture, frames)))
@@ -118,7 +119,7 @@ def _item(
         shown.append(("Display filter", commands.filter((each, each) for each in finding.frames)))
     return Item(
         name=f"finding-{place}",
-        heading=f"{finding.finding}: {spelled(finding.subject)}",
+        heading=f"{finding.finding}: {clean(finding.subject)}",
         weight=finding.severity,
         lines=[(finding.severity.capitalize(), _who(finding)), *lines],
         commands=shown,
@@ -163,7 +164,7 @@ def _frames(row: Mapping[str, Any]) -> list[tuple[int | None, int | None]]:
 
 def _row(row: Mapping[str, Any], commands: Commands) -> list[Cell]:
     address = f"{row['client_address']}:{row['client_port']}"
-    name = spelled(row["client"] or "")
+    name = clean(row["client"] or "")
     about = [*(row["topics"] or ()), *([row["group_id"]] if row["group_id"] else ())]
     return [
         number(row["call_id"], str(row["call_id"])),
@@ -171,8 +172,8 @@ def _row(row: Mapping[str, Any], commands: Commands) -> list[Cell]:
         text(address if name == row["client_address"] else f"{name} ({address})"),
         text(row["broker"]),
         text(f"{row['api_name'] or row['api_key'] or 'unknown'} v{row['api_version']}"),
-        text(spelled(", ".join(about[:3]) + (f" and {len(about) - 3} more" if len(about) > 3 else ""))),
-        number(row["took_ns"], duration(row["took_ns"])),
+        text(clean(", ".join(about[:3]) + (f" and {len(about) - 3} more" if len(about) > 3 else ""))),
+        number(row["took_ns"], in_time(row["took_ns"])),
         text(_where(row)),
         text(_outcome(row)),
         text(_listed(_frames(row))),
@@ -187,7 +188,7 @@ def _where(row: Mapping[str, Any]) -> str:
         return ""
     parts = sorted(((row[name], words) for name, words in _PARTS.items()), reverse=True)
     said = [
-        f"{words} {duration(spent)}" + (f" ({row['wait'].replace('_', ' ')})" if words == "waited" else "")
+        f"{words} {in_time(spent)}" + (f" ({row['wait'].replace('_', ' ')})" if words == "waited" else "")
         for spent, words in parts[:3]
         if spent > total / 20
     ]

@@ -7,8 +7,9 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.report.words import duration, label, labels, moment, plural, spelled
+from kwsniff.report.words import label, labels, moment
 from kwsniff.tables.words import DERIVED_ENUMS
+from kwsniff.texts import clean, in_time, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -68,7 +69,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 
 def _members(row: Mapping[str, Any]) -> str:
-    named = [spelled(each) for each in (row["members"] or ())[:_MOST_MEMBERS]]
+    named = [clean(each) for each in (row["members"] or ())[:_MOST_MEMBERS]]
     left = (row["member_count"] or len(named)) - len(named)
     return ", ".join(named) + (f" and {left} more" if left > 0 else "")
 
@@ -108,16 +109,16 @@ def _source(span: Span, rows: Sequence[Mapping[str, Any]], names: Mapping[str, s
 
     return {
         "group": [names[row["group_id"]] for row in rows],
-        "full": [spelled(row["group_id"]) for row in rows],
+        "full": [clean(row["group_id"]) for row in rows],
         "left": [at(row["begin_time"], span.first_ms) for row in rows],
         "right": [at(row["end_time"], span.last_ms) for row in rows],
         "began": [moment(row["begin_time"]) or "before the capture" for row in rows],
-        "took": [duration(row["duration_ns"]) or "not known" for row in rows],
+        "took": [in_time(row["duration_ns"]) or "not known" for row in rows],
         "generation": [
             "not reached" if row["generation"] is None else str(row["generation"]) for row in rows
         ],
         "why": [row["reason"].replace("_", " ") for row in rows],
-        "by": [spelled(row["reason_member"] or "") for row in rows],
+        "by": [clean(row["reason_member"] or "") for row in rows],
         "members": [_members(row) for row in rows],
     }
 
@@ -141,14 +142,14 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
         ),
         rows=[
             [
-                text(spelled(row["group_id"])),
+                text(clean(row["group_id"])),
                 text(row["kind"]),
                 number(row["generation"], str(row["generation"])),
                 text(moment(row["begin_time"])),
                 text(moment(row["end_time"])),
-                number(row["duration_ns"], duration(row["duration_ns"])),
+                number(row["duration_ns"], in_time(row["duration_ns"])),
                 text(row["reason"].replace("_", " ")),
-                text(spelled(row["reason_member"] or "")),
+                text(clean(row["reason_member"] or "")),
                 text(_members(row)),
                 number(row["member_count"]),
                 number(row["error_count"]),

@@ -16,7 +16,8 @@ from kwsniff.report.span import find_span
 from kwsniff.report.time_parts import make_time_parts
 from kwsniff.report.topology import make_topology
 from kwsniff.report.upgrade import make_upgrade
-from kwsniff.report.words import moment, plural, spelled
+from kwsniff.report.words import moment
+from kwsniff.texts import clean, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,7 +75,7 @@ def _summary(basis: Mapping[str, Any], findings: Sequence[Finding]) -> list[str]
         f"with {plural(basis['brokers'], 'broker')}{seconds}, "
         f"{basis['payload_bytes']:,} bytes of payload."
     )
-    captures = [spelled(each) for each in basis["captures"] or ()]
+    captures = [clean(each) for each in basis["captures"] or ()]
     named = ", ".join(captures[:_MOST_CAPTURES])
     more = f" and {len(captures) - _MOST_CAPTURES} more" if len(captures) > _MOST_CAPTURES else ""
     began = (

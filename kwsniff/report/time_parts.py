@@ -8,7 +8,8 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
-from kwsniff.report.words import clock_at, duration, percent
+from kwsniff.report.words import clock_at
+from kwsniff.texts import in_percent, in_time
 
 if TYPE_CHECKING:
     import duckdb
@@ -154,7 +155,7 @@ def _table(work: _Shares, waits: _Shares) -> Table:
         caption="The same in sums",
         columns=("", "part", "time of all calls", "share"),
         rows=[
-            [text(kind), text(name), number(spent, duration(spent)), number(spent, percent(spent / total))]
+            [text(kind), text(name), number(spent, in_time(spent)), number(spent, in_percent(spent / total))]
             for kind, name, spent in sorted(sums, key=lambda each: -each[2])
         ],
         folded=True,

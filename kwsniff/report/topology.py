@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, TROUBLE, settle
 from kwsniff.report.section import Chart, Section, Table, number, text
-from kwsniff.report.words import duration, labels, percent, plural, spelled
+from kwsniff.report.words import labels
+from kwsniff.texts import clean, in_percent, in_time, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -139,11 +140,11 @@ def _draw_edges(
             "colour": [_colour(row) for row in rows],
             "dash": ["dashed" if row["refused"] else "solid" for row in rows],
             "wide": [1.5 + math.log10(1 + row["calls"]) for row in rows],
-            "who": [spelled(_left(row)) for row in rows],
+            "who": [clean(_left(row)) for row in rows],
             "broker": [row["broker"] for row in rows],
             "calls": [f"{row['calls']:,} on {row['connections']:,} connections" for row in rows],
-            "far": [duration(row["round_trip_ns"]) or "not seen" for row in rows],
-            "loss": [percent(_loss(row)) for row in rows],
+            "far": [in_time(row["round_trip_ns"]) or "not seen" for row in rows],
+            "loss": [in_percent(_loss(row)) for row in rows],
             "refused": [f"{row['refused']:,}" for row in rows],
         },
     )
@@ -172,15 +173,15 @@ def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:
         ),
         rows=[
             [
-                text(spelled(row["client"] or "")),
+                text(clean(row["client"] or "")),
                 text(row["client_address"]),
                 text(row["broker"]),
-                text(spelled((row["software"] or "").strip())),
+                text(clean((row["software"] or "").strip())),
                 number(row["connections"]),
                 number(row["calls"]),
                 number(row["bytes"]),
-                number(row["round_trip_ns"], duration(row["round_trip_ns"])),
-                number(row["again_bytes"], percent(_loss(row))),
+                number(row["round_trip_ns"], in_time(row["round_trip_ns"])),
+                number(row["again_bytes"], in_percent(_loss(row))),
                 number(row["refused"]),
                 number(row["syn_retries"]),
                 number(row["resets"]),

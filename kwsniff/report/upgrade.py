@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kwsniff.report.section import Section, Table, text
-from kwsniff.report.words import spelled
+from kwsniff.texts import clean
 
 _MOST_REASONS = 6
 
@@ -18,13 +18,13 @@ def make_upgrade(release: str, clients: Sequence[Mapping[str, Any]]) -> Section:
     """
     breaks = sum(row["verdict"] == "breaks" for row in clients)
     table = Table(
-        caption=f"Clients against Kafka {spelled(release)}",
+        caption=f"Clients against Kafka {clean(release)}",
         columns=("client", "address", "software", "verdict", "why", "not tested"),
         rows=[
             [
-                text(spelled(row.get("client_id") or "")),
+                text(clean(row.get("client_id") or "")),
                 text(row.get("client_address")),
-                text(spelled(row.get("software") or "")),
+                text(clean(row.get("software") or "")),
                 text(row["verdict"]),
                 text("; ".join(_reasons(row.get("reasons") or ()))),
                 text(", ".join(row.get("not_tested") or ())),
@@ -33,7 +33,7 @@ def make_upgrade(release: str, clients: Sequence[Mapping[str, Any]]) -> Section:
         ],
     )
     says = f"{breaks} of {len(clients)} clients break." if clients else "No client was seen."
-    return Section(name="upgrade", title=f"Upgrade to {spelled(release)}", says=(says,), tables=(table,))
+    return Section(name="upgrade", title=f"Upgrade to {clean(release)}", says=(says,), tables=(table,))
 
 
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -16,10 +16,10 @@ import pytest
 from kwsniff.analysis.trouble import Trouble
 from kwsniff.cli.main import run
 from kwsniff.cli.summary import show_summary
-from kwsniff.cli.texts import clean, in_bytes, in_time, plural
 from kwsniff.tables.folder import Folder
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.words import WORDS
+from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
@@ -310,6 +310,15 @@ def test_numbers_are_written_for_people() -> None:
         "1000 us",
         "1.5 s",
     ]
+    assert in_time(84_000.4) == "84 us"
+    assert [in_percent(share) for share in (None, 0, 0.0042, 0.12, 1)] == [
+        "",
+        "0 %",
+        "0.42 %",
+        "12 %",
+        "100 %",
+    ]
+    assert in_percent(1, 8) == in_percent(0.125)
     assert [in_bytes(size) for size in (12, 12_200, 5_000_000_000)] == ["12 bytes", "12.2 kB", "5.0 GB"]
     assert [plural(number, "call") for number in (1, 1200)] == ["1 call", "1,200 calls"]
     assert clean("Bücher\u202e") == "Bücher\\u202e"

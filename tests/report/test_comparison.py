@@ -60,7 +60,9 @@ def test_names_from_the_wire_are_text(tmp_path: Path) -> None:
         pq.write_table(rename(pq.read_table(file), 0), file)
     path = tmp_path / "compare.html"
     assert run(["compare", GOOD, str(tmp_path / "tables"), "--html", str(path)]) == DONE
-    answer = ask(path, tmp_path, "async () => document.querySelectorAll('main img, main svg, main script').length")
+    answer = ask(
+        path, tmp_path, "async () => document.querySelectorAll('main img, main svg, main script').length"
+    )
     assert answer["found"] == 0
     assert answer["trouble"] == []
     assert answer["fetched"] == []

@@ -1,4 +1,4 @@
-"""Numbers and foreign texts as people read them."""
+"""Numbers and foreign texts as people read them, on a terminal and on a page."""
 
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
@@ -12,13 +12,15 @@ def in_bytes(number: int) -> str:
     return f"{number} bytes"
 
 
-def in_percent(part: int, whole: int) -> str:
-    """A share: 12 %; below 1 % with two digits, so that little is not shown as nothing."""
+def in_percent(part: float | None, whole: float = 1) -> str:
+    """A share: 12 %; below 1 % with two digits, so that little is not shown as nothing; nothing for None."""
+    if part is None:
+        return ""
     percent = 100 * part / whole
     return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"
 
 
-def in_time(nanoseconds: int | None) -> str:
+def in_time(nanoseconds: float | None) -> str:
     """A duration with three digits or more: 84.0 us; nothing for None."""
     if nanoseconds is None:
         return ""
@@ -26,7 +28,7 @@ def in_time(nanoseconds: int | None) -> str:
         if nanoseconds >= size:
             value = nanoseconds / size
             return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    return f"{nanoseconds} ns"
+    return f"{nanoseconds:.3g} ns"
 
 
 def plural(number: int, word: str) -> str:
