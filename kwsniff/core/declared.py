@@ -130,7 +130,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "not_decrypted",
     ),
     "protocol": (
-        "empty", "kafka", "tls", "http", "ssh", "proxy", "other", "undecided",
+        "empty", "kafka", "tls", "http", "ssh", "proxy", "socks", "other", "undecided",
     ),
     "role": (
         "handshake", "content", "port", "unknown",

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xa049f7c6386da7a0ull
+    #define KWSNIFF_SHAPES 0x4b74241b58798341ull
     """
     const unsigned long long KWSNIFF_SHAPES

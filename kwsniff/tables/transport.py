@@ -165,8 +165,9 @@ CONNECTIONS = TableSchema(
             name="encapsulation",
             type="string",
             doc="Tunnels around its first packet that had one, the outermost first, separated by slashes: "
-            "vxlan, gre/vxlan. VLAN tags, MPLS and PPPoE are none.",
-            source="headers around the innermost IP packet",
+            "vxlan, gre/vxlan. VLAN tags, MPLS and PPPoE are none. Last socks5 or connect, where the "
+            "connection is a tunnel through a proxy; broker_address is the proxy's then.",
+            source="headers around the innermost IP packet; SOCKS5 (RFC 1928), CONNECT (RFC 9110 9.3.6)",
             null="no tunnel",
         ),
         _count(

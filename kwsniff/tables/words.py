@@ -36,6 +36,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "http": "HTTP",
         "ssh": "SSH",
         "proxy": "PROXY protocol",
+        "socks": "SOCKS5, and no tunnel that came about",
         "other": "none of these",
         "undecided": "too little was seen to tell",
     },

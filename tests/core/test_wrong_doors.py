@@ -1,13 +1,10 @@
-"""Clients at the wrong door, and proxies in front of it: TLS where there is none, none where there is."""
+"""Clients at the wrong door: TLS where there is none, none where there is."""
 
 from __future__ import annotations
 
-import struct
-from ipaddress import ip_address
-
 import pytest
 
-from tests.core.hand import ACK, FIN, RST, Talk, assert_answered, connection_of, request, response, tables_of
+from tests.core.hand import ACK, FIN, RST, Talk, connection_of, request, tables_of
 from tests.traffic.hello import client_hello, records, server_hello
 
 TLS = ("tls_hello", "tls_cipher", "tls_alert", "tls_alert_by", "closed_by", "end")
@@ -52,32 +49,3 @@ def test_a_hello_that_is_answered() -> None:
     talk.send(False, records(server_hello()))
     row = connection_of(tables_of(talk.packets))
     assert (row["tls_hello"], row["tls_cipher"] is not None, row["tls_alert"]) == (True, True, None)
-
-
-MAGIC = b"\r\n\r\n\x00\r\nQUIT\n"
-TLV = b"\x04\x00\x03abc"
-V4 = ip_address("192.0.2.7").packed + ip_address("192.0.2.8").packed + struct.pack(">HH", 41_000, 9092)
-V6 = ip_address("2001:db8::7").packed + ip_address("2001:db8::8").packed + struct.pack(">HH", 41_000, 9092)
-
-
-@pytest.mark.parametrize("opened", [True, False])
-@pytest.mark.parametrize(
-    ("header", "address", "port"),
-    [
-        (b"PROXY TCP4 192.0.2.7 192.0.2.8 41000 9092\r\n", "192.0.2.7", 41_000),
-        (b"PROXY TCP6 2001:db8::7 2001:db8::8 41000 9092\r\n", "2001:db8::7", 41_000),
-        (b"PROXY UNKNOWN\r\n", None, None),
-        (MAGIC + b"\x21\x11" + struct.pack(">H", len(V4 + TLV)) + V4 + TLV, "192.0.2.7", 41_000),
-        (MAGIC + b"\x21\x21" + struct.pack(">H", len(V6)) + V6, "2001:db8::7", 41_000),
-        (MAGIC + b"\x20\x00\x00\x00", None, None),
-    ],
-)
-def test_a_proxy_names_its_client(header: bytes, address: str | None, port: int | None, opened: bool) -> None:
-    """The PROXY protocol, versions 1 and 2 (2.1, 2.2), with TLVs."""
-    talk = Talk().open() if opened else Talk()
-    talk.send(True, header + request(1))
-    talk.send(False, response(1))
-    tables = tables_of(talk.packets)
-    assert_answered(tables, 1)
-    row = connection_of(tables)
-    assert (row["proxied_address"], row["proxied_port"]) == (address, port)

@@ -168,6 +168,9 @@ cdef struct Dialog:
     uint8_t proxied_address[48] # and named this client
     int32_t proxied_len
     int32_t proxied_port
+    int carrier                 # what the connection is a tunnel of, see preambles.pxd;
+    int phase[2]                # by endpoint: what comes next before what it carries,
+    int64_t preamble_left[2]    # and bytes to pass over
     int trials                  # decodings in search of a response within this segment
     bint tokens                 # between an answered SaslHandshake v0 and the first request after it
     Framing framing[2]          # by endpoint

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from kwsniff.core.kafka.apis cimport free_apis
-from kwsniff.core.kafka.first_bytes cimport cut_hello, feed, open_dialog, settle_start, take_first_bytes
+from kwsniff.core.kafka.first_bytes cimport carried_in, cut_hello, feed, open_dialog, settle_start, take_first_bytes
 from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.calls cimport finish_all
 from kwsniff.core.columns.columns cimport free_tables
@@ -178,6 +178,8 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     finish_all(context, dialog)
     while dialog.num_parked:
         give_up_parked(context, dialog, 0)
+    if dialog.protocol == PROTOCOL_UNDECIDED:
+        dialog.protocol = carried_in(dialog)
     for direction in range(2):
         if dialog.framing[direction].captured:
             count_bytes(context, dialog.framing[direction].capture,
@@ -234,6 +236,7 @@ cdef void forget_handshake(Context* context, Connection* connection) noexcept no
     cdef int64_t* bins = <int64_t*>context.bins.data
     cdef Dialog* dialog = <Dialog*>connection.dialog
     cdef Hello* hello = dialog.hello
+    cdef Dialog before = dialog[0]
     cdef int i
     for i in range(2):
         bins[dialog.framing[i].capture * NUM_BINS + BIN_NOT_KAFKA] += dialog.framing[i].captured
@@ -249,6 +252,12 @@ cdef void forget_handshake(Context* context, Connection* connection) noexcept no
         free_hello(hello)
         return
     dialog.decrypted = True
+    dialog.carrier = before.carrier
+    dialog.phase = before.phase
+    dialog.proxied = before.proxied
+    dialog.proxied_address = before.proxied_address
+    dialog.proxied_len = before.proxied_len
+    dialog.proxied_port = before.proxied_port
     dialog.hello = hello
     if hello != NULL:
         context.kept_total += hello_bytes(hello)

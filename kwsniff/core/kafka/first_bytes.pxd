@@ -15,6 +15,7 @@ cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* 
                       Octets data) noexcept nogil
 cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil
 cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil
+cdef int carried_in(Dialog* dialog) noexcept nogil
 cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil
 
 cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,

@@ -8,7 +8,7 @@ Rules
   3. Where no handshake was captured either side may ask; then a header is not enough, the body must be one too.
   4. In the middle of something nothing is believed before a request, or a chain of answers, stands there.
 
-    | PROXY header | size | key version correlation client_id | body |
+    | preamble | size | key version correlation client_id | body |
 """
 
 from libc.stdint cimport int16_t, int64_t, uint32_t
@@ -18,12 +18,14 @@ from libc.string cimport memset
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
 from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_bytes, lost_bin
 from kwsniff.core.kafka.frames cimport *
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, u8
 from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.kafka.preambles cimport (
+    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, peel,
+)
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, run
 from kwsniff.core.kafka.recognition cimport (
-    is_gssapi_token, is_surely, look_at_request, may_be_foreign, measure_proxy_header,
-    name_protocol, read_proxy_header,
+    is_gssapi_token, is_surely, look_at_request, may_be_foreign, name_protocol,
 )
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.addresses cimport format_address
@@ -34,6 +36,7 @@ from kwsniff.core.declared cimport *
 
 cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries
+    SOCKS = 5                   # its version
 
 
 cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil:
@@ -78,14 +81,19 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
                            Octets data) noexcept nogil:
     """Collects the first bytes of a direction until they show what the connection carries."""
     cdef Framing* framing = &dialog.framing[direction]
-    if dialog.client >= 0 and dialog.client != direction:
+    if dialog.phase[direction] < PHASE_PASSED and (dialog.carrier or may_ask(dialog, direction)):
+        data = peel(context, dialog, direction, arrival, &offset, data)
+        if dialog.phase[direction] == PHASE_BROKEN:
+            leave_tunnel(context, dialog)
+            feed(context, dialog, direction, arrival, offset, data)
+            return
+        if data.num == 0:
+            return
+    if not may_ask(dialog, direction):
         start_answers(context, dialog, data)
         feed(context, dialog, direction, arrival, offset, data)
         return
     if framing.kept.len == 0:
-        data = drop_proxy_header(context, dialog, arrival, &offset, data)
-        if data.num == 0:
-            return
         framing.first = arrival[0]
         framing.offset = offset
         # The usual case: the whole first request is here, nothing needs to be copied.
@@ -104,19 +112,37 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
         feed_early(context, dialog, direction)
 
 
-cdef Octets drop_proxy_header(Context* context, Dialog* dialog, Arrival* arrival, int64_t* offset,
-                              Octets data) noexcept nogil:
-    """What follows a PROXY protocol header is what the client sent."""
-    cdef int64_t num = 0
-    if not dialog.proxied and offset[0] == 0:
-        num = measure_proxy_header(data)
-    if num <= 0:
-        return data
-    dialog.proxied = True
-    dialog.proxied_len = read_proxy_header(data, dialog.proxied_address, &dialog.proxied_port)
-    count_bytes(context, arrival.capture, BIN_NOT_KAFKA, num)
-    offset[0] += num
-    return drop(data, <size_t>num)
+cdef inline bint may_ask(Dialog* dialog, int direction) noexcept nogil:
+    return dialog.client < 0 or dialog.client == direction
+
+
+cdef void leave_tunnel(Context* context, Dialog* dialog) noexcept nogil:
+    """It did not come about. Where its beginning was not seen, it may have been none."""
+    cdef Framing* framing
+    cdef int i
+    for i in range(2):
+        framing = &dialog.framing[i]
+        dialog.phase[i] = PHASE_PASSED
+        dialog.preamble_left[i] = 0
+        if framing.state == FRAMING_START:
+            count_bytes(context, framing.capture, BIN_NOT_KAFKA, framing.captured)
+            framing.captured = 0
+            framing.kept.len = 0
+    if dialog.connection.opener >= 0:
+        turn_away(context, dialog, carried_in(dialog))
+        return
+    for i in range(2):
+        if dialog.framing[i].state == FRAMING_START:
+            dialog.framing[i].state = FRAMING_LOST
+
+
+cdef int carried_in(Dialog* dialog) noexcept nogil:
+    """The protocol of a connection that shows nothing but what comes before."""
+    if dialog.carrier == CARRIER_CONNECT:
+        return PROTOCOL_HTTP
+    if dialog.carrier == CARRIER_SOCKS5:
+        return PROTOCOL_SOCKS
+    return PROTOCOL_PROXY if dialog.proxied else dialog.protocol
 
 
 cdef void feed_early(Context* context, Dialog* dialog, int direction) noexcept nogil:
@@ -208,8 +234,12 @@ cdef int look_closely(Context* context, Octets data) noexcept nogil:
 cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
     """The broker's direction begins in step where its beginning was captured; elsewhere a frame is looked for."""
     cdef int protocol
-    if not dialog.connection.direction[1 - dialog.client].syn:
+    if not dialog.connection.direction[1 - dialog.client].syn and not dialog.carrier:
         dialog.framing[1 - dialog.client].state = FRAMING_LOST
+        return
+    if u8(data, 0) == SOCKS and not dialog.carrier and (
+            dialog.framing[dialog.client].gaps or dialog.framing[dialog.client].state == FRAMING_START):
+        dialog.framing[1 - dialog.client].state = FRAMING_LOST      # it may answer a greeting that is missing
         return
     dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
     dialog.alert = read_alert(data)
@@ -225,9 +255,27 @@ cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept 
 cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
     """The first bytes end in a gap: what is there must do."""
     cdef Framing* framing = &dialog.framing[direction]
-    if framing.kept.len and (dialog.client < 0 or dialog.client == direction):
+    if 0 < dialog.phase[direction] < PHASE_PASSED or dialog.preamble_left[direction]:
+        leave_preamble(context, dialog)
+        return
+    if framing.kept.len and may_ask(dialog, direction):
         judge_start(context, dialog, direction, contents(&framing.kept), True)
         feed_early(context, dialog, direction)
+
+
+cdef void leave_preamble(Context* context, Dialog* dialog) noexcept nogil:
+    """Bytes of it are missing: what it carries is looked for."""
+    cdef Framing* framing
+    cdef int i
+    for i in range(2):
+        framing = &dialog.framing[i]
+        if dialog.phase[i] < PHASE_PASSED and framing.state == FRAMING_START:
+            count_bytes(context, framing.capture, BIN_NOT_KAFKA, framing.captured)
+            framing.captured = 0
+            framing.kept.len = 0
+            framing.state = FRAMING_LOST
+        dialog.phase[i] = PHASE_PASSED
+        dialog.preamble_left[i] = 0
 
 
 cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil:

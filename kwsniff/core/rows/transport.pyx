@@ -9,12 +9,13 @@ Rules
 """
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset, strlen
 
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
 from kwsniff.core.capture.tunnels cimport write_tunnels
 from kwsniff.core.kafka.dialog cimport Context, Dialog
+from kwsniff.core.kafka.preambles cimport CARRIER_CONNECT
 from kwsniff.core.octets.octets cimport Octets, make_octets
 from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
 from kwsniff.core.rows.vantage cimport tell_vantage
@@ -41,7 +42,6 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     cdef Dialog bare
     cdef Direction* asks
     cdef Direction* answers
-    cdef uint8_t[32] tunnels
     cdef int client
     if dialog == NULL:
         describe_silent(connection, &bare)
@@ -92,12 +92,27 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_hello(table, dialog.hello)
     put_alert(table, dialog)
     put_closing(table, connection, dialog)
-    put_string(table, CONNECTIONS_ENCAPSULATION, make_octets(
-        tunnels if connection.encapsulation else NULL, <size_t>write_tunnels(connection.encapsulation, tunnels)))
+    put_encapsulation(table, connection, dialog)
     put_int64(table, CONNECTIONS_DUPLICATE_PACKETS, connection.duplicates)
     put_null(table, CONNECTIONS_TWIN_OF)
     put_proxied(table, dialog)
     end_row(table)
+
+
+cdef void put_encapsulation(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
+    """Tunnels of packets, then the connection itself, if it is one."""
+    cdef uint8_t[48] text
+    cdef const char* carrier = b"connect" if dialog.carrier == CARRIER_CONNECT else b"socks5"
+    cdef size_t num = 0
+    if connection.encapsulation:
+        num = <size_t>write_tunnels(connection.encapsulation, text)
+    if dialog.carrier:
+        if num:
+            text[num] = 0x2F
+            num += 1
+        memcpy(&text[num], carrier, strlen(carrier))
+        num += strlen(carrier)
+    put_string(table, CONNECTIONS_ENCAPSULATION, make_octets(text if num else NULL, num))
 
 
 cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:

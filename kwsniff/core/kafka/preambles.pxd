@@ -1,0 +1,25 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t
+
+from kwsniff.core.kafka.dialog cimport Context, Dialog
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.tcp.connections cimport Arrival
+
+cdef enum Carrier:
+    CARRIER_NONE = 0
+    CARRIER_SOCKS5 = 1
+    CARRIER_CONNECT = 2
+
+# What is next in a direction before what is carried.
+cdef enum Phase:
+    PHASE_START = 0         # a PROXY header, the beginning of a tunnel, or neither
+    PHASE_SOCKS_ASKS = 1    # name and password, or the request
+    PHASE_SOCKS_METHOD = 2  # the proxy's choice
+    PHASE_SOCKS_STATUS = 3  # whether it takes the password
+    PHASE_SOCKS_REPLY = 4
+    PHASE_HTTP_ANSWER = 5
+    PHASE_PASSED = 6        # all of it is over
+    PHASE_BROKEN = 7        # it is not what it began as, or the proxy refused
+
+cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t* offset,
+                 Octets data) noexcept nogil
