@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kwsniff.analysis.judgement import write_findings
+from kwsniff.analysis.marking import change_written
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
@@ -84,8 +85,7 @@ def analyze(
         changes = late_names(summary.late_topics, made)
         if not writer:
             return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
-        for table, change in changes.items():
-            writer.rewrite(table, change)
+        change_written(writer, changes, rows.figures)
         if "findings" in chosen:
             summary.findings = write_findings(writer, rows.figures, late=bool(changes))
         return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)

@@ -75,7 +75,8 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("refused", "bool", False), ("syn_retries", "int64", True), ("encapsulation", "string", True),
         ("duplicate_packets", "int64", False), ("twin_of", "int64", True), ("tls_hello", "bool", True),
         ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
-        ("proxied_address", "string", True), ("proxied_port", "int32", True),
+        ("proxied_address", "string", True), ("proxied_port", "int32", True), ("client_isn", "int64", True),
+        ("broker_isn", "int64", True), ("messages_hash", "int64", True),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),

@@ -40,6 +40,11 @@ class Figures:
         """Topics were shown by id and have got names since: figures by topic are not the rules'."""
         self._unsure = True
 
+    def add_twins(self, number: int) -> None:
+        """Connections that were added before it was known whose twins they are."""
+        self._sums["twins"] += number
+        self._sums["duplicates"] += number
+
     @property
     def twins(self) -> bool:
         """Whether connections are twins of others."""

@@ -27,6 +27,7 @@ from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.judgement import write_findings
+from kwsniff.spark.marking_parts import mark_parts
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.secrets import may_hold_secrets, note_secrets
@@ -155,7 +156,8 @@ class _Run:
         )
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
-        parts = [named.get(part, part) for part in parts]
+        twins = mark_parts(parts, staging=folder)
+        parts = [named.get(part, twins.get(part, part)) for part in parts]
         if "findings" in work.tables:
             parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {

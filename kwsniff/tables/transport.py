@@ -176,13 +176,13 @@ CONNECTIONS = TableSchema(
             "them.",
             "TCP header and IP identification, equal to those of an earlier packet",
         ),
-        Column(
-            name="twin_of",
-            type="int64",
-            doc="The connection_id of the connection seen first that carries the same bytes, at another "
-            "place under other addresses.",
-            source="initial sequence numbers and first bytes of both connections",
-            null="no other connection was seen to carry the same bytes",
+        _count(
+            "twin_of",
+            "The connection_id of the connection seen first that carries the same bytes, at another place "
+            "under other addresses: behind NAT, or behind a proxy or load balancer. Findings "
+            "leave its calls out.",
+            "initial sequence numbers and messages_hash of both connections",
+            null="no other connection was proven to, or `live`, a stream or a data source made the row",
         ),
         Column(
             name="tls_hello",
@@ -213,6 +213,22 @@ CONNECTIONS = TableSchema(
             doc="The client's own port.",
             source="PROXY protocol, version 1 or 2",
             null="no PROXY header, or one that names nobody",
+        ),
+        *(
+            _count(
+                f"{side}_isn",
+                f"The {side}'s initial sequence number, as it was on the wire.",
+                "TCP SYN (RFC 9293 3.4)",
+                null=f"the {side}'s SYN was not captured",
+            )
+            for side in ("client", "broker")
+        ),
+        _count(
+            "messages_hash",
+            "A hash of the first four requests and the first four responses, byte by byte: what carries the "
+            "same messages has the same.",
+            "Kafka messages",
+            null="fewer were seen whole from the beginning of what was captured",
         ),
     ),
 )

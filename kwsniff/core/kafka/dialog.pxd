@@ -32,6 +32,7 @@ cdef enum:
     REQUEST = 0                 # sides of a dialog, as directions of messages
     RESPONSE = 1
     MAX_FRONT = 8
+    HASHED_MESSAGES = 4         # of each side, by which twins are known
     SPARE_TEXT = 512            # text and partitions of a call up to this size are kept for the next call
 
 cdef enum ProgramState:
@@ -171,6 +172,8 @@ cdef struct Dialog:
     int carrier                 # what the connection is a tunnel of, see preambles.pxd;
     int phase[2]                # by endpoint: what comes next before what it carries,
     int64_t preamble_left[2]    # and bytes to pass over
+    uint64_t messages_hash[2]   # of the first HASHED_MESSAGES of each side, REQUEST and RESPONSE,
+    int num_hashed[2]           # and how many these are; -1: one of them was not whole
     int trials                  # decodings in search of a response within this segment
     bint tokens                 # between an answered SaslHandshake v0 and the first request after it
     Framing framing[2]          # by endpoint

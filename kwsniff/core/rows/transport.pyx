@@ -14,14 +14,19 @@ from libc.string cimport memcpy, memset, strlen
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
 from kwsniff.core.capture.tunnels cimport write_tunnels
-from kwsniff.core.kafka.dialog cimport Context, Dialog
+from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, REQUEST, RESPONSE, Context, Dialog
 from kwsniff.core.kafka.preambles cimport CARRIER_CONNECT
+from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, make_octets
 from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
 from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Connection, Direction, TcpEvent
 from kwsniff.core.tls.hello cimport Hello, alert_text, cipher_text, version_text
+
+
+cdef enum:
+    JSON_LEAVES = 11            # of 64 bits: readers of JSON keep 53
 
 
 cdef void describe_silent(Connection* connection, Dialog* bare) noexcept nogil:
@@ -96,7 +101,18 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_int64(table, CONNECTIONS_DUPLICATE_PACKETS, connection.duplicates)
     put_null(table, CONNECTIONS_TWIN_OF)
     put_proxied(table, dialog)
+    put_marks(table, dialog, asks, answers)
     end_row(table)
+
+
+cdef void put_marks(Table* table, Dialog* dialog, Direction* asks, Direction* answers) noexcept nogil:
+    """What twins have in common."""
+    put_known(table, CONNECTIONS_CLIENT_ISN, dialog.client >= 0 and asks.syn, asks.isn)
+    put_known(table, CONNECTIONS_BROKER_ISN, dialog.client >= 0 and answers.syn, answers.isn)
+    put_known(table, CONNECTIONS_MESSAGES_HASH,
+              dialog.confirmed and dialog.num_hashed[REQUEST] == HASHED_MESSAGES
+              and dialog.num_hashed[RESPONSE] == HASHED_MESSAGES,
+              <int64_t>(mix(dialog.messages_hash[REQUEST], dialog.messages_hash[RESPONSE]) >> JSON_LEAVES))
 
 
 cdef void put_encapsulation(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:

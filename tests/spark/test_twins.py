@@ -1,0 +1,43 @@
+"""Twins fall into different buckets; the pipeline finds them all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.hand import CLIENT, Talk, ask
+from tests.spark.compare import analyzed, written
+from tests.traffic import files
+from tests.traffic.places import interleaved, renamed
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
+
+from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.tables.schema import TABLES
+
+NO_SPARK: Any = object()
+
+
+@pytest.mark.parametrize("num_buckets", [1, 7])
+def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_buckets: int) -> None:
+    """Before and behind NAT, eight times."""
+    path = tmp_path / "places.pcap"
+    said, places = Talk().open(), []
+    for number in range(1, 7):
+        ask(said, number)
+    for port in range(8):
+        inside = [renamed(packet, {CLIENT: ("10.0.0.1", 50_000 + port)}) for packet in said.packets]
+        outside = [renamed(packet, {CLIENT: ("192.0.2.1", 60_000 + port)}) for packet in said.packets]
+        shifted = [
+            packet[:24] + bytes([port]) + packet[25:28] + bytes([port]) + packet[29:]
+            for packet in (*inside, *outside)
+        ]
+        places += [shifted[: len(inside)], shifted[len(inside) :]]
+    rows = interleaved(places, start_ns=10**18, step_ns=10**6, behind_ns=10**4)
+    path.write_bytes(files.pcap(rows, 101, nanoseconds=True))
+    run_pipeline(path, tmp_path / "out", spark=NO_SPARK, tables=tuple(TABLES), num_buckets=num_buckets)
+    assert written(tmp_path / "out") == (expected := analyzed(path))
+    assert sum(row["twin_of"] is not None for row in expected["connections"]) == 8
