@@ -18,7 +18,7 @@ from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.tls import Decryption
-from kwsniff.view.closed import closed_connections
+from kwsniff.view.closed import Closed, closed_connections
 
 # What the dict of a message's facts takes.
 _HELD_BYTES_EACH: Final = 2048
@@ -72,7 +72,7 @@ class CallReader:
         """What stands among the captures and cannot be read."""
         self.notes: list[str] = []
         self._tls_keylog = tls_keylog
-        self._closed: Counter[tuple[str, int, str | None]] = Counter()
+        self._closed: Counter[Closed] = Counter()
         self._catalog = catalog or load_catalog()
         limits = limits or Limits()
         self._most_held_bytes = limits.waiting_bytes_total
@@ -113,11 +113,7 @@ class CallReader:
         yield from self._over()
         yield from sorted(self._held.values(), key=_first_frame)
         self._held.clear()
-        for (broker, port, version), count in self._closed.most_common(MOST_CLOSED):
-            self.notes.append(
-                f"{count} TLS connection{'s' * (count != 1)} to {broker}:{port}"
-                f"{f', TLS {version}' if version else ''}, without keys: see --tls-keylog"
-            )
+        self.notes += (_closed_note(*item) for item in self._closed.most_common(MOST_CLOSED))
 
     def _read(self, capture: CaptureFile) -> Iterator[Call]:
         self._analyzer.open_capture(capture.name)
@@ -191,6 +187,14 @@ class CallReader:
             self._held_bytes -= _size(call.request)
             call.status, call.reason = status, reason
         return call
+
+
+def _closed_note(closed: Closed, count: int) -> str:
+    many, to = "s" * (count != 1), f"to {closed.broker}:{closed.port}"
+    if closed.unanswered:
+        return f"{count} ClientHello{many} {to} without ServerHello: see tls_alert, closed_by"
+    version = f", TLS {closed.version}" if closed.version else ""
+    return f"{count} TLS connection{many} {to}{version}, without keys: see --tls-keylog"
 
 
 def _size(packet: Packet) -> int:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwsniff.core.declared import COLUMNS, ENUMS
 
@@ -10,16 +10,37 @@ _TLS = ENUMS["protocol"].index("tls")
 _NAMES = tuple(name for name, _, _ in COLUMNS["connections"])
 
 
-def closed_connections(columns: Sequence[Any]) -> "Counter[tuple[str, int, str | None]]":
-    """(broker by name or address, port, TLS version) -> connections without keys."""
+class Closed(NamedTuple):
+    """Connections of one kind: to a broker by name or address."""
+
+    broker: str
+    port: int
+    version: str | None
+    """Of TLS; None where no ServerHello says."""
+    unanswered: bool
+    """A ClientHello got no ServerHello, although the broker was heard and nothing of it is missing."""
+
+
+def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
+    """Connections without keys, and hellos without an answer."""
     by_name = dict(zip(_NAMES, columns, strict=True))
     protocols = memoryview(by_name["protocol"][4]).cast("B")
     ports = memoryview(by_name["broker_port"][4]).cast("B").cast("i")
-    texts = ("tls_server_name", "broker_address", "tls_version")
+    greeted = memoryview(by_name["tls_hello"][4]).cast("B")
+    packets, missing = (
+        memoryview(by_name[name][4]).cast("B").cast("q")
+        for name in ("broker_packets", "broker_missing_bytes")
+    )
+    texts = ("tls_server_name", "broker_address", "tls_version", "tls_cipher")
     rows = zip(*(_texts(by_name[name]) for name in texts), strict=True)
     return Counter(
-        (name or address or "", ports[row], version)
-        for row, (name, address, version) in enumerate(rows)
+        Closed(
+            name or address or "",
+            ports[row],
+            version,
+            bool(greeted[row >> 3] >> (row & 7) & 1 and packets[row] and not missing[row] and cipher is None),
+        )
+        for row, (name, address, version, cipher) in enumerate(rows)
         if protocols[row] == _TLS
     )
 

@@ -224,6 +224,26 @@ def test_nobody_is_asked_for_the_secrets_of_hellos_without_answer(
     assert "ServerHello" not in capsys.readouterr().out
 
 
+def test_show_says_of_hellos_what_a_summary_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from kwsniff.cli.main import run
+
+    scene = Scene()
+    scene.scripts = [hello_that_ends(number) for number in range(2)]
+    scene.scripts += [replace_number(greetings(), number) for number in range(2, 5)]
+    path = capture_of(tmp_path / "both.pcap", scene.packets())
+    lines = {
+        "2 ClientHellos to kafka.example:9092 without ServerHello: see tls_alert, closed_by",
+        "3 TLS connections to kafka.example:9092, TLS 1.3, without keys: see --tls-keylog",
+    }
+    assert run(["analyze", str(path)]) == 0
+    assert lines <= set(capsys.readouterr().out.splitlines())
+    run(["show", str(path)])
+    notes = capsys.readouterr().err.splitlines()
+    assert {f"kwsniff: note: {line}" for line in lines} == {
+        line for line in notes if "Hello" in line or "TLS" in line
+    }
+
+
 def test_the_summary_names_brokers_behind_tls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from kwsniff.cli.main import run
 
