@@ -1,7 +1,7 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,10 +30,11 @@ from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import DETAILS, TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.timelines import TIMELINES, Timelines, noted
+from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of
 
 _TIMELINE_ROWS = 4096
-_TOGETHER = {"api_calls", "latencies", DETAILS}  # taken together: every latency comes with its call
+# Taken together: every latency and every partition comes with its call.
+_TOGETHER = {"api_calls", "latencies", "partitions", DETAILS}
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Progress = Callable[[str, int, int | None], None]
@@ -122,13 +123,8 @@ def _chosen(tables: Sequence[str] | None) -> tuple[str, ...]:
 
 def _delivered(chosen: Sequence[str]) -> tuple[str, ...]:
     """The tables that the core must make for these, and for the summary to tell what the capture is."""
-    needed = {*chosen, "api_calls", "connections", "anomalies"}
-    return (*(name for name in COLUMNS if name in needed), *_details(chosen))
-
-
-def _details(chosen: Container[str]) -> tuple[str, ...]:
-    """The core's own table, where something is made of it."""
-    return (DETAILS,) if any(name in chosen for name in TIMELINES) else ()
+    needed = {*chosen, "api_calls", "connections", "anomalies", *sources_of(chosen)}
+    return tuple(name for name in (*COLUMNS, DETAILS) if name in needed)
 
 
 Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
@@ -299,7 +295,7 @@ class _Rows:
             self.summary.add(table, batch)
             self.keep(table, batch)
             if table == "api_calls" and not self.batches.keys().isdisjoint(TIMELINES):
-                self._timelines.add(noted(batch, details, self._catalog))
+                self._timelines.add(noted(batch, details, batches.get("partitions"), self._catalog))
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 
     def _keep_timelines(self, at_least: int) -> None:

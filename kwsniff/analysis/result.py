@@ -90,6 +90,11 @@ class Analysis:
         return self.table("groups")
 
     @property
+    def commits(self) -> pa.Table:
+        """One row per offset that a group committed, and how far behind the partition's end that is."""
+        return self.table("commits")
+
+    @property
     def transactions(self) -> pa.Table:
         """One row per transaction."""
         return self.table("transactions")

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x04a0b987d43e12c6ull
+    #define KWSNIFF_SHAPES 0x00cded39dcb0cb10ull
     """
     const unsigned long long KWSNIFF_SHAPES

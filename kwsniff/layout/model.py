@@ -110,6 +110,7 @@ class Traits:
     shared: Versions | None = None
     tokens: Versions | None = None
     records: str = ""
+    offsets: str = ""
     cluster: str = ""
     detail: str = ""
     group: str = ""

@@ -10,6 +10,7 @@ wraps                                   carries another request or response (KIP
 records        produced|fetched         counted as such by the aggregates
 group          ROLE                     of a member of a group: join, sync, heartbeat, leave
 group          epoch KIND               a heartbeat that says all of that; KIND: consumer, share, streams
+offsets        committed|listed         of a group in its request; within the log, in its answer
 cluster        brokers|versions         its answer tells of the cluster's brokers, of the versions offered
 detail         request|response|both    messages that the timelines read in full
 transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
@@ -27,10 +28,22 @@ TRANSACTION_ROLES: Final = ("produce", "init", "add_partitions", "add_offsets", 
 RECORDS: Final = ("produced", "fetched")
 BROKERS: Final = "brokers"
 CLUSTER: Final = (BROKERS, "versions")
+COMMITTED: Final = "committed"
+OFFSETS: Final = (COMMITTED, "listed")
 DETAILS: Final = ("request", "response", "both")
 _FLAGS: Final = ("internal", "rendezvous", "fallback", "wraps")
-_CHOICES: Final = {"records": RECORDS, "cluster": CLUSTER, "detail": DETAILS}
-_WORDS: Final = (*_FLAGS, "shared", "tokens", "records", "cluster", "detail", "group", "transaction")
+_CHOICES: Final = {"records": RECORDS, "offsets": OFFSETS, "cluster": CLUSTER, "detail": DETAILS}
+_WORDS: Final = (
+    *_FLAGS,
+    "shared",
+    "tokens",
+    "records",
+    "offsets",
+    "cluster",
+    "detail",
+    "group",
+    "transaction",
+)
 
 
 def read_traits(file: str, words: list[str]) -> Traits:

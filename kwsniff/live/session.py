@@ -28,7 +28,7 @@ from kwsniff.sources.live import LiveSource
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import DETAILS, TABLES
-from kwsniff.timelines.timelines import TIMELINES, Timelines, noted
+from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of
 
 MOST_ROWS: Final = 1 << 18
 """Rows of a table that wait to be taken, at most; then nothing is read until they are."""
@@ -90,10 +90,8 @@ class Session:
         self.source = source
         self.summary = Summary()
         self.tables = tuple(tables)
-        delivered = {*tables, "api_calls", "latencies", "connections", "anomalies"}
-        self._delivered = tuple(name for name in COLUMNS if name in delivered)
-        if not set(TIMELINES).isdisjoint(self.tables):
-            self._delivered += (DETAILS,)
+        delivered = {*tables, "api_calls", "latencies", "connections", "anomalies", *sources_of(self.tables)}
+        self._delivered = tuple(name for name in (*COLUMNS, DETAILS) if name in delivered)
         self._analyzer = Analyzer(
             *analyzer_arguments(catalog),
             ports=ports,
@@ -258,7 +256,8 @@ class Session:
             self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
         details = batches.pop(DETAILS, None)
         if "api_calls" in batches and not set(TIMELINES).isdisjoint(self.tables):
-            self._timelines.add(noted(batches["api_calls"], details, self._catalog))
+            calls, partitions = batches["api_calls"], batches.get("partitions")
+            self._timelines.add(noted(calls, details, partitions, self._catalog))
             batches.update(self._timelines.take(1))
         for table, batch in batches.items():
             self.summary.add(table, batch)

@@ -23,7 +23,7 @@ from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
 from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.timelines import TIMELINES
+from kwsniff.timelines.timelines import OFFSETS_OF, TIMELINES, sources_of
 
 if TYPE_CHECKING:
     from kwsniff.spark.scan import Scanned
@@ -66,8 +66,8 @@ class Decoded:
     """What one bucket gave; what is told per capture stands in the order of the captures."""
 
     parts: list[Part]
-    notes: str | None
-    """The file of what timelines are made of."""
+    notes: list[str]
+    """The files of what timelines are made of."""
     facts: list[dict[str, Any]] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     accounting: list[dict[str, int]] = field(default_factory=list)
@@ -80,7 +80,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     check_root(work.staging)
     noted = not work.tables.isdisjoint(TIMELINES)
     # What the notes need on top.
-    tables = work.tables | ({"api_calls", "connections", DETAILS} if noted else set())
+    tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
     analyzer = start_analyzer(catalog, work.ports, work.limits, tables=tables, bucket=bucket)
@@ -185,7 +185,10 @@ class Rows:
         """Takes the larger tables once one of them fills a row group."""
         rows = {table: self.analyzer.rows(table) for table in COLUMNS}
         if max(rows.values()) >= ROW_GROUP_ROWS:
-            self._take(table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2)
+            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
+            if self._noted and OFFSETS_OF in large:
+                large.add("api_calls")
+            self._take(table for table in COLUMNS if table in large)
 
     def end_capture(self, packets: int) -> None:
         """Calls are noted before the count of packets, which goes over all captures, goes on."""
@@ -208,13 +211,21 @@ class Rows:
         self._take(COLUMNS)
 
     def _take(self, tables: Iterable[str]) -> None:
+        """Partitions and bytes of calls come with their calls where these are noted."""
         for table in tables:
+            if self._noted and table == OFFSETS_OF:
+                continue
             if self.analyzer.rows(table):
-                batch = self._builder.build(table, self.analyzer.take(table))
-                if table == "api_calls" and self._noted:
-                    self.notes.add(batch, self._builder.build(DETAILS, self.analyzer.take(DETAILS)))
+                batch = self._built(table)
+                if self._noted and table == "api_calls":
+                    partitions = self._built(OFFSETS_OF)
+                    self.notes.add(batch, self._built(DETAILS), partitions)
+                    self._keep(OFFSETS_OF, partitions)
                 self._keep(table, batch)
 
+    def _built(self, table: str) -> pa.RecordBatch:
+        return self._builder.build(table, self.analyzer.take(table))
+
     def _keep(self, table: str, batch: pa.RecordBatch) -> None:
-        if table in self._tables:
+        if table in self._tables and batch.num_rows:
             self.parts.write(table, batch)

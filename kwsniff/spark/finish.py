@@ -60,7 +60,7 @@ def write_few(
         writer.write("captures", captures_batch(captures))
     if "anomalies" in tables and (damages := unread_anomalies(unread)):
         writer.write("anomalies", batch_of("anomalies", damages))
-    notes = [each.notes for each in decoded if each.notes is not None]
+    notes = [path for each in decoded for path in each.notes]
     for table, batch in follow(notes, load_catalog(layouts or "")):
         if table in tables:
             writer.write(table, batch)

@@ -1,4 +1,4 @@
-"""What groups and transactions are made of: calls of all buckets, put into the order in which they ended.
+"""What timelines are made of: calls and offsets of all buckets, put into the order in which the calls ended.
 
 Every bucket notes the calls that matter with a position; on the driver the notes are merged, a few row groups
 at a time, and followed as `kwsniff analyze` follows its rows.
@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.details import BYTES
-from kwsniff.timelines.timelines import COLUMNS, Timelines, noted
+from kwsniff.timelines.commits import NO_OFFSETS, OFFSETS
+from kwsniff.timelines.details import BYTES, PLACE
+from kwsniff.timelines.timelines import COLUMNS, Noted, Timelines, noted
 
-POSITION = "position"
 _AT_THE_END = 1 << 62
 _ROWS = 1 << 15
 _IDS_PER_PACKET = 1000
@@ -30,11 +30,14 @@ _NO_FRAME = -1
 def _schema() -> pa.Schema:
     calls = arrow_schema(TABLES["api_calls"])
     kept = [pa.field(name, pa.binary()) for name in BYTES]
-    return pa.schema([pa.field(POSITION, pa.int64()), *(calls.field(name) for name in COLUMNS), *kept])
+    return pa.schema([*(calls.field(name) for name in COLUMNS), *kept, pa.field(PLACE, pa.int64())])
+
+
+_NO_CALLS = pa.RecordBatch.from_pylist([], schema=_schema())
 
 
 class Notes:
-    """One bucket's notes; the file is made when there is something to note.
+    """One bucket's notes, of calls and of offsets; a file is made when there is something to note.
 
     A position is the number of the packet, counted over all captures, with which a call ended. Calls that the
     end of their connection ended come behind what was noted before them; those that the end of the captures
@@ -46,7 +49,7 @@ class Notes:
         self.packets_before = 0
         """Packets of the captures before the one under way."""
         self._path = Path(folder) / f"{task}-{uuid.uuid4().hex[:12]}.notes"
-        self._writer: pq.ParquetWriter | None = None
+        self._writers: dict[str, pq.ParquetWriter] = {}
         self._latest = 0
         self._silent_since: dict[int, int] | None = None
 
@@ -56,37 +59,52 @@ class Notes:
         times = whole_numbers(connections["last_time"], null=0).tolist()
         self._silent_since = dict(zip(ids, times, strict=True))
 
-    def add(self, batch: pa.RecordBatch, details: pa.RecordBatch | None = None) -> None:
-        """Calls in the order in which the bucket gave them, with the bytes that were kept of some."""
-        part = noted(batch, details, self._catalog)
-        if not part.num_rows:
+    def add(
+        self,
+        batch: pa.RecordBatch,
+        details: pa.RecordBatch | None = None,
+        partitions: pa.RecordBatch | None = None,
+    ) -> None:
+        """Calls in the order in which the bucket gave them, with the bytes that were kept of some, and their
+        partitions."""
+        if not batch.num_rows:
             return
+        part, offsets = noted(batch, details, partitions, self._catalog)
         if self._silent_since is None:
-            positions = np.maximum(self._ends(part), self._latest)
+            positions = np.maximum(self._ends(batch), self._latest)
         else:
             since = self._silent_since
-            ids = whole_numbers(part["connection_id"], null=0).tolist()
+            ids = whole_numbers(batch["connection_id"], null=0).tolist()
             positions = np.array([_AT_THE_END + since.get(each, 0) for each in ids], np.int64)
         positions = np.maximum.accumulate(positions)
         self._latest = int(positions[-1])
-        schema = _schema()
-        columns = [numbers(pa.int64(), positions), *(part[name] for name in (*COLUMNS, *BYTES))]
+        self._write("calls", part, positions, _schema())
+        if offsets is not None:
+            self._write("offsets", offsets, positions, OFFSETS)
+
+    def close(self) -> list[str]:
+        """The complete files."""
+        for writer in self._writers.values():
+            writer.close()
+        return [str(self._file(name)) for name in self._writers]
+
+    def _file(self, name: str) -> Path:
+        return self._path.with_suffix(f".{name}")
+
+    def _write(self, name: str, batch: pa.RecordBatch, positions: Numbers, schema: pa.Schema) -> None:
+        if not batch.num_rows:
+            return
+        placed = numbers(pa.int64(), positions[whole_numbers(batch[PLACE], null=0)])
+        columns = [placed if each == PLACE else batch[each] for each in schema.names]
+        if name not in self._writers:
+            self._writers[name] = pq.ParquetWriter(str(self._file(name)), schema, compression="zstd")
         table = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(str(self._path), schema, compression="zstd")
-        self._writer.write_table(table, row_group_size=_ROWS)
+        self._writers[name].write_table(table, row_group_size=_ROWS)
 
-    def close(self) -> str | None:
-        """The complete file."""
-        if self._writer is None:
-            return None
-        self._writer.close()
-        return str(self._path)
-
-    def _ends(self, part: pa.RecordBatch) -> Numbers:
-        ids = whole_numbers(part["call_id"], null=0)
+    def _ends(self, calls: pa.RecordBatch) -> Numbers:
+        ids = whole_numbers(calls["call_id"], null=0)
         asked = np.where(ids < _ONE_OF_MANY, ids // _IDS_PER_PACKET, (ids - _ONE_OF_MANY) >> 24)
-        answered = whole_numbers(part["response_end_frame"], null=_NO_FRAME)
+        answered = whole_numbers(calls["response_end_frame"], null=_NO_FRAME)
         return np.where(answered == _NO_FRAME, asked, answered + self.packets_before)
 
 
@@ -100,9 +118,9 @@ def follow(paths: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, pa.Rec
     yield from timelines.take(0)
 
 
-def merged(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def merged(paths: Sequence[str]) -> Iterator[Noted]:
     """The notes by position; memory is that of a row group per file."""
-    texts = [field.name for field in _schema() if field.type in (pa.string(), pa.binary())]
+    texts = [each.name for each in (*_schema(), *OFFSETS) if each.type in (pa.string(), pa.binary())]
     files = [pq.ParquetFile(path, read_dictionary=texts) for path in paths]
     try:
         sources = [_groups(file) for file in files]
@@ -112,15 +130,16 @@ def merged(paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         while heads:
             # Up to here nothing that is not read yet can come in between.
             until = min(int(_positions(table)[-1]) for table in heads.values())
-            ready = []
+            calls: list[pa.Table] = []
+            offsets: list[pa.Table] = []
             for number in sorted(heads):
                 table = heads[number]
                 split = int(np.searchsorted(_positions(table), until, side="right"))
-                ready.append(table.slice(0, split))
+                (offsets if table.column_names == OFFSETS.names else calls).append(table.slice(0, split))
                 heads[number] = table.slice(split)
                 if split == table.num_rows:
                     _refill(heads, number, sources[number])
-            yield _in_order(ready)
+            yield Noted(_in_order(calls, _NO_CALLS), _in_order(offsets, NO_OFFSETS))
     finally:
         for file in files:
             file.close()
@@ -139,11 +158,13 @@ def _refill(heads: dict[int, pa.Table], number: int, source: Iterator[pa.Table])
 
 
 def _positions(table: pa.Table) -> Numbers:
-    return whole_numbers(table[POSITION].combine_chunks(), null=0)
+    return whole_numbers(table[PLACE].combine_chunks(), null=0)
 
 
-def _in_order(tables: Sequence[pa.Table]) -> pa.RecordBatch:
+def _in_order(tables: Sequence[pa.Table], none: pa.RecordBatch) -> pa.RecordBatch:
     """One batch, by position; of the same position, by bucket, each in its own order."""
+    if not any(table.num_rows for table in tables):
+        return none
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
     order = np.argsort(_positions(table), kind="stable")
-    return table.take(numbers(pa.int64(), order)).combine_chunks().to_batches()[0].select([*COLUMNS, *BYTES])
+    return table.take(numbers(pa.int64(), order)).combine_chunks().to_batches()[0]

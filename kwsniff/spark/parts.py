@@ -40,6 +40,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "tcp_events": ("time",),
     "groups": ("begin_time", "end_time"),
     "transactions": ("begin_time", "end_time"),
+    "commits": ("time",),
     "members": ("joined_time", "last_time", "left_time"),
     "brokers": ("first_time",),
     "api_ranges": ("first_time",),

@@ -159,7 +159,7 @@ class Stream:
         timelines = load_timelines(
             self.output / saved if saved else None, load_catalog(self.record.settings["layouts"])
         )
-        for batch in merged([each.notes for each in done if each.notes is not None]):
+        for batch in merged([path for each in done for path in each.notes]):
             timelines.add(batch)
         if finish:
             timelines.finish()
@@ -182,9 +182,8 @@ class Stream:
         """What tasks wrote has to be here before anything is said to be done."""
         for each in done:
             check_parts(self._folder, each.parts)
-            for path in (each.state, each.notes):
-                if path is not None:
-                    check_file(Path(path))
+            for path in (each.state, *each.notes):
+                check_file(Path(path))
 
     def _place(self, new: Record, parts: Sequence[Part]) -> None:
         """Says what goes where: new parts, those that have a name now, and those that they replace."""

@@ -35,7 +35,7 @@ class Advanced:
     """What it gave."""
 
     parts: list[Part]
-    notes: str | None
+    notes: list[str]
     state: str
     captures: list[CaptureRow] = field(default_factory=list)
     """Rows of the captures that ended, without where their bytes ended up."""

@@ -14,6 +14,7 @@ from kwsniff.tables.columns import (
     CLIENT_ID_AGAIN,
     CONNECTION_ID,
     ERROR_NAME,
+    GROUP_ID,
     PRODUCER_EPOCH,
     PRODUCER_ID,
     TOPIC,
@@ -68,6 +69,7 @@ PARTITIONS = TableSchema(
             "the request was not seen whole",
             statistics=True,
         ),
+        replace(GROUP_ID, doc="The group whose offset it is."),
         TOPIC,
         TOPIC_ID,
         Column(

@@ -7,6 +7,7 @@ from kwsniff.tables.calls import API_CALLS
 from kwsniff.tables.cluster import API_RANGES, BROKERS
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
+from kwsniff.tables.commits import COMMITS
 from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
 from kwsniff.tables.error_codes import ERROR_CODES
 from kwsniff.tables.judgement import FINDINGS
@@ -33,6 +34,7 @@ TABLES: Final = {
         GROUPS,
         MEMBERS,
         TRANSACTIONS,
+        COMMITS,
         BROKERS,
         API_RANGES,
         CAPTURES,

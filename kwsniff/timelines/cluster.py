@@ -9,7 +9,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import BROKERS
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import picked
-from kwsniff.timelines.details import Said, read_response
+from kwsniff.timelines.details import PLACE, Said, read_response
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_BROKERS = 10_000
@@ -40,13 +40,14 @@ class Cluster:
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes calls in the order in which they ended."""
         chosen = np.isin(whole_numbers(batch["api_key"], null=-1), [*self._roles])
-        for call_id, key, version, address, port, time, capture, response in picked(
-            batch, chosen, (*COLUMNS, "response")
+        for call_id, key, version, address, port, time, capture, place, response in picked(
+            batch, chosen, (*COLUMNS, PLACE, "response")
         ):
             if response is None:
                 continue
             if self._roles[key] == BROKERS:
                 said = read_response(self._catalog, key, version, response)
+                self._names.learn(said, place)
                 self._take_metadata(said, call_id, time, capture)
             elif self._last.get((address, port)) != response:
                 if len(self._last) < MOST_BROKERS:
@@ -55,7 +56,6 @@ class Cluster:
                 self._take_ranges(said, (call_id, address, port, time, capture))
 
     def _take_metadata(self, said: Said, call_id: int, time: int | None, capture: str) -> None:
-        self._names.learn(said)
         moment = None if time is None else time * 1000
         for each in said.get("brokers") or ():
             if "port" not in each:

@@ -15,6 +15,8 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, flags, numbers, whole_numbers
 
 BYTES: Final = ("request", "response")
+PLACE: Final = "place"
+"""Where a call stands among others: the number of its row, or of the packet that ended it."""
 _NO_CORRELATION: Final = bytes(4)
 
 Said = Mapping[str, Any]
@@ -23,12 +25,13 @@ Said = Mapping[str, Any]
 def with_details(
     calls: pa.RecordBatch, details: pa.RecordBatch | None, chosen: Bits, columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Some columns of the chosen calls and of those that bytes were kept of, with the bytes."""
+    """Some columns of the chosen calls and of those that bytes were kept of, with the bytes, and PLACE."""
     found = np.full(calls.num_rows, -1, np.int64)
     if details is not None:
         found[whole_numbers(details["row"], null=0)] = np.arange(details.num_rows)
     chosen = chosen | (found >= 0)
     part = calls.select(list(columns))
+    places = numbers(pa.int64(), np.flatnonzero(chosen))
     if not chosen.all():
         part, found = part.filter(flags(chosen)), found[chosen]
     kept = [
@@ -37,7 +40,7 @@ def with_details(
         else details[name].take(numbers(pa.int64(), np.maximum(found, 0), found >= 0))
         for name in BYTES
     ]
-    return pa.RecordBatch.from_arrays([*part.columns, *kept], names=[*columns, *BYTES])
+    return pa.RecordBatch.from_arrays([*part.columns, *kept, places], names=[*columns, *BYTES, PLACE])
 
 
 def read_request(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:

@@ -1,7 +1,7 @@
 """What is followed over many calls while the rows pass: groups, transactions, and their cluster."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +9,10 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.rows import batch_of
+from kwsniff.tables.schema import DETAILS
 from kwsniff.timelines import cluster, members, rebalances, transactions
 from kwsniff.timelines.cluster import Cluster
+from kwsniff.timelines.commits import NO_OFFSETS, Commits, told
 from kwsniff.timelines.details import with_details
 from kwsniff.timelines.members import Member, Members
 from kwsniff.timelines.rebalance import Rebalance
@@ -18,7 +20,9 @@ from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
 from kwsniff.timelines.topic_names import TopicNames
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
 
-TIMELINES = ("groups", "members", "transactions", "brokers", "api_ranges")
+TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "api_ranges")
+OFFSETS_OF = "partitions"
+"""The table whose rows commits are made of."""
 COLUMNS = tuple(
     dict.fromkeys(
         (
@@ -38,9 +42,26 @@ def relevant(batch: pa.RecordBatch, catalog: Catalog) -> Bits:
     return of_groups | (np.isin(keys, [*transaction_roles(catalog)]) & valid_rows(batch["transactional_id"]))
 
 
-def noted(calls: pa.RecordBatch, details: pa.RecordBatch | None, catalog: Catalog) -> pa.RecordBatch:
-    """What `Timelines.add` takes, of a batch of api_calls and the bytes that the core gave with it."""
-    return with_details(calls, details, relevant(calls, catalog), COLUMNS)
+class Noted(NamedTuple):
+    """What `Timelines.add` takes."""
+
+    calls: pa.RecordBatch
+    offsets: pa.RecordBatch | None
+    """As `told` gives them; their places are those of their calls."""
+
+
+def noted(
+    calls: pa.RecordBatch, details: pa.RecordBatch | None, partitions: pa.RecordBatch | None, catalog: Catalog
+) -> Noted:
+    """Of a batch of api_calls, the bytes that the core gave with it, and the partitions of these calls."""
+    offsets = told(calls, partitions, catalog) if partitions is not None and partitions.num_rows else None
+    return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets)
+
+
+def sources_of(tables: Container[str]) -> set[str]:
+    """The core's tables that those of TIMELINES among `tables` are made of."""
+    wanted = [table for table in TIMELINES if table in tables]
+    return {*(("api_calls", DETAILS) if wanted else ()), *((OFFSETS_OF,) if "commits" in wanted else ())}
 
 
 class Timelines:
@@ -53,16 +74,20 @@ class Timelines:
         self.rebalances = Rebalances(catalog)
         self.members = Members(names, catalog)
         self.transactions = Transactions(error_names, catalog)
+        self.commits = Commits(catalog)
         self.cluster = Cluster(names, catalog)
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, noted: Noted) -> None:
         """Calls in the order in which they ended, as `noted` gives them."""
-        if not batch.num_rows:
-            return
-        self.cluster.add(batch)
-        self.rebalances.add(batch)
-        self.members.add(batch, valid_rows(batch["group_id"]))
-        self.transactions.add(batch)
+        batch, offsets = noted
+        if batch.num_rows:
+            self.cluster.add(batch)
+            self.rebalances.add(batch)
+            self.members.add(batch, valid_rows(batch["group_id"]))
+            self.transactions.add(batch)
+        news = self._names.news()
+        if news or (offsets is not None and offsets.num_rows):
+            self.commits.add(NO_OFFSETS if offsets is None else offsets, news)
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, of plain values and of STATE_CLASSES; rows have to be taken before."""
@@ -75,7 +100,7 @@ class Timelines:
 
     def finish(self) -> None:
         """No more calls come."""
-        for each in (self.rebalances, self.members, self.transactions, self.cluster):
+        for each in (self.rebalances, self.members, self.transactions, self.commits, self.cluster):
             each.finish()
 
     def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -84,6 +109,7 @@ class Timelines:
             ("groups", self.rebalances.rows),
             ("members", self.members.rows),
             ("transactions", self.transactions.rows),
+            ("commits", self.commits.rows),
             ("brokers", self.cluster.brokers),
             ("api_ranges", self.cluster.ranges),
         ):
@@ -92,4 +118,4 @@ class Timelines:
                 rows.clear()
 
     def _all(self) -> tuple[Any, ...]:
-        return self._names, self.rebalances, self.members, self.transactions, self.cluster
+        return self._names, self.rebalances, self.members, self.transactions, self.commits, self.cluster

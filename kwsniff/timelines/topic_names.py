@@ -1,6 +1,6 @@
 """Names of topics that rows of Python's making show, learned from Metadata responses as they come."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kwsniff.timelines.details import Said, listed
 
@@ -8,18 +8,33 @@ MOST_TOPICS = 100_000
 LONGEST_NAME = 256
 
 
+class News(NamedTuple):
+    """A topic that was not known: the place of the call that names it, its id and name."""
+
+    place: int
+    topic_id: str
+    name: str
+
+
 class TopicNames:
     """Topic id (22 characters) -> name."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._news: list[News] = []
 
-    def learn(self, metadata: Said) -> None:
+    def learn(self, metadata: Said, place: int) -> None:
         """What a Metadata response says."""
         for topic in listed(metadata, "topics"):
             name, topic_id = topic.get("name"), topic.get("topic_id")
-            if name and topic_id and len(self._names) < MOST_TOPICS:
+            if name and topic_id and topic_id not in self._names and len(self._names) < MOST_TOPICS:
                 self._names[topic_id] = name[:LONGEST_NAME]
+                self._news.append(News(place, topic_id, name[:LONGEST_NAME]))
+
+    def news(self) -> list[News]:
+        """What was learned since the last call, in order."""
+        news, self._news = self._news, []
+        return news
 
     def get(self, topic_id: str) -> str:
         """The name, or the id while nobody said it."""

@@ -19,10 +19,18 @@ Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
 TABLES = (
     "api_calls", "latencies", "error_codes", "connections", "anomalies", "partitions", "record_batches",
-    "tcp_events", "groups", "members", "transactions", "brokers", "api_ranges", "captures",
+    "tcp_events", "groups", "members", "transactions", "commits", "brokers", "api_ranges", "captures",
 )  # fmt: skip
 # How a run numbers things and what file it read: not part of what a capture says.
-NUMBERING = ("call_id", "call_ids", "first_call_id", "last_call_id", "connection_id", "capture")
+NUMBERING = (
+    "call_id",
+    "call_ids",
+    "first_call_id",
+    "last_call_id",
+    "high_watermark_call_id",
+    "connection_id",
+    "capture",
+)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -21,9 +21,9 @@ PLACES = {"capture", "frame", "stream_offset", "first_frame", "last_frame"} | {
 }
 TABLES = (
     "api_calls", "latencies", "error_codes", "partitions", "record_batches", "groups", "members",
-    "transactions", "brokers", "api_ranges",
+    "transactions", "commits", "brokers", "api_ranges",
 )  # fmt: skip
-_CALLS = ("call_id", "first_call_id", "last_call_id", "behind")
+_CALLS = ("call_id", "first_call_id", "last_call_id", "high_watermark_call_id", "behind")
 
 
 def wide(size: int = 30_000, calls: int = 4) -> Scene:

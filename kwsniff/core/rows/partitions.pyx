@@ -15,7 +15,8 @@ from kwsniff.core.wire.batches cimport BatchHit
 from kwsniff.core.octets.buffer cimport append, append_raw, contents
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, PartRow
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, KEPT_GROUP_ID, PartRow
+from kwsniff.core.kafka.kept_texts cimport kept_text
 from kwsniff.core.wire.facts cimport Facts, PartitionHit
 from kwsniff.core.octets.known cimport Known
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets, same_octets, wipe
@@ -148,6 +149,7 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
     put_call_head(context, table, dialog, call, PARTITIONS_CALL_ID, PARTITIONS_CAPTURE, PARTITIONS_CONNECTION_ID, PARTITIONS_API_KEY,
                   PARTITIONS_API_VERSION, PARTITIONS_CLIENT_ID, PARTITIONS_BROKER_ADDRESS, PARTITIONS_BROKER_PORT)
     put_time(table, PARTITIONS_TIME, call.first.time)
+    put_string(table, PARTITIONS_GROUP_ID, answered.group if answered.group.at != NULL else kept_text(call, KEPT_GROUP_ID))
     put_topic(context, table, PARTITIONS_TOPIC, PARTITIONS_TOPIC_ID, name, topic_id)
     put_int32(table, PARTITIONS_PARTITION, asked.partition if asked != NULL else answered.partition)
     if answered.error.is_known:

@@ -31,6 +31,7 @@ cdef struct ErrorHit:
 cdef struct PartitionHit:
     Octets topic            # at == NULL: none
     Octets topic_id
+    Octets group            # where the message speaks of several
     int32_t partition
     Known error
     Known offset            # asked for, committed, or answered

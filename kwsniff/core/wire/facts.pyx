@@ -173,6 +173,7 @@ cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
     if fold.partition_depth == depth and fold.hit_depth == depth:
         fold.hit.topic = fold.topic.span
         fold.hit.topic_id = fold.topic_id.span
+        fold.hit.group = fold.group.span
         fold.hit.partition = <int32_t>fold.partition
         if facts.partition_hits.len < facts.most_hits * sizeof(PartitionHit):
             append_raw(&facts.partition_hits, &fold.hit, sizeof(PartitionHit))
