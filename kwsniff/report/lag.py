@@ -23,29 +23,11 @@ with read as (
 ),
 """
 
-# The end of a partition: as far as anybody was told, or wrote, until then.
 _COMMITTED = """
-with commits as (
-    select c.group_id as reader, p.topic, p.partition, p."offset" as committed, p.time
-    from partition_call p join client_call c using (run_id, call_id)
-    where p.api_name = 'OffsetCommit' and p."offset" >= 0 and coalesce(p.error_code, 0) = 0
-        and c.group_id is not null and p.time is not null
-),
-ends as (
-    select topic, partition, time, max(greatest(coalesce(high_watermark, -1),
-        case when api_name = 'Produce' then coalesce(last_offset + 1, -1) else -1 end)) as reached
-    from partition_call
-    where api_name in ('Fetch', 'Produce') and time is not null
-        and (topic, partition) in (select (topic, partition) from commits)
-    group by all
-),
-known as (
-    select topic, partition, time, max(reached) over (partition by topic, partition order by time) as reached
-    from ends where reached >= 0
-),
-read as (
-    select c.reader, c.topic, c.partition, greatest(k.reached - c.committed, 0) as lag, c.time
-    from commits c asof join known k on c.topic = k.topic and c.partition = k.partition and c.time >= k.time
+with read as (
+    select group_id as reader, coalesce(topic, topic_id) as topic, partition, lag, c.time
+    from commits c semi join client_call using (run_id, call_id)
+    where lag is not null and c.time is not null
 ),
 """
 

@@ -25,6 +25,7 @@ _ROWS = 1 << 15
 _IDS_PER_PACKET = 1000
 _ONE_OF_MANY = 1 << 62  # call ids from here on: 2^24 for each packet
 _NO_FRAME = -1
+_CALLS, _OFFSETS = ".calls", ".offsets"
 
 
 def _schema() -> pa.Schema:
@@ -78,9 +79,9 @@ class Notes:
             positions = np.array([_AT_THE_END + since.get(each, 0) for each in ids], np.int64)
         positions = np.maximum.accumulate(positions)
         self._latest = int(positions[-1])
-        self._write("calls", part, positions, _schema())
+        self._write(_CALLS, part, positions, _schema())
         if offsets is not None:
-            self._write("offsets", offsets, positions, OFFSETS)
+            self._write(_OFFSETS, offsets, positions, OFFSETS)
 
     def close(self) -> list[str]:
         """The complete files."""
@@ -89,7 +90,7 @@ class Notes:
         return [str(self._file(name)) for name in self._writers]
 
     def _file(self, name: str) -> Path:
-        return self._path.with_suffix(f".{name}")
+        return self._path.with_suffix(name)
 
     def _write(self, name: str, batch: pa.RecordBatch, positions: Numbers, schema: pa.Schema) -> None:
         if not batch.num_rows:
@@ -120,8 +121,7 @@ def follow(paths: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, pa.Rec
 
 def merged(paths: Sequence[str]) -> Iterator[Noted]:
     """The notes by position; memory is that of a row group per file."""
-    texts = [each.name for each in (*_schema(), *OFFSETS) if each.type in (pa.string(), pa.binary())]
-    files = [pq.ParquetFile(path, read_dictionary=texts) for path in paths]
+    files = [pq.ParquetFile(path, read_dictionary=_texts(path)) for path in paths]
     try:
         sources = [_groups(file) for file in files]
         heads: dict[int, pa.Table] = {}
@@ -143,6 +143,11 @@ def merged(paths: Sequence[str]) -> Iterator[Noted]:
     finally:
         for file in files:
             file.close()
+
+
+def _texts(path: str) -> list[str]:
+    schema = OFFSETS if path.endswith(_OFFSETS) else _schema()
+    return [each.name for each in schema if each.type in (pa.string(), pa.binary())]
 
 
 def _groups(file: pq.ParquetFile) -> Iterator[pa.Table]:

@@ -72,10 +72,10 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     commits = good & np.isin(keys, _keys(catalog, "offsets", COMMITTED)) & valid_rows(partitions["group_id"])
     committed = np.where(commits, offset, -1)
     reached = whole_numbers(partitions["high_watermark"], null=-1)
-    produced = good & np.isin(keys, _keys(catalog, "records", "produced"))
-    reached = np.maximum(
-        reached, np.where(produced, whole_numbers(partitions["last_offset"], null=-2) + 1, -1)
-    )
+    base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
+    produced = good & (base >= 0) & np.isin(keys, _keys(catalog, "records", "produced"))
+    # A message set that does not say how many they are has one at least.
+    reached = np.maximum(reached, np.where(produced, base + np.maximum(count, 1), -1))
     listed = good & np.isin(keys, _keys(catalog, "offsets", "listed"))
     reached = np.maximum(reached, np.where(listed, offset, -1))
     named = valid_rows(partitions["topic"]) | valid_rows(partitions["topic_id"])

@@ -68,8 +68,8 @@ def _answer(command: str, names: str) -> str:
 
 
 def _capture(folder: str) -> Path:
-    (capture,) = (ROOT / folder).glob("capture.pcap*")
-    return capture
+    """The recording; of an incident that of the brokers' side."""
+    return min((ROOT / folder).glob("*.pcap*"))
 
 
 if __name__ == "__main__":

@@ -115,6 +115,13 @@ cdef void put_topic(Context* context, Table* table, int name_column, int id_colu
         put_null(table, id_column)
 
 
+cdef inline void put_subject(Context* context, Table* table, Call* call, PartitionHit* answered, Octets name,
+                             Octets topic_id) noexcept nogil:
+    """An answer that speaks of several groups names the partition's own."""
+    put_string(table, PARTITIONS_GROUP_ID, answered.group if answered.group.at != NULL else kept_text(call, KEPT_GROUP_ID))
+    put_topic(context, table, PARTITIONS_TOPIC, PARTITIONS_TOPIC_ID, name, topic_id)
+
+
 cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow* asked,
                           PartitionHit* answered) noexcept nogil:
     """Either of the two may be NULL."""
@@ -149,8 +156,7 @@ cdef void write_partition(Context* context, Dialog* dialog, Call* call, PartRow*
     put_call_head(context, table, dialog, call, PARTITIONS_CALL_ID, PARTITIONS_CAPTURE, PARTITIONS_CONNECTION_ID, PARTITIONS_API_KEY,
                   PARTITIONS_API_VERSION, PARTITIONS_CLIENT_ID, PARTITIONS_BROKER_ADDRESS, PARTITIONS_BROKER_PORT)
     put_time(table, PARTITIONS_TIME, call.first.time)
-    put_string(table, PARTITIONS_GROUP_ID, answered.group if answered.group.at != NULL else kept_text(call, KEPT_GROUP_ID))
-    put_topic(context, table, PARTITIONS_TOPIC, PARTITIONS_TOPIC_ID, name, topic_id)
+    put_subject(context, table, call, answered, name, topic_id)
     put_int32(table, PARTITIONS_PARTITION, asked.partition if asked != NULL else answered.partition)
     if answered.error.is_known:
         put_int16(table, PARTITIONS_ERROR_CODE, <int16_t>answered.error.value)

@@ -171,8 +171,7 @@ cdef void end_struct(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept nog
 cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
     """What a struct said of a partition becomes a hit, if it named the partition."""
     if fold.partition_depth == depth and fold.hit_depth == depth:
-        fold.hit.topic = fold.topic.span
-        fold.hit.topic_id = fold.topic_id.span
+        fold.hit.topic, fold.hit.topic_id = fold.topic.span, fold.topic_id.span
         fold.hit.group = fold.group.span
         fold.hit.partition = <int32_t>fold.partition
         if facts.partition_hits.len < facts.most_hits * sizeof(PartitionHit):

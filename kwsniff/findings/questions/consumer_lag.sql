@@ -1,5 +1,10 @@
 -- How far behind are the consumers?
-select client_id, topic, partition, count(*) fetches, max(p.offset) read_up_to, max(high_watermark) high_watermark,
-  max(lag) most_fetch_lag, arg_max(lag, time) last_fetch_lag
-from partitions p where api_name = 'Fetch' and lag is not null
-group by all order by client_id, topic, partition
+with fetched as (
+  select client_id, topic, partition, arg_max(lag, time) lag from partitions
+  where api_name = 'Fetch' and lag is not null group by all
+)
+select c.group_id, c.client_id, c.topic, c.partition, count(*) commits, arg_max(c."offset", c.time) committed,
+  arg_max(c.high_watermark, c.time) high_watermark, arg_max(c.lag, c.time) last_lag, max(c.lag) most_lag,
+  any_value(f.lag) last_fetch_lag
+from commits c left join fetched f using (client_id, topic, partition)
+group by all order by all
