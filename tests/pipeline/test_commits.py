@@ -10,6 +10,7 @@ import pytest
 
 import kwsniff
 from kwsniff.analysis import analyze
+from kwsniff.sources.files import CaptureFile
 from tests.pipeline.compare import analyzed_packets
 from tests.tables.runs import of_any_run
 from tests.traffic import groups, messages
@@ -116,7 +117,7 @@ def test_how_rows_are_taken_changes_nothing(name: str, monkeypatch: pytest.Monke
     path = CAPTURES / name / "capture.pcap"
     whole = of_any_run(kwsniff.analyze(path).commits).to_pylist()
     monkeypatch.setattr(analyze, "ROW_GROUP_ROWS", 2)
-    monkeypatch.setattr(analyze.CaptureFile, "readable", in_small_pieces(analyze.CaptureFile.readable))
+    monkeypatch.setattr(CaptureFile, "readable", in_small_pieces(CaptureFile.readable))
     assert of_any_run(kwsniff.analyze(path).commits).to_pylist() == whole
     assert len(whole) >= 1
 
