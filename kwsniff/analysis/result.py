@@ -110,6 +110,11 @@ class Analysis:
         return self.table("brokers")
 
     @property
+    def leaders(self) -> pa.Table:
+        """One row per leader of a partition that clients were told of."""
+        return self.table("leaders")
+
+    @property
     def api_ranges(self) -> pa.Table:
         """One row per API and broker: the versions that it offers."""
         return self.table("api_ranges")

@@ -141,6 +141,9 @@ class Figures:
     def _add_transactions(self, batch: pa.RecordBatch) -> None:
         self._sums["transactions"] += batch.num_rows
 
+    def _add_commits(self, batch: pa.RecordBatch) -> None:
+        self._most("lag", numbers_of(batch, "lag", null=0))
+
     def _add_captures(self, batch: pa.RecordBatch) -> None:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
         flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
@@ -152,7 +155,7 @@ _SUMS: Final = (
     "throttled_ms", "longest_ns", "longest_call_ns", "slow_calls",
     "ended", "refused", "silent", "closed_by_broker", "alerts", "sealed", "one_sided", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "transactions", "flawed_captures",
+    "rebalances", "idle_members", "transactions", "lag", "flawed_captures",
 )  # fmt: skip
 
 
@@ -189,5 +192,6 @@ _WANTED: Final[Mapping[str, tuple[str, ...]]] = {
     "groups": ("group_id",),
     "members": ("partition_count",),
     "transactions": ("transactional_id",),
+    "commits": ("lag",),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.commits import NO_OFFSETS, OFFSETS
+from kwsniff.timelines.committed_lag import NO_OFFSETS, OFFSETS
 from kwsniff.timelines.details import BYTES, PLACE
 from kwsniff.timelines.timelines import COLUMNS, Noted, Timelines, noted
 

@@ -43,6 +43,7 @@ DATED: Final["Mapping[str, tuple[str, ...]]"] = {
     "commits": ("time",),
     "members": ("joined_time", "last_time", "left_time"),
     "brokers": ("first_time",),
+    "leaders": ("first_time",),
     "api_ranges": ("first_time",),
     "captures": ("first_time",),
     "findings": ("first_time",),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kwsniff.tables.column import Column, TableSchema
-from kwsniff.tables.columns import CAPTURE, moment
+from kwsniff.tables.columns import BROKER_ADDRESS, BROKER_PORT, CAPTURE, CLIENT_ID, TOPIC, TOPIC_ID, moment
 
 _METADATA = "Metadata responses"
 _VERSIONS = "ApiVersions responses"
@@ -31,6 +31,49 @@ BROKERS = TableSchema(
         ),
         moment("last_time", "The last one.", "its time is not known"),
         Column(name="calls", type="int64", doc="How many responses name it so.", source=_METADATA),
+        Column(name="first_call_id", type="int64", doc="The call of the first of them.", source="api_calls"),
+        Column(name="last_call_id", type="int64", doc="The call of the last of them.", source="api_calls"),
+    ),
+)
+
+LEADERS = TableSchema(
+    name="leaders",
+    row="one leader of one partition as Metadata responses name it: another leader or epoch is a new row",
+    doc="Where clients are sent to. Brokers learn of a new leader one after the other: times of two rows may "
+    "overlap, the higher epoch is right. Rows stand in the order in which they were told first; of at most "
+    "200,000.",
+    columns=(
+        replace(CAPTURE, doc="The capture file in which it was named first."),
+        replace(TOPIC, source=_METADATA, null="the response names the topic by its id alone"),
+        replace(TOPIC_ID, source=_METADATA, null="no version so far had one"),
+        Column(
+            name="partition",
+            type="int32",
+            doc="Number of the partition.",
+            source=_METADATA,
+            statistics=True,
+        ),
+        Column(
+            name="leader",
+            type="int32",
+            doc="The id of the leader's broker, as in brokers; -1: it has no leader now.",
+            source=_METADATA,
+        ),
+        Column(
+            name="leader_epoch",
+            type="int32",
+            doc="Rises with every election.",
+            source=_METADATA,
+            null="the version of the response has none, or the broker knows none",
+        ),
+        moment(
+            "first_time", "The first response that names it so.", "its time is not known", statistics=True
+        ),
+        moment("last_time", "The last one.", "its time is not known"),
+        Column(name="calls", type="int64", doc="How many responses name it so.", source=_METADATA),
+        replace(BROKER_ADDRESS, doc="The broker that said so first."),
+        replace(BROKER_PORT, doc="Its TCP port."),
+        replace(CLIENT_ID, doc="The client that was told first."),
         Column(name="first_call_id", type="int64", doc="The call of the first of them.", source="api_calls"),
         Column(name="last_call_id", type="int64", doc="The call of the last of them.", source="api_calls"),
     ),

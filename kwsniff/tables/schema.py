@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
-from kwsniff.tables.cluster import API_RANGES, BROKERS
+from kwsniff.tables.cluster import API_RANGES, BROKERS, LEADERS
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.commits import COMMITS
@@ -36,6 +36,7 @@ TABLES: Final = {
         TRANSACTIONS,
         COMMITS,
         BROKERS,
+        LEADERS,
         API_RANGES,
         CAPTURES,
         FINDINGS,

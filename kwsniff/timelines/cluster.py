@@ -10,6 +10,7 @@ from kwsniff.layout.traits import BROKERS
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import PLACE, Said, read_response
+from kwsniff.timelines.leaders import Leaders, Teller
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_BROKERS = 10_000
@@ -19,6 +20,7 @@ LONGEST_NAME = 256
 
 COLUMNS: Final = (
     "call_id", "api_key", "api_version", "broker_address", "broker_port", "response_end_time", "capture",
+    "client_id",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -27,10 +29,11 @@ Row = dict[str, Any]
 class Cluster:
     """Follows what brokers say of themselves; `brokers` and `ranges` are rows that are over."""
 
-    def __init__(self, names: TopicNames, catalog: Catalog) -> None:
+    def __init__(self, names: TopicNames, leaders: Leaders, catalog: Catalog) -> None:
         self.brokers: list[Row] = []
         self.ranges: list[Row] = []
         self._names = names
+        self._leaders = leaders
         self._catalog = catalog
         self._roles = {key: api.traits.cluster for key, api in catalog.apis.items() if api.traits.cluster}
         self._known: dict[tuple[Any, ...], Row] = {}
@@ -40,7 +43,7 @@ class Cluster:
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes calls in the order in which they ended."""
         chosen = np.isin(whole_numbers(batch["api_key"], null=-1), [*self._roles])
-        for call_id, key, version, address, port, time, capture, place, response in picked(
+        for call_id, key, version, address, port, time, capture, client, place, response in picked(
             batch, chosen, (*COLUMNS, PLACE, "response")
         ):
             if response is None:
@@ -48,6 +51,7 @@ class Cluster:
             if self._roles[key] == BROKERS:
                 said = read_response(self._catalog, key, version, response)
                 self._names.learn(said, place)
+                self._leaders.take(response, said, Teller(call_id, capture, client, address, port, time))
                 self._take_metadata(said, call_id, time, capture)
             elif self._last.get((address, port)) != response:
                 if len(self._last) < MOST_BROKERS:

@@ -12,15 +12,16 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import DETAILS
 from kwsniff.timelines import cluster, members, rebalances, transactions
 from kwsniff.timelines.cluster import Cluster
-from kwsniff.timelines.commits import NO_OFFSETS, Commits, told
+from kwsniff.timelines.committed_lag import NO_OFFSETS, Commits, told
 from kwsniff.timelines.details import with_details
+from kwsniff.timelines.leaders import Leaders
 from kwsniff.timelines.members import Member, Members
 from kwsniff.timelines.rebalance import Rebalance
 from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
 from kwsniff.timelines.topic_names import TopicNames
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
 
-TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "api_ranges")
+TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
 OFFSETS_OF = "partitions"
 """The table whose rows commits are made of."""
 COLUMNS = tuple(
@@ -75,7 +76,8 @@ class Timelines:
         self.members = Members(names, catalog)
         self.transactions = Transactions(error_names, catalog)
         self.commits = Commits(catalog)
-        self.cluster = Cluster(names, catalog)
+        self.leaders = Leaders()
+        self.cluster = Cluster(names, self.leaders, catalog)
 
     def add(self, noted: Noted) -> None:
         """Calls in the order in which they ended, as `noted` gives them."""
@@ -100,7 +102,14 @@ class Timelines:
 
     def finish(self) -> None:
         """No more calls come."""
-        for each in (self.rebalances, self.members, self.transactions, self.commits, self.cluster):
+        for each in (
+            self.rebalances,
+            self.members,
+            self.transactions,
+            self.commits,
+            self.leaders,
+            self.cluster,
+        ):
             each.finish()
 
     def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -111,6 +120,7 @@ class Timelines:
             ("transactions", self.transactions.rows),
             ("commits", self.commits.rows),
             ("brokers", self.cluster.brokers),
+            ("leaders", self.leaders.rows),
             ("api_ranges", self.cluster.ranges),
         ):
             if len(rows) >= at_least:
@@ -118,4 +128,12 @@ class Timelines:
                 rows.clear()
 
     def _all(self) -> tuple[Any, ...]:
-        return self._names, self.rebalances, self.members, self.transactions, self.commits, self.cluster
+        return (
+            self._names,
+            self.rebalances,
+            self.members,
+            self.transactions,
+            self.commits,
+            self.leaders,
+            self.cluster,
+        )

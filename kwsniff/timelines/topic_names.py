@@ -6,6 +6,7 @@ from kwsniff.timelines.details import Said, listed
 
 MOST_TOPICS = 100_000
 LONGEST_NAME = 256
+_NO_ID = "A" * 22
 
 
 class News(NamedTuple):
@@ -14,6 +15,12 @@ class News(NamedTuple):
     place: int
     topic_id: str
     name: str
+
+
+def topic_id_of(topic: Any) -> str | None:
+    """What a Metadata response says; of brokers without ids it is all zeros."""
+    found: str | None = topic.get("topic_id")
+    return None if found == _NO_ID else found
 
 
 class TopicNames:
@@ -26,7 +33,7 @@ class TopicNames:
     def learn(self, metadata: Said, place: int) -> None:
         """What a Metadata response says."""
         for topic in listed(metadata, "topics"):
-            name, topic_id = topic.get("name"), topic.get("topic_id")
+            name, topic_id = topic.get("name"), topic_id_of(topic)
             if name and topic_id and topic_id not in self._names and len(self._names) < MOST_TOPICS:
                 self._names[topic_id] = name[:LONGEST_NAME]
                 self._news.append(News(place, topic_id, name[:LONGEST_NAME]))
