@@ -8,17 +8,16 @@ The greatest end counts: answers overtake each other, and followers know of less
 or by id; Metadata responses that came before say which belong together. Memory is bounded.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
-from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, valid_rows, whole_numbers
-from kwsniff.tables.rows import picked
+from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, texts, valid_rows, whole_numbers
+from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.topic_names import News
 
@@ -49,11 +48,20 @@ _OWN: Final = (
     "capture", "client_id", "group_id", "topic", "topic_id", "call_id", "connection_id", "api_key",
     "partition", "time",
 )  # fmt: skip
-_COMMITS: Final = (*_OWN, "committed", "response_end_time", PLACE)
+_TAKEN: Final = (
+    "call_id",
+    "capture",
+    "connection_id",
+    "client_id",
+    "group_id",
+    "time",
+    "topic",
+    "topic_id",
+    "partition",
+)
+"""Columns of commits that stand in the calls' rows as they are."""
 
 NOT_KNOWN: Final = -1
-
-Row = dict[str, Any]
 
 
 class End(NamedTuple):
@@ -62,6 +70,10 @@ class End(NamedTuple):
     offset: int
     time: int
     call_id: int
+
+
+_NO_END = End(-1, NOT_KNOWN, -1)
+_PARTITION = 0xFFFFFFFF
 
 
 def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
@@ -104,13 +116,14 @@ def _keys(catalog: Catalog, trait: str, word: str) -> list[int]:
 
 
 class Commits:
-    """Follows partitions through batches that `told` gives; `rows` are commits."""
+    """Follows partitions through batches that `told` gives; `batches` are rows of the table commits."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.rows: list[Row] = []
+        self.batches: list[pa.RecordBatch] = []
         self.forgotten = 0
         """Ends forgotten because of MOST_PARTITIONS."""
-        self._catalog = catalog
+        self._apis = {key: api.name for key, api in catalog.apis.items()}
+        self._schema = coded_schema(TABLES["commits"])
         self._ends: dict[tuple[str, int], End] = {}
         """By name, or # and id of the topic, and number of the partition."""
         self._names: dict[str, str] = {}
@@ -118,31 +131,24 @@ class Commits:
 
     def add(self, offsets: pa.RecordBatch, news: Sequence[News]) -> None:
         """Takes rows in the order in which their calls ended; `news`: which topics were named meanwhile."""
-        batch = _Ends(offsets)
-        waiting = iter([*news, None])
-        following = next(waiting)
-        chosen = batch.committed >= 0
-        for at, values in zip(
-            np.flatnonzero(chosen).tolist(), picked(offsets, chosen, _COMMITS), strict=True
-        ):
-            call = dict(zip(_COMMITS, values, strict=True))
-            while following is not None and following.place <= call[PLACE]:
-                self._learn(following)
-                following = next(waiting)
-            self._take(call, at, batch)
-        while following is not None:
-            self._learn(following)
-            following = next(waiting)
-        for key, end in batch.latest():
-            before = self._ends.pop(key, None)
-            # Taken out and put back: the first one is the one that was told of longest ago.
-            self._ends[key] = end if before is None else max(before, end)
-        while len(self._ends) > MOST_PARTITIONS:
-            self.forgotten += 1
-            del self._ends[next(iter(self._ends))]
+        places = whole_numbers(offsets[PLACE], null=0)
+        begin = 0
+        for each in news:
+            end = int(np.searchsorted(places, each.place))
+            self._take(offsets.slice(begin, end - begin))
+            begin = end
+            self._names[f"#{each.topic_id}"] = each.name
+            self._ids[each.name] = f"#{each.topic_id}"
+        self._take(offsets.slice(begin))
+
+    def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
+        """The rows, if there are so many."""
+        if sum(batch.num_rows for batch in self.batches) >= at_least:
+            yield from self.batches
+            self.batches.clear()
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; `rows` are not part of it."""
+        """What is followed, for `resume`; rows are not part of it."""
         return self.forgotten, {key: tuple(end) for key, end in self._ends.items()}, self._names, self._ids
 
     def resume(self, state: tuple[Any, ...]) -> None:
@@ -154,55 +160,88 @@ class Commits:
         """No more calls come."""
         self._ends.clear()
 
-    def _learn(self, news: News) -> None:
-        self._names[news.topic_id] = news.name
-        self._ids[news.name] = news.topic_id
+    def _take(self, offsets: pa.RecordBatch) -> None:
+        if not offsets.num_rows:
+            return
+        told = _Told(offsets)
+        commits = np.flatnonzero(whole_numbers(offsets["committed"], null=-1) >= 0)
+        if len(commits):
+            self._commit(offsets, commits, told)
+        for place, end in told.latest():
+            # Taken out and put back: the first one is the one that was told of longest ago.
+            before = self._ends.pop(place, None)
+            self._ends[place] = end if before is None or end.offset >= before.offset else before
+        while len(self._ends) > MOST_PARTITIONS:
+            self.forgotten += 1
+            del self._ends[next(iter(self._ends))]
 
-    def _take(self, call: Mapping[str, Any], at: int, batch: "_Ends") -> None:
-        name, topic_id = call["topic"], call["topic_id"]
-        if topic_id is not None:
-            known = self._names.get(topic_id)
-            spelled = [f"#{topic_id}", *([known] if known else [])]
-            name = name or known
-        else:
-            known = self._ids.get(name)
-            spelled = [name, *([f"#{known}"] if known else [])]
-        ends = [
-            end
-            for word in spelled
-            for end in (self._ends.get((word, call["partition"])), batch.before(at, word, call["partition"]))
-            if end is not None
-        ]
-        end = max(ends, default=None)
-        age = None
-        if end and end.time != NOT_KNOWN and call["response_end_time"] is not None:
-            age = max(call["response_end_time"] - end.time, 0) * 1000
-        reached = end is not None and end.offset >= call["committed"]
-        self.rows.append(
-            {
-                **{
-                    each: call[each]
-                    for each in ("capture", "client_id", "group_id", "call_id", "connection_id")
-                },
-                "api_name": self._catalog.apis[call["api_key"]].name,
-                "time": None if call["time"] is None else call["time"] * 1000,
-                "topic": name,
-                "topic_id": topic_id,
-                "partition": call["partition"],
-                "offset": call["committed"],
-                "high_watermark": end and end.offset,
-                "high_watermark_age_ns": age,
-                "high_watermark_call_id": end and end.call_id,
-                "lag": end.offset - call["committed"] if end and reached else None,
-            }
-        )
+    def _commit(self, offsets: pa.RecordBatch, commits: Numbers, told: "_Told") -> None:
+        own, which = np.unique(told.keys[commits], return_inverse=True)
+        places = [told.place(key) for key in own.tolist()]
+        others = [self._other(place) for place in places]
+        other = np.array([told.key(place) for place in others], np.int64)
+        best = _Best(_known(self._ends.get(place) for place in places)[:, which])
+        best.better(_known(self._ends.get(place) if place else None for place in others)[:, which])
+        best.better(told.before(own[which], commits))
+        best.better(told.before(other[which], commits))
+        self.batches.append(self._rows(offsets.take(numbers(pa.int64(), commits)), best))
+
+    def _other(self, place: tuple[str, int]) -> tuple[str, int] | None:
+        """The same partition as messages of other versions name it."""
+        word, partition = place
+        known = self._names.get(word) or self._ids.get(word)
+        return (known, partition) if known else None
+
+    def _rows(self, rows: pa.RecordBatch, best: "_Best") -> pa.RecordBatch:
+        committed = whole_numbers(rows["committed"], null=0)
+        moments = whole_numbers(rows["response_end_time"], null=NOT_KNOWN)
+        known = best.offset >= 0
+        timed = known & (best.time != NOT_KNOWN) & (moments != NOT_KNOWN)
+        age = np.where(timed, np.maximum(moments - best.time, 0) * 1000, 0)
+        keys, which = np.unique(whole_numbers(rows["api_key"], null=0), return_inverse=True)
+        names = texts([self._apis[key] for key in keys.tolist()])
+        columns = {
+            **{name: rows[name] for name in _TAKEN},
+            "api_name": pa.DictionaryArray.from_arrays(numbers(pa.int32(), which.astype(np.int32)), names),
+            "offset": rows["committed"],
+            "high_watermark": numbers(pa.int64(), best.offset, known),
+            "high_watermark_age_ns": numbers(pa.int64(), age, timed),
+            "high_watermark_call_id": numbers(pa.int64(), best.call_id, known),
+            "lag": numbers(pa.int64(), best.offset - committed, best.offset >= committed),
+        }
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
 
-class _Ends:
-    """Ends told by one batch, sorted by partition and then as they came."""
+def _known(ends: Iterator[End | None]) -> Numbers:
+    """Offset, time, call id of each in rows of an array; offset -1: there is none."""
+    return np.array([end or _NO_END for end in ends], np.int64).T
+
+
+class _Best:
+    """The greatest end of each of many commits; of equal ones the one told last."""
+
+    def __init__(self, ends: Numbers) -> None:
+        self.offset, self.time, self.call_id = (np.ascontiguousarray(each) for each in ends)
+
+    def better(self, ends: Numbers) -> Self:
+        """Takes those that are greater, or as great and newer."""
+        offset, time, call_id = ends
+        newer = (time > self.time) | ((time == self.time) & (call_id > self.call_id))
+        chosen = (offset > self.offset) | ((offset == self.offset) & newer)
+        self.offset = np.where(chosen, offset, self.offset)
+        self.time = np.where(chosen, time, self.time)
+        self.call_id = np.where(chosen, call_id, self.call_id)
+        return self
+
+
+class _Told:
+    """Ends told by one batch, sorted by partition and then as they came.
+
+    A key is a number of a topic's word and a partition: keys[row]. What is sorted has in place i the row
+    rows[i], and the greatest end of its key up to there is that of place greatest[i].
+    """
 
     def __init__(self, offsets: pa.RecordBatch) -> None:
-        self.committed: Numbers = whole_numbers(offsets["committed"], null=-1)
         names, ids = offsets["topic"], offsets["topic_id"]
         self._words = [*names.dictionary.to_pylist(), *(f"#{each}" for each in ids.dictionary.to_pylist())]
         self._numbers = {word: number for number, word in enumerate(self._words)}
@@ -213,62 +252,57 @@ class _Ends:
             whole_numbers(ids.indices, null=0).astype(np.int64) + len(names.dictionary),
             whole_numbers(names.indices, null=0),
         )
-        partitions = whole_numbers(offsets["partition"], null=0).astype(np.int64) & 0xFFFFFFFF
-        keys = same[code] << 32 | partitions if len(code) else code
+        self.keys = (
+            same[code] << 32 | whole_numbers(offsets["partition"], null=0).astype(np.int64) & _PARTITION
+        )
         reached = whole_numbers(offsets["reached"], null=-1)
         ends = np.flatnonzero(reached >= 0)
-        self._rows = ends[np.argsort(keys[ends], kind="stable")]
-        self._keys = keys[self._rows]
-        self._reached = reached[self._rows]
-        self._offsets = offsets
-        self._running: dict[int, tuple[Numbers, Numbers]] = {}
+        self._rows = ends[np.argsort(self.keys[ends], kind="stable")]
+        self._ends = np.stack(
+            [
+                reached,
+                whole_numbers(offsets["response_end_time"], null=NOT_KNOWN),
+                whole_numbers(offsets["call_id"], null=0),
+            ]
+        )[:, self._rows]
+        self._own, self._begins, self._which = np.unique(
+            self.keys[self._rows], return_index=True, return_inverse=True
+        )
+        self._num = len(code)
+        _, rank = np.unique(self._ends[0], return_inverse=True)
+        # The key's number in front makes one running maximum of all of them.
+        ranked = self._which * self._num + rank
+        places = np.arange(len(self._rows))
+        self._greatest = (
+            np.maximum.accumulate(np.where(ranked == np.maximum.accumulate(ranked), places, 0))
+            if len(places)
+            else places
+        )
 
-    def before(self, at: int, word: str, partition: int) -> End | None:
-        """The greatest end that was told in front of row `at`."""
-        number = self._numbers.get(word)
-        if number is None:
-            return None
-        key = number << 32 | partition & 0xFFFFFFFF
-        begin, end = np.searchsorted(self._keys, (key, key + 1)).tolist()
-        num = int(np.searchsorted(self._rows[begin:end], at))
-        if not num:
-            return None
-        if key not in self._running:
-            values = self._reached[begin:end]
-            greatest = np.maximum.accumulate(values)
-            # Told again, it is known anew.
-            again = np.maximum.accumulate(np.where(values == greatest, np.arange(len(values)), 0))
-            self._running[key] = greatest, again
-        greatest, again = self._running[key]
-        return self._end(int(greatest[num - 1]), begin + int(again[num - 1]))
+    def place(self, key: int) -> tuple[str, int]:
+        """Word of the topic and partition."""
+        return self._words[key >> 32], (key & _PARTITION ^ 1 << 31) - (1 << 31)
 
-    def latest(self) -> list[tuple[tuple[str, int], End]]:
-        """The greatest end of each partition."""
-        if not len(self._keys):
-            return []
-        begins = np.flatnonzero(np.concatenate([[True], self._keys[1:] != self._keys[:-1]]))
-        greatest = np.maximum.reduceat(self._reached, begins)
-        repeated = np.repeat(greatest, np.diff(begins, append=len(self._keys)))
-        places = np.where(self._reached == repeated, np.arange(len(self._keys)), 0)
-        found = []
-        for key, most, at in zip(
-            self._keys[begins].tolist(),
-            greatest.tolist(),
-            np.maximum.reduceat(places, begins).tolist(),
-            strict=True,
-        ):
-            partition = (key & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
-            found.append(((self._words[key >> 32], partition), self._end(most, at)))
+    def key(self, place: tuple[str, int] | None) -> int:
+        """The other way around; -1 where this batch does not speak of it."""
+        number = self._numbers.get(place[0]) if place else None
+        return -1 if number is None or place is None else number << 32 | place[1] & _PARTITION
+
+    def before(self, keys: Numbers, rows: Numbers) -> Numbers:
+        """The greatest end of each key that was told in front of the row beside it, as `_known` has them."""
+        found = np.repeat(np.array([_NO_END], np.int64).T, len(keys), axis=1)
+        if not len(self._own):
+            return found
+        which = np.minimum(np.searchsorted(self._own, keys), len(self._own) - 1)
+        at = np.searchsorted(self._which * self._num + self._rows, which * self._num + rows) - 1
+        there = (self._own[which] == keys) & (at >= self._begins[which])
+        found[:, there] = self._ends[:, self._greatest[at[there]]]
         return found
 
-    def _end(self, offset: int, place: int) -> End:
-        row = int(self._rows[place])
-        return End(offset, int(self._times[row]), int(self._calls[row]))
-
-    @cached_property
-    def _times(self) -> Numbers:
-        return whole_numbers(self._offsets["response_end_time"], null=NOT_KNOWN)
-
-    @cached_property
-    def _calls(self) -> Numbers:
-        return whole_numbers(self._offsets["call_id"], null=0)
+    def latest(self) -> Iterator[tuple[tuple[str, int], End]]:
+        """The greatest end of each partition."""
+        if len(self._own):
+            lasts = np.concatenate([self._begins[1:], [len(self._rows)]]) - 1
+            ends = self._ends[:, self._greatest[lasts]].T.tolist()
+            for key, end in zip(self._own.tolist(), ends, strict=True):
+                yield self.place(key), End(*end)

@@ -118,7 +118,6 @@ class Timelines:
             ("groups", self.rebalances.rows),
             ("members", self.members.rows),
             ("transactions", self.transactions.rows),
-            ("commits", self.commits.rows),
             ("brokers", self.cluster.brokers),
             ("leaders", self.leaders.rows),
             ("api_ranges", self.cluster.ranges),
@@ -126,6 +125,8 @@ class Timelines:
             if len(rows) >= at_least:
                 yield table, batch_of(table, rows)
                 rows.clear()
+        for batch in self.commits.take(at_least):
+            yield "commits", batch
 
     def _all(self) -> tuple[Any, ...]:
         return (

@@ -6,11 +6,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kwsniff
 from kwsniff.analysis import analyze
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import CaptureFile
+from kwsniff.timelines import committed_lag
 from tests.pipeline.compare import analyzed_packets
 from tests.tables.runs import of_any_run
 from tests.traffic import groups, messages
@@ -185,3 +188,48 @@ def test_an_offset_of_several_groups_is_its_groups(tmp_path: Path) -> None:
     call = exchange((9, 8, 1, "admin"), request.data, response.tags().data, Facts())
     rows = analyzed_packets(tmp_path, one_by_one([call]).packets())["partitions"]
     assert [(row["group_id"], row["offset"]) for row in rows] == [("billing", 5), ("reports", 6)]
+
+
+def test_beyond_the_limit_the_end_told_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed_lag, "MOST_PARTITIONS", 2)
+    followed = committed_lag.Commits(load_catalog())
+    for number, partition in enumerate((0, 1, 0, 2)):
+        followed.add(offsets({"place": number, "partition": partition, "reached": 100}), [])
+    assert followed.forgotten == 1
+    for partition in (0, 1, 2):
+        followed.add(offsets({"place": 9, "partition": partition, "committed": 40}), [])
+    rows = [row for batch in followed.take(1) for row in batch.to_pylist()]
+    assert [row["lag"] for row in rows] == [60, None, 60]
+
+
+def test_what_hostile_numbers_reach_is_a_row() -> None:
+    followed = committed_lag.Commits(load_catalog())
+    most = 2**63 - 1
+    rows = [
+        {"partition": -1, "reached": most},
+        {"partition": 2**31 - 1, "reached": 5},
+        {"partition": -1, "committed": 0},
+        {"partition": 2**31 - 1, "committed": most},
+    ]
+    followed.add(offsets(*({**row, "place": number} for number, row in enumerate(rows))), [])
+    (batch,) = followed.take(1)
+    assert [(row["partition"], row["high_watermark"], row["lag"]) for row in batch.to_pylist()] == [
+        (-1, most, most),
+        (2**31 - 1, 5, None),
+    ]
+
+
+def offsets(*rows: Row) -> pa.RecordBatch:
+    """What `told` would give: of topic orders, group billing."""
+    usual = {
+        "topic": "orders",
+        "group_id": "billing",
+        "api_key": 8,
+        "call_id": 1,
+        "committed": -1,
+        "reached": -1,
+    }
+    table = pa.Table.from_pylist([{**usual, **row} for row in rows], schema=committed_lag.OFFSETS)
+    arrays = [column.combine_chunks() for column in table.columns]
+    coded = [each.dictionary_encode() if each.type == pa.string() else each for each in arrays]
+    return pa.RecordBatch.from_arrays(coded, names=table.column_names)
