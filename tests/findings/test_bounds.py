@@ -71,7 +71,7 @@ def test_more_clients_or_partitions_than_are_counted_are_asked_about(
     monkeypatch.setattr(pace, "MOST_CLIENTS", 0)
     monkeypatch.setattr(volumes, "MOST_PARTITIONS", 0)
     more = {rule.name for rule in figures_of(files).worth_asking()}
-    assert more >= few | {"client_silent", "request_storm", "hot_partition", "lag_grows"}
+    assert more >= few | {"client_silent", "request_storm", "hot_partition"}
     assert "hot_partition" not in few
 
 
