@@ -258,3 +258,12 @@ def test_every_word_of_a_record_header_may_be_anything(at: int, order: str) -> N
             assert (facts["damaged"], facts["packets"]) == (True, 0)
         elif at != 8:
             assert verdicts_in(facts) == {"tcp": 2}
+
+
+def test_padding_of_a_simple_packet_block_is_no_packet() -> None:
+    """Its captured length stands nowhere: it is what was on the wire, or the interface's snaplen."""
+    for snaplen, payload in ((0, 4), (len(PACKET), 4), (len(PACKET) - 1, 3), (len(PACKET) - 2, 2)):
+        head = block(1, struct.pack("<HHI", 101, 0, snaplen))
+        captured = PACKET[: snaplen or len(PACKET)]
+        facts = facts_of(SECTION + head + block(3, struct.pack("<I", len(PACKET)) + captured))
+        assert (facts["packets_tcp"], facts["tcp_payload_bytes"]) == (1, payload), snaplen

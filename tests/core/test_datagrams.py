@@ -160,3 +160,17 @@ def test_tcp_header_in_two_fragments(at: int) -> None:
 def test_a_fragment_cut_inside_its_headers_is_malformed(size: int) -> None:
     packet = fragment6(0, SEGMENT[:24], more=True)
     assert verdicts_of([packet[:size]]) == {"malformed": 1}
+
+
+def test_fragments_of_two_networks_stay_apart() -> None:
+    """VLANs have addresses of their own."""
+
+    def tagged(packet: bytes, tag: int) -> bytes:
+        return bytes(12) + struct.pack(">HHH", 0x8100, tag, 0x0800) + packet
+
+    first, second, third, last = pieces()
+    one = [tagged(first, 7), tagged(third, 7)]
+    two = [tagged(second, 8), tagged(last, 8)]
+    assert verdicts_of([*one, *two], link=1) == {"fragment": 4}
+    rest = [tagged(second, 7), tagged(last, 7)]
+    assert verdicts_of([*one, *two, *rest], link=1) == {"tcp": 1, "fragment": 5}

@@ -74,6 +74,19 @@ def test_refused_sasl_handshake_is_not_followed_by_tokens(tmp_path: Path) -> Non
     assert_scene(tmp_path, scenes.one_by_one(calls))
 
 
+def test_behind_a_refused_sasl_handshake_nothing_is_a_token(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.call(groups.heartbeat(3, 1, "g"), at=1 * MILLISECOND, answer_at=2 * MILLISECOND)
+    refused = groups.sasl_handshake(0, 2, "KERBEROS_V4", error=33)
+    script.call(refused, at=3 * MILLISECOND, answer_at=4 * MILLISECOND)
+    script.write(token_frame(b"\xff" * 40), 5 * MILLISECOND, from_client=True)
+    tables = analyzed_packets(tmp_path, scene.packets())
+    assert tables["captures"][0]["sasl_tokens_bytes"] == 0
+    assert [row["name"] for row in tables["anomalies"]] == ["framing_lost"]
+
+
 def test_api_versions_refused_in_the_layout_of_version_0(tmp_path: Path) -> None:
     calls = [
         messages.api_versions_fallback(1),
@@ -215,6 +228,29 @@ def test_gssapi_tokens_without_a_handshake_come_before_requests(tmp_path: Path) 
     assert capture["sasl_tokens_bytes"] == 4 + 704 + 4 + 90 + 4 + 36 + 36
 
 
+@pytest.mark.parametrize("off", [0, 1])
+@pytest.mark.parametrize("length", [60, 200, 700])
+def test_a_gssapi_token_has_the_length_that_it_says(length: int, off: int, tmp_path: Path) -> None:
+    """DER writes it in one, two or three bytes."""
+    said = length + off
+    head = (
+        bytes([said])
+        if length < 128
+        else b"\x81" + bytes([said])
+        if length < 256
+        else b"\x82" + struct.pack(">H", said)
+    )
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.write(token_frame(b"\x60" + head + b"k" * length), MILLISECOND, from_client=True)
+    script.write(token_frame(b"a" * 90), 2 * MILLISECOND, from_client=False)
+    script.call(groups.heartbeat(3, 1, "g"), at=5 * MILLISECOND, answer_at=6 * MILLISECOND)
+    tables = analyzed_packets(tmp_path, scene.packets())
+    found = [row["correlation_id"] for row in tables["api_calls"]]
+    assert (found, tables["connections"][0]["protocol"]) == (([], "other") if off else ([1], "kafka"))
+
+
 def test_gssapi_tokens_alone_are_no_calls(tmp_path: Path) -> None:
     scene = Scene()
     script = scene.connection()
@@ -249,6 +285,7 @@ def test_unknown_api_and_version_are_named_and_keep_their_place(tmp_path: Path) 
         (12, 4, 0), (501, 4, 1), (12, 5, 2), (12, 4, 3),
     ]  # fmt: skip
     assert [row["reason"] for row in rows] == [None, "unknown_api", "unknown_version", None]
+    assert len({row["client_id"] for row in rows}) == 1  # the header says who asks
     assert [row["response_bytes"] for row in rows] == [len(call.response or b"") for call in known]
     assert {"unknown_api", "unknown_version"} <= {row["name"] for row in tables["anomalies"]}
 
@@ -265,6 +302,36 @@ def test_requests_of_a_newer_client_confirm_each_other(version: int, calls: int,
     rows = in_order(analyzed_packets(tmp_path, packets)["api_calls"])
     assert [row["api_version"] for row in rows] == [version] * calls
     assert {row["status"] for row in rows} <= {"response_not_captured"}
+
+
+@pytest.mark.parametrize(("version", "keys"), [(999, [12, 501, 12]), (1000, [12, 12])])
+def test_versions_of_foreign_requests_have_three_digits(version: int, keys: list[int], tmp_path: Path) -> None:
+    known = [groups.heartbeat(3, number, "g") for number in range(3)]
+    head = struct.pack(">hh", 501, version)
+    vendor = replace(known[1], request=known[1].request[:4] + head + known[1].request[8:])
+    tables = analyzed_packets(tmp_path, scenes.one_by_one([known[0], vendor, known[2]]).packets())
+    found = [row["api_key"] for row in in_order(tables["api_calls"]) if row["status"] == "answered"]
+    assert found == keys
+
+
+def test_a_client_id_is_no_longer_than_its_request(tmp_path: Path) -> None:
+    """Two requests of a version that is newer than known would confirm each other by their headers."""
+    for said, calls in ((100, 2), (101, 0)):
+        scene = Scene()
+        script = scene.connection()
+        script.open()
+        for number in (1, 2):
+            body = struct.pack(">hhih", 12, 8, number, said) + b"c" * 100
+            script.write(token_frame(body), number * MILLISECOND, from_client=True)
+        tables = analyzed_packets(tmp_path, scene.packets())
+        assert len(tables["api_calls"]) == calls
+
+
+def test_the_first_name_of_a_client_is_its_connections(tmp_path: Path) -> None:
+    calls = [groups.heartbeat(3, n, "g", client_id=name) for n, name in enumerate(["one", "two", "three"])]
+    tables = analyzed_packets(tmp_path, scenes.one_by_one(calls).packets())
+    assert [row["client_id"] for row in tables["connections"]] == ["one"]
+    assert [row["client_id"] for row in in_order(tables["api_calls"])] == ["one", "two", "three"]
 
 
 def test_a_first_request_that_cannot_be_read_does_not_spoil_the_rest(tmp_path: Path) -> None:

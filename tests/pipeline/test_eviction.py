@@ -65,3 +65,28 @@ def test_too_many_connections_cost_the_most_silent_one(tmp_path: Path) -> None:
     assert evicted == [50_000, 50_001]
     assert [row["name"] for row in tables["anomalies"]].count("connection_evicted") == 2
     assert len(tables["api_calls"]) == 4
+
+
+def test_who_spoke_last_is_not_the_most_silent_one(tmp_path: Path) -> None:
+    """Two are known at a time; the first goes on before the third comes."""
+    scene = three_connections(10 * SECOND)
+    later = scene.scripts[2]
+    scene.scripts[0].call(groups.heartbeat(3, 3, "g"), at=31 * SECOND, answer_at=32 * SECOND)
+    scene.scripts[2] = scene.connection(Endpoint("10.9.0.2", 50_002), later.broker)
+    del scene.scripts[3:]
+    scene.scripts[2].open(40 * SECOND)
+    tables = analyzed_packets(tmp_path, scene.packets(), limits={"connections": 2})
+    ends = {row["client_port"]: row["end"] for row in tables["connections"]}
+    assert ends == {50_000: "open", 50_001: "evicted", 50_002: "open"}
+
+
+def test_connections_that_were_given_up_leave_room_for_others(tmp_path: Path) -> None:
+    scene = Scene()
+    for number in range(4):
+        script = scene.connection(Endpoint("10.9.0.7", 50_000 + number), Endpoint("10.9.1.1", 9092))
+        at = (number // 2) * 100 * SECOND + number * MILLISECOND
+        script.open(at)
+        script.call(groups.heartbeat(3, 1, "g"), at=at + SECOND, answer_at=at + 2 * SECOND)
+    limits = {"connections": 2, "idle_seconds": 15}
+    tables = analyzed_packets(tmp_path, scene.packets(), limits=limits)
+    assert [row["end"] for row in tables["connections"]] == ["evicted", "evicted", "open", "open"]

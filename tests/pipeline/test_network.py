@@ -181,3 +181,22 @@ def test_a_hole_in_the_requests_is_the_networks_until_it_is_filled(tmp_path: Pat
     rows = latencies(tmp_path, moved(packets, lost, packets[0].time_ns + 1255 * MS))
     assert parts(rows[1]) == (0, 0, 0, 5 * MS, 0, 0)
     assert parts(rows[2]) == (0, 250 * MS, 5 * MS, 2 * MS, 0, 0)
+
+
+def test_what_was_lost_before_an_answer_counts_from_when_its_question_was_whole(tmp_path: Path) -> None:
+    """An answer that begins while the request still comes: its first part is sent again when the rest of the request
+    is there for 80 ms."""
+    scene = Scene()
+    script = scene.connection()
+    script.open(round_trip_ns=20 * MICROSECOND)
+    call = messages.produce(9, 1, BIG, errors={("orders", 0): 10})
+    assert call.response
+    script.write(call.request[:30], 10 * MS, from_client=True)
+    script.write(call.response[:12], 15 * MS, from_client=False)
+    script.write(call.request[30:], 20 * MS, from_client=True)
+    script.write(call.response[12:], 110 * MS, from_client=False)
+    packets = scene.packets()
+    asked, answered = payloads(packets, from_client=True), payloads(packets, from_client=False)
+    packets[packets.index(asked[1])] = replace(asked[1], ack=asked[0].ack)  # it had not arrived
+    row = latencies(tmp_path, again(packets, answered[0], asked[1].time_ns + 80 * MS))[1]
+    assert (row["network_ns"], row["response_transmission_ns"]) == (80 * MS, 10 * MS)

@@ -9,6 +9,7 @@ import pytest
 from tests.pipeline.compare import analyzed_packets
 from tests.traffic import groups
 from tests.traffic.scenes import one_by_one
+from tests.traffic.tcp import MILLISECOND, Scene
 
 
 def principal(folder: Path, mechanism: str, token: bytes) -> str | None:
@@ -62,3 +63,22 @@ def test_a_plain_token_without_a_password_names_nobody(tmp_path: Path) -> None:
     assert principal(tmp_path, "PLAIN", b"\0alice\0secret") == "alice"
     assert principal(tmp_path, "PLAIN", b"admin\0alice\0secret") == "alice"
     assert principal(tmp_path, "PLAIN", b"\0alice") is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "token", "name"),
+    [("PLAIN", b"\0alice\0secret", "alice"), ("SCRAM-SHA-256", b"n,,n=bob,r=fyko", "bob")],
+)
+def test_a_token_without_a_request_around_it_names_its_user(
+    mechanism: str, token: bytes, name: str, tmp_path: Path
+) -> None:
+    """As clients send it behind SaslHandshake 0."""
+    scene = Scene()
+    script = scene.connection()
+    script.open()
+    script.call(groups.sasl_handshake(0, 1, mechanism), at=MILLISECOND, answer_at=2 * MILLISECOND)
+    script.write(len(token).to_bytes(4, "big") + token, 3 * MILLISECOND, from_client=True)
+    script.write(bytes(4), 4 * MILLISECOND, from_client=False)
+    script.call(groups.heartbeat(3, 2, "g"), at=5 * MILLISECOND, answer_at=6 * MILLISECOND)
+    tables = analyzed_packets(tmp_path, scene.packets())
+    assert [row["principal"] for row in tables["connections"]] == [name]

@@ -83,7 +83,14 @@ def test_a_wait_is_compared_with_the_brokers_clock(tmp_path: Path) -> None:
     assert (rows[1]["wait"], rows[2]["wait"]) == ("data_possible", "data")
 
 
-@pytest.mark.parametrize("call", [groups.join_group(7, 1, "g"), groups.sync_group(5, 1, "g")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        groups.join_group(7, 1, "g"),
+        groups.sync_group(5, 1, "g"),
+        groups.sync_group(5, 1, "g", error=27),  # REBALANCE_IN_PROGRESS: it waited, and others came
+    ],
+)
 def test_a_member_may_have_waited_for_the_others(call: Exchange, tmp_path: Path) -> None:
     scene, script = talk()
     script.call(call, at=10 * MS, answer_at=910 * MS)
@@ -131,7 +138,12 @@ def test_a_produce_may_have_waited_for_followers(
 
 @pytest.mark.parametrize(
     ("error", "took_ms", "wait"),
-    [(58, 302, "authentication_delay"), (58, 60, "authentication_delay_possible"), (0, 302, "none")],
+    [
+        (58, 302, "authentication_delay"),
+        (58, 100, "authentication_delay"),  # connection.failed.authentication.delay.ms, its default
+        (58, 60, "authentication_delay_possible"),
+        (0, 302, "none"),
+    ],
 )
 def test_failed_authentication_is_held_back(error: int, took_ms: int, wait: str, tmp_path: Path) -> None:
     scene, script = talk()
