@@ -155,3 +155,15 @@ def test_a_first_request_that_no_layout_describes_is_believed_while_it_can_be_ke
         ask(talk, number)
     tables = tables_of(talk.packets, limits={"frame_kept_bytes": limit})
     assert connection_of(tables)["protocol"] == protocol
+
+
+def test_a_broken_answer_does_not_say_that_there_was_no_error() -> None:
+    """What could not be read may hold one."""
+    talk = Talk().open()
+    ask(talk, 0)
+    call = messages.produce(7, 1, {"a": {0: b"", 1: b""}})
+    assert call.response
+    talk.send(True, call.request)
+    talk.send(False, framed(call.response[4:-9]))
+    row = call_of(tables_of(talk.packets), 1)
+    assert (row["reason"], row["error_code"], row["error_count"]) == ("undecodable", None, None)

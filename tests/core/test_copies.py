@@ -38,7 +38,9 @@ def test_a_copy_comes_within_5_ms_or_from_elsewhere_within_a_second(
     after = of_frames([*rows[: at + 1], again, *rows[at + 1 :]])[0]["connections"]
 
     def total(connections: list[dict[str, int]], what: str) -> int:
-        return sum(connection[f"{side}_{what}"] for connection in connections for side in ("client", "broker"))
+        return sum(
+            connection[f"{side}_{what}"] for connection in connections for side in ("client", "broker")
+        )
 
     assert sum(row["duplicate_packets"] for row in after) == is_copy
     sent_again = total(after, "retransmitted_bytes") - total(before, "retransmitted_bytes")
@@ -46,7 +48,9 @@ def test_a_copy_comes_within_5_ms_or_from_elsewhere_within_a_second(
 
 
 @pytest.mark.parametrize(("networks", "connections"), [(16, 16), (18, 16)])
-def test_one_pair_of_addresses_and_ports_has_sixteen_networks_at_most(networks: int, connections: int) -> None:
+def test_one_pair_of_addresses_and_ports_has_sixteen_networks_at_most(
+    networks: int, connections: int
+) -> None:
     talks = [
         [in_vlan(number + 1)(row) for row in talk(*isns, number * 10_000)]
         for number, isns in enumerate(ISNS[:networks])

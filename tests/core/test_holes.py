@@ -54,8 +54,8 @@ def test_of_two_early_segments_with_one_number_the_first_counts() -> None:
 
 
 def test_an_answer_counts_from_where_its_question_turns_out_to_begin() -> None:
-    """No handshake; of two questions the second is recorded first, the first one after its own answer. The broker
-    has said something before that the capture has not, so that its answer is not taken for its first word."""
+    """No handshake; of two questions the second is recorded first, the first one after its own answer. The
+    broker has said something before that the capture has not: its answer is not taken for its first word."""
     talk = Talk(1, 1)
     first = talk.send(True, request(1), keep=False)
     middle = talk.next[True]
@@ -87,7 +87,7 @@ def test_a_receiver_has_room_for_what_was_under_way_before(under_way: int, end: 
 
 @pytest.mark.parametrize(("later_s", "ends"), [(9, ["open"]), (11, ["reset", "open"])])
 def test_a_doubtful_reset_is_believed_after_ten_seconds(later_s: int, ends: list[str]) -> None:
-    """Two sides that took none have said something more by then; who talks on later has a connection of its own."""
+    """Two sides that took none have said more by then; who talks on later has a connection of its own."""
     talk = Talk().open()
     ask(talk, 1)
     talk.send(False, flags=RST, seq=talk.next[False] + 1_000)
@@ -145,7 +145,7 @@ def test_a_connection_is_called_by_its_first_packet() -> None:
 
 
 def test_what_was_answered_had_arrived_whatever_the_capture_lost() -> None:
-    """The hole in the request was given up before the answer came: it is the capture's, not the network's."""
+    """The hole in the request was given up before the answer came: it is the capture's, not the net's."""
     talk = Talk().open()
     ask(talk, 1)
     data, start = request(2), talk.next[True]
@@ -235,7 +235,7 @@ def test_a_call_that_was_passed_over_for_long_is_not_answered_any_more(others: i
 
 
 def test_a_few_bytes_at_a_segments_end_are_no_answer() -> None:
-    """Out of step, what breaks off must have made some sense: here it has an id that is waited for, and no more."""
+    """Out of step, what breaks off must make some sense: here it has an id that is waited for, no more."""
     talk = Talk().open()
     ask(talk, 1)
     talk.send(False, b"\xff" * 40)

@@ -167,6 +167,16 @@ def test_what_is_older_than_the_window_is_forgotten_and_totals_are_not(
     assert sum(found.calls for found in picture.figures("apis").values()) == window.calls
 
 
+def test_figures_stand_for_the_time_since_the_start_or_the_window() -> None:
+    clock = Clock()
+    window = Window(10.0, now=clock)
+    spans = []
+    for seconds in (2.0, 5.0, 60.0):
+        clock.now += seconds
+        spans.append(window.span)
+    assert spans == [2.0, 7.0, 10.0]
+
+
 def test_last_calls_come_newest_first_and_of_whom_they_are_asked_for(
     analysis: Analysis,
 ) -> None:

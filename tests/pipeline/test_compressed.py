@@ -127,3 +127,29 @@ def test_frames_that_do_not_fill_the_batch_say_nothing(name: str, rest: bytes, t
     assert said is None
     said, _ = found(tmp_path, codec, lambda data: made(data)[: -len(rest)], TEXTS)
     assert said is None
+
+
+def zstd_frame(size: int, blocks: bytes) -> bytes:
+    """A frame of one segment whose size is written in eight bytes (RFC 8878 3.1.1)."""
+    return struct.pack("<IBQ", 0xFD2FB528, 0xE0, size) + blocks
+
+
+def block(kind: int, size: int, content: bytes) -> bytes:
+    """The last block; kind 0 is raw, 1 one byte repeated."""
+    return struct.pack("<I", 1 | kind << 1 | size << 3)[:3] + content
+
+
+def test_a_byte_that_is_repeated_takes_one_byte(tmp_path: Path) -> None:
+    frame = zstd_frame(500, block(1, 500, b"x"))
+    assert pa.Codec("zstd").decompress(frame, 500, asbytes=True) == b"x" * 500
+    assert found(tmp_path, 4, lambda _: frame + frame, [b"x"])[0] == HEADER + 1000
+
+
+@pytest.mark.parametrize(("size", "known"), [(1 << 39, True), (3 << 38, False)])
+def test_frames_that_claim_more_than_any_batch_holds_say_nothing(
+    size: int, known: bool, tmp_path: Path
+) -> None:
+    """Two of them claim 2^40 bytes, or more."""
+    frame = zstd_frame(size, block(0, 1, b"x"))
+    said, _ = found(tmp_path, 4, lambda _: frame * 2, [b"x"])
+    assert said == (HEADER + 2 * size if known else None)

@@ -305,7 +305,9 @@ def test_requests_of_a_newer_client_confirm_each_other(version: int, calls: int,
 
 
 @pytest.mark.parametrize(("version", "keys"), [(999, [12, 501, 12]), (1000, [12, 12])])
-def test_versions_of_foreign_requests_have_three_digits(version: int, keys: list[int], tmp_path: Path) -> None:
+def test_versions_of_foreign_requests_have_three_digits(
+    version: int, keys: list[int], tmp_path: Path
+) -> None:
     known = [groups.heartbeat(3, number, "g") for number in range(3)]
     head = struct.pack(">hh", 501, version)
     vendor = replace(known[1], request=known[1].request[:4] + head + known[1].request[8:])

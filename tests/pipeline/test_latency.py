@@ -325,7 +325,7 @@ def test_acknowledgements_tell_where_the_capture_was_taken(
 def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
     tmp_path: Path, calls: int, vantage: str
 ) -> None:
-    """docs/tables.md, latencies: neither a handshake nor three of them. The first call's are not counted: whether
+    """docs/tables.md, latencies: neither a handshake nor three of them. The first call's do not count: whether
     the first segment of a capture is a stream's next one is not known."""
     scene = Scene()
     script = scene.connection()

@@ -184,8 +184,8 @@ def test_a_hole_in_the_requests_is_the_networks_until_it_is_filled(tmp_path: Pat
 
 
 def test_what_was_lost_before_an_answer_counts_from_when_its_question_was_whole(tmp_path: Path) -> None:
-    """An answer that begins while the request still comes: its first part is sent again when the rest of the request
-    is there for 80 ms."""
+    """An answer that begins while the request still comes: its first part is sent again when the rest of the
+    request is there for 80 ms."""
     scene = Scene()
     script = scene.connection()
     script.open(round_trip_ns=20 * MICROSECOND)

@@ -6,11 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.pipeline.compare import analyzed, analyzed_packets, in_order
+import kwsniff
+from tests.pipeline.compare import analyzed, analyzed_packets, capture_of, in_order
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
+from tests.traffic.membership import join
 from tests.traffic.records import batch
 from tests.traffic.scenes import ORDERS, one_by_one
 from tests.traffic.topics import (
@@ -143,3 +146,17 @@ def test_topic_ids_get_names_from_any_answer_that_has_both(naming: Exchange, tmp
     assert rows[2]["reason"] is None
     assert rows[2]["error_count"] == len(naming.facts.errors)
     assert analyzed(tmp_path / "capture.pcap", output=tmp_path / "tables") == tables
+
+
+def test_a_member_is_the_one_that_the_answer_names_first(tmp_path: Path) -> None:
+    """The leader's answer lists all the others behind it."""
+    call = join(1, "g", member="m-2", generation=1, members=["m-1", "m-2", "m-3"], client_id="shop")
+    assert column(tmp_path, "member_id", call) == ["m-2"]
+
+
+def test_topics_of_calls_get_their_names_where_no_other_table_asks_for_them(tmp_path: Path) -> None:
+    calls = [messages.produce(13, 1, ORDERS, acks=0), messages.metadata(12, 2, ["orders"])]
+    path = capture_of(tmp_path / "capture.pcap", one_by_one(calls).packets())
+    kwsniff.analyze(path, output=tmp_path / "out", tables=["api_calls"])
+    rows = pq.read_table(tmp_path / "out" / "api_calls.parquet").to_pylist()
+    assert [row["topics"] for row in rows] == [["orders"]] * 2

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
+import zlib
+from base64 import urlsafe_b64encode
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,7 +56,8 @@ def test_a_produce_has_a_row_for_each_partition(tmp_path: Path, version: int) ->
     ]
     assert [row["base_offset"] for row in rows if row["error_code"] == 0] == [42, 42]
     assert {row["lag"] for row in rows} == {None}
-    assert all((row["topic_id"] is not None) == (version >= 13) for row in rows)
+    ids = {topic: urlsafe_b64encode(messages.topic_uuid(topic)).decode().rstrip("=") for topic in sets}
+    assert all(row["topic_id"] == (ids[row["topic"]] if version >= 13 else None) for row in rows)
 
 
 def test_without_acknowledgement_there_is_no_error_code(tmp_path: Path) -> None:
@@ -118,7 +124,7 @@ def test_batches_say_what_their_headers_say(tmp_path: Path) -> None:
         (13, 13, None, None),
         (7, 11, None, None),
     ]
-    assert rows[0]["base_sequence"] == 17
+    assert [row["base_sequence"] for row in rows] == [17, -1, None, None]
     assert picked(rows, "transactional", "control", "timestamp_type") == [
         (True, False, "create_time"),
         (True, True, "create_time"),
@@ -174,3 +180,54 @@ def test_topics_named_later_in_the_capture_have_their_names(tmp_path: Path) -> N
         ]
         assert all(row["topic_id"] for row in tables[name])
     assert analyzed(tmp_path / "capture.pcap", output=tmp_path / "out") == tables
+
+
+def column(folder: Path, name: str, call: Exchange) -> Any:
+    """Of the one row of api_calls."""
+    (row,) = analyzed_packets(folder, one_by_one([call]).packets())["api_calls"]
+    return row[name]
+
+
+def test_records_of_a_format_that_nobody_knows_are_not_counted(tmp_path: Path) -> None:
+    strange = bytearray(TWO)
+    strange[16] = 9  # magic
+    assert column(tmp_path, "record_count", messages.produce(9, 1, {"a": {0: ONE + TWO}})) == 3
+    call = messages.produce(9, 1, {"a": {0: ONE + bytes(strange)}})
+    assert column(tmp_path, "record_count", call) is None
+
+
+def test_records_inside_a_compressed_message_are_not_counted(tmp_path: Path) -> None:
+    """Formats 0 and 1 have them in the value of a message (protocol guide, message sets)."""
+
+    def message(value: bytes, attributes: int) -> bytes:
+        body = struct.pack(">bbqii", 1, attributes, TIME_MS, -1, len(value)) + value
+        body = struct.pack(">I", zlib.crc32(body)) + body
+        return struct.pack(">qi", 0, len(body)) + body
+
+    plain = message(b"one", 0) + message(b"two", 0)
+    packed = message(gzip.compress(plain), 1)
+
+    def fetched(data: bytes) -> Exchange:
+        """The script's own words are of format 2: put in afterwards."""
+        call = messages.fetch(4, 1, {"a": {0: b""}})
+        assert call.response
+        answer = call.response[4:].removesuffix(bytes(4)) + struct.pack(">i", len(data)) + data
+        return replace(call, response=struct.pack(">i", len(answer)) + answer)
+
+    counts = [column(tmp_path, "record_count", fetched(data)) for data in (plain, packed)]
+    assert counts == [2, None]
+
+
+def test_partitions_that_a_request_does_not_name_are_those_of_its_answer(tmp_path: Path) -> None:
+    """OffsetFetch 5 of a topic, without saying which partitions."""
+    call = groups.offset_fetch(5, 1, "g", {"orders": {0: 17, 1: 4}})
+    listed = struct.pack(">iii", 2, 0, 1)
+    assert call.request.count(listed) == 1
+    asked = call.request[4:].replace(listed, struct.pack(">i", 0))
+    call = replace(call, request=struct.pack(">i", len(asked)) + asked)
+    assert column(tmp_path, "partition_count", call) == 2
+
+
+def test_topics_with_names_of_one_length_are_several(tmp_path: Path) -> None:
+    call = messages.produce(9, 1, {"one": {0: ONE}, "two": {0: ONE}, "six": {0: ONE}})
+    assert column(tmp_path, "topics", call) == ["one", "two", "six"]

@@ -18,6 +18,8 @@ from kwsniff.errors import LayoutError, UsageError
 from kwsniff.layout.catalog import ENVIRONMENT, load_catalog
 from kwsniff.live.session import Session
 from tests.live.running import FileSource
+from tests.traffic.scenes import one_by_one
+from tests.traffic.wire import Encoder, sized
 
 from .compare import capture_of
 from .vendor import KEY, LAYOUT, PASSWORD, echo, layouts, packets
@@ -244,3 +246,33 @@ def test_nothing_is_sized_by_a_key() -> None:
             Analyzer(lambda *_: None, [wrong])
     with pytest.raises(UsageError, match="twice"):
         Analyzer(lambda *_: None, [(5, 0, 0, 0), (5, 0, 1, 0)])
+
+
+TALE = """\
+api 9999 EchoPlan 0-1 flexible 1+
+request
+    topic_name     string   topic
+    readers        []
+        client_id  string   client_id
+response
+    error_message   string?  error_message
+    topics          []
+        name        string   topic
+        error_code  int16    error
+"""
+
+
+def test_what_a_struct_says_is_its_own(tmp_path: Path) -> None:
+    """A body that names other clients, and an error inside what has the message of another struct."""
+    request = Encoder(False).i16(KEY).i16(0).i32(1).string("shop-1").string("orders")
+    request.array(["other-1", "other-2"], request.string)
+    answer = Encoder(False).i32(1).string("all is said").count(1).string("orders").i16(3)
+    call = replace(echo(0, 1), request=sized(bytes(request.data)), response=sized(bytes(answer.data)))
+    folder = layouts(tmp_path / "vendor", **{"9999_echo_plan.layout": TALE})
+    path = capture_of(tmp_path / "tale.pcap", one_by_one([call]).packets())
+    found = kwsniff.analyze(path, layouts=str(folder))
+    assert [(row["client_id"], row["reason"]) for row in found.api_calls.to_pylist()] == [("shop-1", None)]
+    errors = found.error_codes.to_pylist()
+    assert [(row["topic"], row["error_code"], row["error_message"]) for row in errors] == [
+        ("orders", 3, None)
+    ]

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 import kwsniff
+from kwsniff.spark.aggregates import QUERIES
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.staging import MANIFEST
 from kwsniff.tables.aggregates import AGGREGATES
@@ -85,7 +86,10 @@ def rows(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_an_aggregate_is_what_its_rows_add_up_to(spark: Any, made: Path, capture: Path, name: str) -> None:
     schema = arrow_schema(AGGREGATES[name])
-    found = spark.read.parquet(str(made / name)).drop("date").toArrow()
+    dated = spark.read.parquet(str(made / name)).toArrow()
+    days = [time and time.date() for time in dated[QUERIES[name].time].to_pylist()]
+    assert dated["date"].to_pylist() == days
+    found = dated.drop_columns(["date"])
     assert found.schema.names == schema.names
     assert [str(field.type) for field in found.cast(schema).schema] == [str(field.type) for field in schema]
     result = kwsniff.analyze(capture)

@@ -42,6 +42,12 @@ def test_percentiles_of_many_latencies_are_within_the_stated_error(spread: float
     assert sketch.count == len(values)
 
 
+def test_no_percentile_is_above_the_greatest_latency() -> None:
+    """Whose bucket goes on behind it."""
+    sketch = filled([1 << 20] * 9000)
+    assert [sketch.percentile(percent) for percent in (50, 99, 100)] == [1 << 20] * 3
+
+
 def test_small_and_enormous_latencies_find_a_bucket() -> None:
     sketch = filled([0, 1, -5, (1 << 63) - 1] * 2000)
     assert sketch.percentile(50) in (0, 1)

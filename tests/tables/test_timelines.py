@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kwsniff.tables import rows
 from kwsniff.tables.column import LISTS
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines import rebalance, rebalances, transactions
+from kwsniff.timelines.late_names import late_names
 from kwsniff.timelines.rebalance import Call
 from kwsniff.timelines.rebalances import Rebalances
 from kwsniff.timelines.transactions import Transactions
@@ -143,3 +145,62 @@ def test_clocks_that_jump_from_one_end_of_time_to_the_other_do_no_harm() -> None
     followed.take(Call(rebalances.SYNC, "h", "m", 1, None, 0, 5, 0, "x.pcap"))
     followed.finish()
     assert rows.batch_of("groups", followed.rows)["duration_ns"].to_pylist() == [(1 << 63) - 1, 0]
+
+
+def finished(*calls: transactions.Call) -> list[transactions.Row]:
+    followed = Transactions({})
+    for call in calls:
+        followed.take(call)
+    followed.finish()
+    return followed.rows
+
+
+def test_partitions_that_were_added_count_before_those_that_were_written() -> None:
+    added = produced("a", 10, role=transactions.ADD_PARTITIONS, partition_count=3, record_count=None)
+    assert [row["partition_count"] for row in finished(added, produced("a", 20))] == [3]
+    assert [row["partition_count"] for row in finished(produced("a", 20))] == [1]
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(None, "unknown"), (51, "unknown"), (0, "committed")])
+def test_an_end_that_was_asked_for_leaves_no_transaction_open(error: int | None, outcome: str) -> None:
+    """Without an answer, or with one that says to ask again (51), nobody knows how it ended."""
+    end = produced("a", 30, role=transactions.END, committed=True, topics=None, error_code=error)
+    assert [row["outcome"] for row in finished(produced("a", 10), end)] == [outcome]
+
+
+SECOND = 1_000_000
+
+
+def reasons(*calls: Call) -> list[tuple[str, str | None]]:
+    followed = Rebalances()
+    for call in calls:
+        followed.take(call)
+    followed.finish()
+    return [(row["reason"], row["reason_member"]) for row in followed.rows]
+
+
+@pytest.mark.parametrize(
+    ("later_s", "why"), [(5, ("metadata_change", None)), (6, ("heartbeat_gap", "silent"))]
+)
+def test_who_does_not_come_back_fell_silent_after_the_shortest_session(
+    later_s: int, why: tuple[str, str | None]
+) -> None:
+    """group.min.session.timeout.ms is six seconds."""
+    first = [join("g", member, 1, SECOND) for member in ("other", "silent")]
+    assert reasons(*first, join("g", "other", 2, (1 + later_s) * SECOND))[1:] == [why]
+
+
+def test_what_came_first_is_the_reason_of_a_rebalance() -> None:
+    leave = Call(rebalances.LEAVE, "g", "two", None, "consumer", 2 * SECOND, 2 * SECOND + 5, 0, "x.pcap")
+    first = [join("g", member, 1, SECOND) for member in ("one", "two")]
+    then = [join("g", "one", 2, 3 * SECOND), join("g", "three", 2, 4 * SECOND)]
+    assert reasons(*first, leave, *then)[1:] == [("member_left", "two")]
+    assert reasons(*first, *then)[1:] == [("member_joined", "three")]
+
+
+def test_a_list_with_an_id_and_its_name_says_the_name_once() -> None:
+    ids = ["AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBA"]
+    lists = [[ids[0], "orders", "b"], ["b", ids[1], "orders", ids[0]], [], ["b"], None, [ids[1]]]
+    table = pa.table({"topics": pa.array(lists, pa.list_(pa.string()))})
+    mended = late_names({ids[0]: "orders", ids[1]: "b"}, ["api_calls"])["api_calls"](table)
+    assert mended["topics"].to_pylist() == [["orders", "b"], ["b", "orders"], [], ["b"], None, ["b"]]
