@@ -325,8 +325,8 @@ def test_acknowledgements_tell_where_the_capture_was_taken(
 def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
     tmp_path: Path, calls: int, vantage: str
 ) -> None:
-    """docs/tables.md, latencies: neither a handshake nor three of them. The first call's do not count: whether
-    the first segment of a capture is a stream's next one is not known."""
+    """docs/tables.md, latencies: neither a handshake nor three of them. The first call's do not count:
+    whether the first segment of a capture is a stream's next one is not known."""
     scene = Scene()
     script = scene.connection()
     for number in range(1, calls + 1):
