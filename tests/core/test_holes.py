@@ -141,7 +141,7 @@ def test_a_connection_is_called_by_its_first_packet() -> None:
     assert [row["connection_id"] for row in tables["connections"]] == [1, len(one.packets) + 1]
 
 
-# -- questions and answers around holes ------------------------------------------------------------------------
+# -- questions and answers around holes ----------------------------------------------------------------------
 
 
 def test_what_was_answered_had_arrived_whatever_the_capture_lost() -> None:

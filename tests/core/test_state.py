@@ -30,7 +30,9 @@ CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*/capture.pcap"
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def analyzed_in_parts(data: bytes, cuts: Sequence[int]) -> tuple[Rows, dict[str, Any], dict[str, int]]:
+def analyzed_in_parts(
+    data: bytes, cuts: Sequence[int], **limits: int
+) -> tuple[Rows, dict[str, Any], dict[str, int]]:
     """All rows of a capture whose analysis was saved and resumed at every cut."""
     builder = Builder(CATALOG, ENUMS)
     rows: Rows = {table: [] for table in COLUMNS}
@@ -39,7 +41,7 @@ def analyzed_in_parts(data: bytes, cuts: Sequence[int]) -> tuple[Rows, dict[str,
         for table in COLUMNS:
             rows[table] += builder.build(table, analyzer.take(table)).to_pylist()
 
-    analyzer = Analyzer(*ARGUMENTS)
+    analyzer = Analyzer(*ARGUMENTS, limits=limits)
     analyzer.open_capture("capture")
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         if start:
@@ -83,6 +85,19 @@ def test_resumed_after_every_packet(name: str) -> None:
 def test_recorded_captures_resumed_after_every_packet(path: Path) -> None:
     data = path.read_bytes()
     assert analyzed_in_parts(data, packet_ends(data)) == analyzed_in_parts(data, [])
+
+
+@pytest.mark.parametrize("limit", ["held_bytes", "held_segments", "held_bytes_total"])
+def test_what_was_held_counts_against_the_limits_when_an_analysis_is_resumed(limit: str) -> None:
+    """Requests alone, in pieces of 20 bytes, of which the second one is missing."""
+    whole_talk = long_scene(calls=6, mss=20).packets()
+    asked = [packet for packet in whole_talk if packet.connection == 0 and packet.from_client]
+    lost = [packet for packet in asked if packet.payload][1]
+    data = files.pcap(files.frames([packet for packet in asked if packet is not lost]))
+    value = {"held_bytes": 100, "held_segments": 4, "held_bytes_total": 500}[limit]
+    whole = analyzed_in_parts(data, [], **{limit: value})
+    assert "held_limit" in [row["name"] for row in whole[0]["anomalies"]]
+    assert analyzed_in_parts(data, packet_ends(data), **{limit: value}) == whole
 
 
 def test_resumed_inside_packets() -> None:

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import pyarrow as pa
+from kwsniff.spark.filters import condition
 from pyspark.sql.datasource import (
     EqualTo,
     Filter,
@@ -19,7 +20,6 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from kwsniff.spark.filters import condition
 from kwsniff.tables.schema import TABLES
 
 COLUMNS = {column.name: column for column in TABLES["api_calls"].own}
