@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import pyarrow as pa
-from kwsniff.spark.filters import condition
+from kwsniff.spark.pushdown import condition
 from pyspark.sql.datasource import (
     EqualTo,
     Filter,
