@@ -70,7 +70,7 @@ def nearest_rank(values: pd.Series, percent: int) -> int:
 
 
 @pytest.mark.parametrize(("dimension", "column"), [("apis", "api_name"), ("brokers", "broker")])
-def test_bounds_are_those_of_the_tables(analysis: Analysis, dimension: str, column: str) -> None:
+def test_figures_are_those_of_the_tables(analysis: Analysis, dimension: str, column: str) -> None:
     figures = filled(analysis, Clock()).figures(dimension)
     frame = calls_of(analysis)
     assert set(figures) == set(frame[column].dropna())
