@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 import pyarrow as pa
-from kwsniff.spark.pushdown import condition
 from pyspark.sql.datasource import (
     EqualTo,
     Filter,
@@ -20,6 +19,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from kwsniff.spark.pushdown import condition
 from kwsniff.tables.schema import TABLES
 
 COLUMNS = {column.name: column for column in TABLES["api_calls"].own}

@@ -14,7 +14,9 @@ from kwsniff.tables.column import LISTS
 from kwsniff.tables.schema import TABLES
 from tests.tables.columns import table
 
-EMPTY = {column.name: [] if column.type in LISTS else None for column in TABLES["transactions"].own}
+EMPTY: dict[str, Any] = {
+    column.name: [] if column.type in LISTS else None for column in TABLES["transactions"].own
+}
 
 
 def transactions(*taken: tuple[str, int | None, str]) -> dict[str, dict[str, Any]]:
@@ -48,7 +50,11 @@ def test_names_beyond_the_bound_are_counted_together(monkeypatch: pytest.MonkeyP
 def test_throttle_times_are_nanoseconds() -> None:
     """The column has milliseconds."""
     trouble = Trouble()
-    given = {"throttle_time_ms": [250, 0, None, 30], "client_id": [b"shop"] * 4, "api_key": [0, 0, 0, 0]}
+    given: dict[str, Any] = {
+        "throttle_time_ms": [250, 0, None, 30],
+        "client_id": [b"shop"] * 4,
+        "api_key": [0, 0, 0, 0],
+    }
     trouble.add(
         "api_calls", Builder(load_catalog(), ENUMS).build("api_calls", table("api_calls", 4, **given))
     )
