@@ -123,6 +123,15 @@ def test_impossible_fragments_do_no_harm(start: int, size: int, more: bool, cut:
         assert verdicts_of([strange, *ordinary]) == {"tcp": 1, "fragment": 4}
 
 
+@pytest.mark.parametrize("cut", [fragment4, fragment6])
+def test_a_datagram_ends_where_its_first_end_says(cut: Any) -> None:
+    """One that says otherwise afterwards, inside of it, brings nothing."""
+    first, second, third, last = pieces(cut)
+    strange = cut(72, b"?" * 24, more=False)
+    assert client_ids([last, strange, first, second, third]) == [NAME.decode()]
+    assert verdicts_of([last, strange, first, second, third]) == {"tcp": 1, "fragment": 4}
+
+
 def test_the_largest_datagram_that_ip_allows() -> None:
     """65535 bytes with its header: 65515 of payload, 65495 of them TCP's."""
     whole = tcp(bytes(65_495))
