@@ -53,6 +53,8 @@ def find_stale(faults: Iterable[Fault], root: Path = ROOT) -> list[str]:
             stale.append(f"{fault.number}: {fault.file} is gone")
         elif text.count(fault.before) != 1:
             stale.append(f"{fault.number}: {fault.file} has {text.count(fault.before)} times: {fault.before}")
+        if not fault.rooms:
+            stale.append(f"{fault.number}: no tests are named")
         stale += [
             f"{fault.number}: no tests in {room}"
             for room in fault.rooms

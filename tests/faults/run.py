@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from tempfile import TemporaryDirectory
 
 from tests.faults.copy import TREE
 from tests.faults.listing import Fault
@@ -60,14 +61,17 @@ def _passes_without(test: str) -> bool:
 
 def _pytest(rooms: Sequence[str], number: int) -> tuple[int, str]:
     plain = ("-p", "no:randomly", "-p", "no:cacheprovider", "--tb=no", "-q", "-x")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plain, *rooms],
-        cwd=TREE,
-        env={**os.environ, SWITCH: str(number), "PYTHONPATH": str(TREE), "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    told = {SWITCH: str(number), "PYTHONPATH": str(TREE), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Runs side by side would remove each other's temporary folders.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *plain, *rooms],
+            cwd=TREE,
+            env={**os.environ, **told, "PYTEST_DEBUG_TEMPROOT": folder},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
     return done.returncode, done.stdout
