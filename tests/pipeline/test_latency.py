@@ -321,40 +321,6 @@ def test_acknowledgements_tell_where_the_capture_was_taken(
     assert row["vantage"] == vantage
 
 
-@pytest.mark.parametrize(("calls", "vantage"), [(3, "unknown"), (4, "client")])
-def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
-    tmp_path: Path, calls: int, vantage: str
-) -> None:
-    """docs/tables.md, latencies: neither a handshake nor three of them. The first call's do not count:
-    whether the first segment of a capture is a stream's next one is not known."""
-    scene = Scene()
-    script = scene.connection()
-    for number in range(1, calls + 1):
-        at = number * 20 * MILLISECOND
-        script.call(heartbeat(number), at=at, answer_at=at + 9 * MILLISECOND)
-        script.acknowledge(at + 5 * MILLISECOND, from_client=False)
-        script.acknowledge(at + 9 * MILLISECOND + 20 * MICROSECOND, from_client=True)
-    (row,) = exact(tmp_path, scene.packets())["connections"]
-    assert row["vantage"] == vantage
-
-
-def test_a_call_that_was_not_seen_whole_is_one_to_wait_for(tmp_path: Path) -> None:
-    """When its last byte was sent is not known, but that the broker was busy with it until its answer."""
-    scene, script = talk(mss=100)
-    script.call(heartbeat(1), at=1 * MILLISECOND, answer_at=20 * MILLISECOND)
-    script.call(messages.produce(9, 2, DATA), at=2 * MILLISECOND, answer_at=100 * MILLISECOND)
-    script.call(heartbeat(3), at=10 * MILLISECOND, answer_at=101 * MILLISECOND)
-    packets = scene.packets()
-    asked = [packet for packet in packets if packet.from_client and packet.payload]
-    last = next(packet for packet in reversed(asked) if packet.time_ns < asked[0].time_ns + 5 * MILLISECOND)
-    packets.remove(last)
-    tables = exact(tmp_path, packets)
-    calls = {row["correlation_id"]: row["call_id"] for row in tables["api_calls"]}
-    rows = {row["call_id"]: row for row in tables["latencies"]}
-    assert calls[2] not in rows
-    assert (rows[calls[3]]["queue_wait_ns"], rows[calls[3]]["behind"]) == (90 * MILLISECOND, calls[2])
-
-
 def test_a_call_of_unknown_layout_is_one_to_wait_for(tmp_path: Path) -> None:
     """It was answered 20 ms after it was asked; the heartbeat came 5 ms later and waited for the rest."""
     scene, script = talk()

@@ -200,3 +200,20 @@ def test_what_was_lost_before_an_answer_counts_from_when_its_question_was_whole(
     packets[packets.index(asked[1])] = replace(asked[1], ack=asked[0].ack)  # it had not arrived
     row = latencies(tmp_path, again(packets, answered[0], asked[1].time_ns + 80 * MS))[1]
     assert (row["network_ns"], row["response_transmission_ns"]) == (80 * MS, 10 * MS)
+
+
+@pytest.mark.parametrize(("calls", "vantage"), [(3, "unknown"), (4, "client")])
+def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
+    tmp_path: Path, calls: int, vantage: str
+) -> None:
+    """docs/tables.md, latencies: neither a handshake nor three of them. The first call's do not count:
+    whether the first segment of a capture is a stream's next one is not known."""
+    scene = Scene()
+    script = scene.connection()
+    for number in range(1, calls + 1):
+        at = number * 20 * MILLISECOND
+        script.call(heartbeat(number), at=at, answer_at=at + 9 * MILLISECOND)
+        script.acknowledge(at + 5 * MILLISECOND, from_client=False)
+        script.acknowledge(at + 9 * MILLISECOND + 20 * MICROSECOND, from_client=True)
+    (row,) = exact(tmp_path, scene.packets())["connections"]
+    assert row["vantage"] == vantage

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.test_latency import DATA, EMPTY, heartbeat, latencies, parts, talk
+from tests.pipeline.test_latency import DATA, EMPTY, exact, heartbeat, latencies, parts, talk
 from tests.pipeline.test_network import WAY, far
 from tests.pipeline.test_network import parts as all_parts
 from tests.traffic import groups, messages
@@ -169,3 +169,20 @@ def test_calls_in_line_name_the_call_that_took_most_of_it(tmp_path: Path) -> Non
         assert (rows[number]["behind"], rows[number]["behind_wait"]) == (rows[1]["call_id"], "long_poll")
     assert (rows[5]["behind"], rows[5]["behind_wait"]) == (rows[3]["call_id"], "none")
     assert parts(rows[5]) == (0, 314 * MS, 1 * MS, 0, 0)
+
+
+def test_a_call_that_was_not_seen_whole_is_one_to_wait_for(tmp_path: Path) -> None:
+    """When its last byte was sent is not known, but that the broker was busy with it until its answer."""
+    scene, script = talk(mss=100)
+    script.call(heartbeat(1), at=1 * MILLISECOND, answer_at=20 * MILLISECOND)
+    script.call(messages.produce(9, 2, DATA), at=2 * MILLISECOND, answer_at=100 * MILLISECOND)
+    script.call(heartbeat(3), at=10 * MILLISECOND, answer_at=101 * MILLISECOND)
+    packets = scene.packets()
+    asked = [packet for packet in packets if packet.from_client and packet.payload]
+    last = next(packet for packet in reversed(asked) if packet.time_ns < asked[0].time_ns + 5 * MILLISECOND)
+    packets.remove(last)
+    tables = exact(tmp_path, packets)
+    calls = {row["correlation_id"]: row["call_id"] for row in tables["api_calls"]}
+    rows = {row["call_id"]: row for row in tables["latencies"]}
+    assert calls[2] not in rows
+    assert (rows[calls[3]]["queue_wait_ns"], rows[calls[3]]["behind"]) == (90 * MILLISECOND, calls[2])
