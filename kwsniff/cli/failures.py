@@ -1,12 +1,21 @@
 """Who was told errors, and who told them, as tables on the screen: names first."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kwsniff.cli.grids import Grid
 from kwsniff.texts import clean, in_percent
 
 Rows = Sequence[Mapping[str, Any]]
+ROUTINE: Final = frozenset({27, 51, 79})
+"""REBALANCE_IN_PROGRESS, CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED: nobody is harmed, clients go on."""
+
+
+def without_routine(errors: Mapping[str, Rows]) -> dict[str, Rows]:
+    """Errors that somebody may want to act on."""
+    return {
+        name: [each for each in rows if each["error_code"] not in ROUTINE] for name, rows in errors.items()
+    }
 
 
 def failure_grids(errors: Mapping[str, Rows], title: str = "Errors") -> Iterator[Grid]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.failures import failure_grids
+from kwsniff.cli.failures import failure_grids, without_routine
 from kwsniff.cli.grids import fitted
 from kwsniff.cli.inputs import page_file
 from kwsniff.cli.layouts import add_layouts_option
@@ -181,8 +181,8 @@ def _lines(
 
 
 def _errors(errors: Errors, width: int) -> Iterator[str]:
-    """Who was told errors, and who told them, routine ones among them."""
-    for grid in failure_grids(errors):
+    """Who was told errors, and who told them, without routine ones."""
+    for grid in failure_grids(without_routine(errors)):
         if grid.rows:
             more = f" (first {_MOST_ERRORS} of {len(grid.rows)})" if len(grid.rows) > _MOST_ERRORS else ""
             yield ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.cli.failures import clients_grid, failure_grids
+from kwsniff.cli.failures import clients_grid, failure_grids, without_routine
 from kwsniff.cli.grids import fitted
 from kwsniff.cli.main import BAD_NEWS, run
 from kwsniff.cli.summary import summary_parts
@@ -54,11 +54,24 @@ def test_the_summary_and_why_name_who_is_told_errors(
     why = json.loads(capsys.readouterr().out)
     assert run(["why", str(CAPTURE)]) == BAD_NEWS
     said = capsys.readouterr().out
-    for grid in failure_grids(why):
+    sides = ("errors_by_client", "errors_by_broker")
+    for grid in failure_grids(without_routine({key: why[key] for key in sides})):
         assert grid.rows
         assert [row[0] in shown[grid.title] for row in grid.rows] == [True] * len(grid.rows)
         assert f"{grid.title}:" in " ".join(said.split())
         assert grid.rows[0][0] in said
     # No broker talks to another in this recording: both count the same.
-    for key in ("errors_by_client", "errors_by_broker"):
+    for key in sides:
         assert sorted(map(json.dumps, why[key])) == sorted(map(json.dumps, summary[key]))
+
+
+def test_why_has_nothing_to_say_of_routine(capsys: pytest.CaptureFixture[str]) -> None:
+    """A member that gets its id and a rebalance under way: in the JSON, not on the screen."""
+    healthy = UNKNOWN_TOPIC.parent / "healthy_rolling" / "broker.pcap"
+    assert run(["why", str(healthy), "--json"]) == 0
+    told = {each["error_name"] for each in json.loads(capsys.readouterr().out)["errors_by_client"]}
+    assert told == {"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS"}
+    assert run(["why", str(healthy)]) == 0
+    said = capsys.readouterr().out
+    assert "Nothing wrong was found" in " ".join(said.split())
+    assert "Errors" not in said
