@@ -12,7 +12,6 @@ import kwsniff
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "captures" / "incidents"
-OLDER = ROOT.parent / "shared" / "incidents"
 
 Rows = list[dict[str, Any]]
 
@@ -73,9 +72,9 @@ def test_what_members_say_in_words_is_told(name: str) -> None:
         assert {row["session_timeout_ms"] for row in groups} == {45_000}
 
 
-def test_a_transaction_that_timed_out_was_fenced_by_nobody() -> None:
+def test_a_transaction_that_timed_out_was_fenced_by_nobody(shared: Path) -> None:
     """The README beside it: transaction.timeout.ms=2000, 15 s inside the transaction."""
-    (rows,) = tables(OLDER / "txn_timeout.pcap", "transactions")
+    (rows,) = tables(shared / "incidents" / "txn_timeout.pcap", "transactions")
     (row,) = [row for row in rows if row["error_code"]]
     assert (row["outcome"], row["timeout_ms"]) == ("timed_out", 2000)
     assert row["duration_ns"] >= 15 * 10**9
