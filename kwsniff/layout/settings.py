@@ -9,10 +9,10 @@ from typing import Final
 _LISTENER: Final = re.compile(
     r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|gssapi|oauthbearer)\.)?", re.IGNORECASE
 )
-# ConfigException: "Invalid value VALUE for configuration NAME: ..."; ConfigDef's validators say it alike.
-_INVALID: Final = re.compile(
-    r"(Invalid value )(.*?)( for (?:configuration|entry) )([\w.-]+)", re.IGNORECASE | re.DOTALL
-)
+# ConfigException: "Invalid value VALUE for configuration NAME: ..."; ConfigDef's validators say it alike. Two
+# searches, as one for both would begin anew at every "Invalid value" of a hostile text.
+_INVALID: Final = re.compile(r"Invalid value ", re.IGNORECASE)
+_NAMED: Final = re.compile(r" for (?:configuration|entry) ([\w.-]+)", re.IGNORECASE)
 HIDDEN_VALUE: Final = "<redacted>"
 
 
@@ -28,10 +28,12 @@ class Settings:
         return name in self._public or _LISTENER.sub("", name, count=1) in self._public
 
     def without_values(self, error: str) -> str:
-        """A broker's complaint without the value that it repeats, where the setting is not public."""
-        return _INVALID.sub(
-            lambda found: (
-                found[0] if self.is_public(found[4]) else f"{found[1]}{HIDDEN_VALUE}{found[3]}{found[4]}"
-            ),
-            error,
-        )
+        """A broker's complaint without the value that it repeats, where a setting it names is not public.
+
+        A value may itself look like the name of a setting: the last name ends it.
+        """
+        value = _INVALID.search(error)
+        named = list(_NAMED.finditer(error, value.end())) if value else []
+        if value is None or all(self.is_public(each[1]) for each in named):
+            return error
+        return f"{error[: value.end()]}{HIDDEN_VALUE}{error[named[-1].start() :]}"

@@ -170,6 +170,10 @@ def test_settings_are_hidden_by_their_names(name: str, is_hidden: bool):
             "Invalid value a for b for configuration my.plugin.url",
             "Invalid value <redacted> for configuration my.plugin.url",
         ),
+        (
+            "Invalid value a for configuration retention.ms hunter2 for configuration ldap.pwd: too short",
+            "Invalid value <redacted> for configuration ldap.pwd: too short",
+        ),
         ("Topic 'orders' already exists.", None),
     ],
 )
