@@ -11,7 +11,7 @@ What proves it, and nothing less does:
 Both ask for times that overlap. The first seen of them is the one that counts.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -127,8 +127,10 @@ def _proxied(group: list[Row]) -> Iterable[tuple[Row, Row]]:
     pairs = (
         [(a, b) for a in group for b in group if _stands_before(a, b)] if len(group) <= _MOST_ALIKE else []
     )
+    choices = Counter(before["connection_id"] for before, _ in pairs)
+    places = Counter(behind["connection_id"] for _, behind in pairs)
     for before, behind in pairs:
-        if sum(before is a or behind is b for a, b in pairs) == 1:
+        if choices[before["connection_id"]] == places[behind["connection_id"]] == 1:
             yield (before, behind) if before["connection_id"] < behind["connection_id"] else (behind, before)
 
 
