@@ -22,6 +22,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.paths import local_path
+from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import account, capture_row, captures_batch, unread_anomalies, unread_row
@@ -52,6 +53,8 @@ def analyze(
     tls_keylog: KeyLog = None,
     run_id: str | None = None,
     layouts: str | os.PathLike[str] | None = None,
+    since: Given = None,
+    until: Given = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
@@ -61,9 +64,12 @@ def analyze(
     `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
     those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
-    `layouts`: a folder of a vendor's layouts. What cannot be read has a row in captures, with the reason.
+    `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before the
+    other, texts as on the command line, datetimes, or timedeltas from the first packet.
+    What cannot be read has a row in captures, with the reason.
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
+    times = TimeRange(since, until)
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
     made = with_sources(chosen)
@@ -76,7 +82,7 @@ def analyze(
     )
     with _writer(output, made, run) as writer, ExitStack() as stack:
         rows = stack.enter_context(_Rows(catalog, summary := Summary(ports), writer, made))
-        _read(found, analyzer, rows, progress, tls_keylog)
+        _read(found, analyzer, rows, progress, tls_keylog=tls_keylog, times=times)
         analyzer.finish()
         rows.take(analyzer, delivered)
         rows.finish()
@@ -156,7 +162,9 @@ def _read(
     analyzer: Analyzer,
     rows: "_Rows",
     progress: Progress | None,
+    *,
     tls_keylog: KeyLog,
+    times: TimeRange,
 ) -> None:
     names = found.captures
     total = _total_size(names)
@@ -171,9 +179,14 @@ def _read(
                 found.unread.append(unread_file(name, error))
                 continue
             with opened as capture:
+                if times and not rows.summary.captures:
+                    times.resolve(names, capture)
+                    analyzer.bound(times.since, times.until)
                 facts = _feed(capture, analyzer, rows, _shifted(progress, before, total))
+            times.take(facts)
             rows.summary.captures.append(capture_row(capture, facts))
             before += capture.consumed
+    rows.summary.times = times
     if not rows.summary.captures:
         raise CaptureError(str(found.unread[0]))
     rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))

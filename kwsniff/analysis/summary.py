@@ -13,6 +13,7 @@ from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
 from kwsniff.sources.files import Unread
+from kwsniff.sources.times import TimeRange
 from kwsniff.tables.arrays import Bits, flags, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
 from kwsniff.tables.grouping import Groups
@@ -72,6 +73,7 @@ class Summary:
         self.captures: list[dict[str, Any]] = []
         self.unread: list[Unread] = []
         """What stood among the captures and could not be read; their rows are the last of `captures`."""
+        self.times = TimeRange()
         self.findings: list[dict[str, Any]] | None = None
         """Worst first; None where they were not asked for."""
         self.late_topics: dict[str, str] = {}
@@ -163,6 +165,9 @@ class Summary:
         ]
         return {
             "ports": list(self.ports),
+            "since": self.times.since and iso_time(self.times.since),
+            "until": self.times.until and iso_time(self.times.until),
+            "no_packets": self.times.missed,
             "captures": [_with_iso_times(row) for row in self.captures],
             "findings": self.findings or [],
             "unread": [{"capture": printable(each.name), "reason": each.why} for each in self.unread],

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
+from kwsniff.cli.times import add_time_options, say_missed
 from kwsniff.errors import UsageError
 
 _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
   kwsniff analyze capture.pcap.zst -o tables/      and tables/api_calls.parquet, latencies.parquet, ...
   kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
+  kwsniff analyze day.pcap --since 22:06 --until 22:10   a part by time (docs/times.md)
   kwsniff analyze tls.pcap --tls-keylog keys.log   what is inside TLS, too (docs/tls.md)
   tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends
 
@@ -65,6 +67,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
+    add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     parser.set_defaults(run=run)
@@ -88,10 +91,13 @@ def run(args: argparse.Namespace) -> int:
             limits=limits,
             progress=progress,
             tls_keylog=args.tls_keylog,
+            since=args.since,
+            until=args.until,
         )
     summary = analysis.summary
     unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
     say_unread(unread, len(summary["captures"]) - len(unread))
+    say_missed(summary["no_packets"])
     if args.json:
         print(json.dumps(summary, indent=2, ensure_ascii=False))
     else:

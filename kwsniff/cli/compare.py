@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -36,7 +35,6 @@ _SLOWEST = 0.95
 _MOST = 20
 _LONGEST = 32
 _ELSEWHERE = "GOOD and BAD were captured at different places: times of network and broker do not compare."
-_UNITS = {"s": 1.0, "ms": 0.001, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 Sides = tuple[tuple["duckdb.DuckDBPyConnection", "Side"], tuple["duckdb.DuckDBPyConnection", "Side"]]
 
@@ -76,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     if len(args.inputs) != (1 if halves else 2):
         raise UsageError("give GOOD and BAD, or one input with --at TIME or --slowest")
     if args.at is not None:
-        _moment(args.at, None)  # before captures are read
+        from kwsniff.sources.times import parse_moment
+
+        parse_moment(args.at, "--at")  # before captures are read
     from kwsniff.findings.difference import compare, place
 
     with ExitStack() as stack:
@@ -113,7 +113,7 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
     spans = [fetch(database, "select first_time, last_time, seconds from span")[0] for database in databases]
     if args.at is not None:
         first, last = spans[0]["first_time"], spans[0]["last_time"]
-        moment = _moment(args.at, first)
+        moment = None if first is None else _moment(args.at, first, last)
         if moment is None or not first < moment < last:
             there = "no times" if first is None else f"{first:%Y-%m-%dT%H:%M:%S} to {last:%Y-%m-%dT%H:%M:%S}"
             raise UsageError(f"--at {args.at} lies outside of what was captured ({there})")
@@ -132,18 +132,13 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
     return good, bad
 
 
-def _moment(text: str, first: datetime | None) -> datetime | None:
-    """A time, seconds from the first packet, or a time of day of its date. Raises UsageError."""
-    offset = re.fullmatch(r"\+(\d+(?:\.\d+)?)(s|ms|m|min|h|)", text)
-    try:
-        if offset:
-            return first and first + timedelta(seconds=float(offset[1]) * _UNITS[offset[2]])
-        if re.match(r"\d\d?:", text):
-            text = f"{(first or datetime.now(UTC)):%Y-%m-%d}T{text}"
-        time = datetime.fromisoformat(text)
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"--at {text}: give a time, 2026-11-20T22:06:53 or 22:06:53, or +30s") from error
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+def _moment(text: str, first: datetime, last: datetime) -> datetime:
+    """A time of --at, to the microsecond, as the tables' times are here."""
+    from kwsniff.sources.times import parse_moment
+
+    epoch, step = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+    begin, end = ((time - epoch) // step * 1000 for time in (first, last))
+    return epoch + parse_moment(text, "--at").resolve(begin, end) // 1000 * step
 
 
 def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:

@@ -11,11 +11,13 @@ from typing import IO, TYPE_CHECKING
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times, say_missed
 
 if TYPE_CHECKING:
     import duckdb
 
 HELP = "captures, as analyze takes them, or one folder of tables of analyze, live or pipeline"
+TABLES = "a folder of tables: these were made of all packets; name the captures"
 _NARROWEST, _WIDEST = 60, 100
 
 
@@ -29,6 +31,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
     )
+    add_time_options(parser)
     add_limit_option(parser)
 
 
@@ -44,6 +47,7 @@ def opened(
     from kwsniff.findings.tables import is_folder_of_tables, open_folder
 
     if len(inputs) == 1 and is_folder_of_tables(inputs[0]):
+        refuse_times(args, TABLES)
         with open_folder(inputs[0]) as database:
             yield database, "CAPTURE", shlex.quote(inputs[0])
         return
@@ -57,11 +61,14 @@ def opened(
             ports=[parse_port(port) for text in args.port for port in text.split(",")],
             limits=parse_limits(args.limit),
             tls_keylog=args.tls_keylog,
+            since=args.since,
+            until=args.until,
         ).summary
         unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
         say_unread(unread, len(summary["captures"]) - len(unread))
+        say_missed(summary["no_packets"])
         with open_folder(folder) as database:
-            yield database, shlex.join(inputs), "DIR"
+            yield database, shlex.join([*inputs, *asked_words(args)]), "DIR"
 
 
 @contextmanager

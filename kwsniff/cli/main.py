@@ -8,6 +8,7 @@ from importlib import import_module
 
 from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.standard_streams import leave_errors, says, standard_output
+from kwsniff.cli.times import joined_times
 from kwsniff.errors import KwsniffError
 
 VERBS = (
@@ -65,7 +66,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with standard_output():
-            args = make_parser().parse_args(arguments)
+            given = sys.argv[1:] if arguments is None else arguments
+            args = make_parser().parse_args([*joined_times(given)])
             with layouts_in_use(args):
                 return int(args.run(args))
     except KwsniffError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
+from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
 from kwsniff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of Spark's, may be repeated",
     )
+    add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     parser.add_argument(
@@ -152,8 +154,11 @@ def run(args: argparse.Namespace) -> int:
         num_buckets=args.buckets,
         split_bytes=args.split_mb << 20,
         delta=args.delta,
+        since=args.since,
+        until=args.until,
     )
     say_unread([str(each) for each in result.unread], len(result.captures) - len(result.unread))
+    say_missed(result.no_packets)
     if args.json:
         shown = {
             "output": str(result.output),
@@ -171,6 +176,7 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     from kwsniff.sources.paths import local_path
 
+    time_range(args)
     for name in ("buckets", "split_mb", "interval"):
         value = getattr(args, name)
         if value is not None and value < (0 if name == "interval" else 1):
@@ -180,6 +186,8 @@ def _check(args: argparse.Namespace) -> None:
     args.inputs = [local_path(name) for name in args.inputs]
     args.output = local_path(args.output)
     args.stream = args.stream and local_path(args.stream)
+    if args.stream:
+        refuse_times(args, "--stream, which reads all that comes; run the pipeline over the directory later")
     if args.stream and args.table:
         raise UsageError("--stream makes all tables; leave --table out")
     if args.stream and args.delta:

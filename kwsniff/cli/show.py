@@ -12,6 +12,7 @@ from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread, says
+from kwsniff.cli.times import add_time_options, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import clean
@@ -25,6 +26,7 @@ _EXAMPLES = """examples:
   kwsniff show capture.pcap --call 12000 --hexdump         one call, with its bytes
   kwsniff show capture.pcap --error any --api produce      calls of an API that were answered with an error
   kwsniff show capture.pcap --topic orders --min-latency 10ms -n 5
+  kwsniff show capture.pcap --since +30s --until +35s      calls of five seconds
   kwsniff show rotated/ --json | jq 'select(.latency_ns > 1e8)'
   tcpdump -U -w - port 9092 | kwsniff show -               as the calls end
 
@@ -59,6 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
     parser.add_argument("-n", "--stop-after", type=int, metavar="N", help="stop after N calls")
+    add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
@@ -98,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.hexdump:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
-    filters = _filters(args)
-    reader = CallReader(args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits)
+    filters, times = _filters(args), time_range(args)
+    reader = CallReader(args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times)
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
         payload=args.payload,
@@ -114,11 +117,12 @@ def run(args: argparse.Namespace) -> int:
     del calls  # closes the captures, which may have something to note
     for note in reader.notes:
         says(f"note: {note}")
-    if not shown:
+    say_missed(times.missed)
+    if not shown and not times.missed:
         what = "nothing in the captures fits" if not filters.is_empty else "no Kafka messages in the captures"
         hint = "kwsniff analyze tells what is in them"
         says(f"{what}; {hint}")
-    return DONE if shown or filters.is_empty else NOTHING_FOUND
+    return DONE if shown or (filters.is_empty and not times) else NOTHING_FOUND
 
 
 def _filters(args: argparse.Namespace) -> "Filters":

@@ -13,7 +13,11 @@ from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
 
 Facts = Mapping[str, Any]
-_SKIPPED = {"skipped_fragment": "later IP fragments", "skipped_malformed": "malformed headers"}
+_SKIPPED = {
+    "skipped_fragment": "later IP fragments",
+    "skipped_malformed": "malformed headers",
+    "skipped_other_time": "of another time",
+}
 _NOT_READ = ("skipped_not_ip", "skipped_not_tcp", "skipped_unknown_link_type")
 _SLOWEST = 3  # rows per kind of thing
 _SLOW = {

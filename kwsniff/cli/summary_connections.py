@@ -16,6 +16,8 @@ def connections_line(summary: Facts) -> str:
     connections = plural(summary["rows"].get("connections", 0), "connection")
     if calls:
         return f"{plural(calls, 'call')} on {connections} ({protocols})"
+    if not protocols and summary["no_packets"]:
+        return "No packet of that time."
     if not protocols:
         return "No TCP connections: was the capture taken on the right interface, with the right filter?"
     advice = "give broker ports with --port if there should be"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
 from kwsniff.cli.grids import fitted
-from kwsniff.cli.inputs import page_file
+from kwsniff.cli.inputs import TABLES, page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times, say_missed
 from kwsniff.texts import clean, in_bytes, plural
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   kwsniff why capture.pcap                what is wrong in a capture, worst first
   kwsniff why tables/                     the same of a folder of tables, of analyze, live or pipeline
+  kwsniff why capture.pcap --since -5m    of its last five minutes
   kwsniff why capture.pcap --json         for scripts
   kwsniff why capture.pcap --html why.html   the same with charts, a file for any browser
 
@@ -68,6 +70,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="FILE",
         help="write the findings, their calls and charts into one HTML file, too; needs bokeh",
     )
+    add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     parser.set_defaults(run=run)
@@ -113,6 +116,7 @@ def _opened(
     from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
     if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
+        refuse_times(args, TABLES)
         place = args.inputs[0]
         yield open_folder(place), files_of_tables(Path(place)), "CAPTURE", shlex.quote(place)
         return
@@ -120,15 +124,23 @@ def _opened(
 
     # On disk, not in memory: captures may be larger than that.
     with tempfile.TemporaryDirectory(prefix="kwsniff-why-") as folder:
-        analyze(
+        summary = analyze(
             args.inputs,
             output=folder,
             ports=[parse_port(port) for text in args.port for port in text.split(",")],
             limits=parse_limits(args.limit),
             tls_keylog=args.tls_keylog,
             tables=READ,
+            since=args.since,
+            until=args.until,
+        ).summary
+        say_missed(summary["no_packets"])
+        yield (
+            open_folder(folder),
+            files_of_tables(Path(folder)),
+            shlex.join([*args.inputs, *asked_words(args)]),
+            "DIR",
         )
-        yield open_folder(folder), files_of_tables(Path(folder)), shlex.join(args.inputs), "DIR"
 
 
 def _print_json(

@@ -22,6 +22,10 @@ class Analyzer:
         all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's."""
 
     def decrypt(self, next_pieces: Callable[[], bytes]) -> None: ...
+    def bound(self, since: int | None, until: int | None) -> None:
+        """Only packets from `since` on and before `until` (nanoseconds) of the captures that come are read.
+        The others count as `packets_other_time`; one without a time is one of them."""
+
     def open_capture(self, name: str) -> None: ...
     def feed(self, data: Buffer) -> None: ...
     def begin_runs(self, data: Buffer, runs: bytes, shared: bytes, *, begin: int, frames_before: int) -> None:

@@ -27,7 +27,7 @@ from kwsniff.core.kafka.kept_messages cimport drain_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
 from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
-    count_drops, feed_reader, free_reader, start_reader, tell_contents,
+    bound_reader, count_drops, feed_reader, free_reader, start_reader, tell_contents,
 )
 from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
 from kwsniff.core.kafka.apis cimport fill_apis
@@ -140,6 +140,7 @@ cdef class Analyzer:
                 raise UsageError(f"there is no bucket {number} of {num_buckets}")
             self.context.bucket = number
             self.context.num_buckets = num_buckets
+        self.context.since = self.context.until = NO_TIME
         self.want_tables(tables)
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
@@ -279,6 +280,15 @@ cdef class Analyzer:
         self.plaintext.dry = not self.pieces
         self.plaintext.pieces = make_octets(<const uint8_t*><const char*>self.pieces, len(self.pieces))
 
+    def bound(self, since, until):
+        """Takes only packets from `since` on and before `until` (nanoseconds; None: no such bound) of the captures that
+        come. What lies outside is counted, and otherwise as if the captures did not have it."""
+        self.check_idle()
+        if self.reading:
+            raise UsageError("a capture is open; bounds are set between captures")
+        self.context.since = NO_TIME if since is None else since
+        self.context.until = NO_TIME if until is None else until
+
     def open_capture(self, name):
         """Begins a capture; connections of the captures before go on."""
         cdef bytes text
@@ -301,6 +311,7 @@ cdef class Analyzer:
                      <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
         self.reader.bucket = self.context.bucket
         self.reader.num_buckets = self.context.num_buckets
+        bound_reader(&self.reader, self.context.since, self.context.until)
         if self.plaintext.active:
             decrypt_segments(&self.plaintext, &self.reader)
         self.by_runs = False
@@ -450,6 +461,8 @@ cdef class Analyzer:
             "packets": reader.frame,
             "first_time": None if reader.first_time == NO_TIME else reader.first_time,
             "last_time": None if reader.last_time == NO_TIME else reader.last_time,
+            "other_first_time": None if reader.other_first == NO_TIME else reader.other_first,
+            "other_last_time": None if reader.other_last == NO_TIME else reader.other_last,
             "truncated": broken and not damaged,
             "damaged": damaged,
             "dropped_by_kernel": None if drops < 0 else drops,

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x00cded39dcb0cb10ull
+    #define KWSNIFF_SHAPES 0x4580ea9d1c26bbd3ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -53,6 +53,8 @@ class CaptureFile:
         self.truncated = False
         self.note: str | None = None
         self.compression: str | None = None
+        self._ahead: list[bytes] = []
+        self._rest: Generator[memoryview, None, None] | None = None
         self._raw = _open_raw(self.name)
         status = os.fstat(self._raw.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
@@ -87,6 +89,18 @@ class CaptureFile:
 
         Raises CaptureError when the file is empty or cannot be read.
         """
+        while self._ahead:
+            yield memoryview(self._ahead.pop(0))
+        yield from self._rest or self._unread()
+
+    def ahead(self) -> Iterator[memoryview]:
+        """Buffers before their time: `buffers` gives them again."""
+        self._rest = self._rest or self._unread()
+        for buffer in self._rest:
+            self._ahead.append(bytes(buffer))
+            yield memoryview(self._ahead[-1])
+
+    def _unread(self) -> Generator[memoryview, None, None]:
         start = self.read(4)
         if not start:
             raise CaptureError(f"{self.name}: is empty; was the capture stopped before anything was written?")

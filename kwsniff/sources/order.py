@@ -61,17 +61,46 @@ def _problem(name: str) -> Unread | None:
 
 def first_time(name: str) -> int | None:
     """Nanoseconds since the epoch of a capture's first packet; None when it has none near its beginning."""
+    try:
+        with CaptureFile(name) as capture:
+            return first_time_in(capture)
+    except CaptureError:  # whoever reads it says what is wrong with it
+        return None
+
+
+def first_time_in(capture: CaptureFile) -> int | None:
+    """The same of a capture that is open and was not read: it can be, afterwards. Raises CaptureError."""
     start = bytearray()
+    for buffer in capture.ahead():
+        start += buffer
+        head = read_head(start)
+        first = scan(head, start, 0, min(len(head) + 1, len(start)), 1) if head else None
+        if first and first.packets:
+            return first.first_time
+        if len(start) >= _MOST_BYTES:
+            break
+    return None
+
+
+def last_time(name: str) -> int | None:
+    """Nanoseconds since the epoch of a capture's last packet, for which it is read; None when it has none."""
+    latest: int | None = None
+    head, rest = b"", bytearray()
     try:
         with CaptureFile(name) as capture:
             for buffer in capture.buffers():
-                start += buffer
-                head = read_head(start)
-                first = scan(head, start, 0, min(len(head) + 1, len(start)), 1) if head else None
-                if first and first.packets:
-                    return first.first_time
-                if len(start) >= _MOST_BYTES:
-                    return None
+                rest += buffer
+                if not head:
+                    head = read_head(rest)
+                    del rest[: len(head)]
+                if not head or not rest:
+                    continue
+                part = scan(head, head + rest, 0, len(head) + len(rest), 1)
+                latest = max((time for time in (latest, part.last_time) if time is not None), default=None)
+                del rest[: part.end - part.begin]
+                head = part.next_head or head
+                if part.stop == "damaged":
+                    break
     except CaptureError:  # whoever reads it says what is wrong with it
-        return None
-    return None
+        return latest
+    return latest

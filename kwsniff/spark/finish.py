@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from kwsniff.core.capture.file_splits import capture_facts
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import Unread
+from kwsniff.sources.times import TimeRange
 from kwsniff.spark.decode import Decoded
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 
 def capture_rows(
-    captures: Sequence[Capture], scans: Sequence[Sequence[Scanned]], decoded: Sequence[Decoded]
+    captures: Sequence[Capture],
+    scans: Sequence[Sequence[Scanned]],
+    decoded: Sequence[Decoded],
+    times: TimeRange,
 ) -> list[CaptureRow]:
     """The rows of captures that were read: facts of the scans or of a bucket that read all, bytes of all."""
     rows = []
@@ -37,6 +41,7 @@ def capture_rows(
         facts: Mapping[str, Any] = decoded[0].facts[number]
         if capture.head is not None:
             facts = capture_facts([each.scan for each in parts], facts, capture.size)
+        times.take(facts)
         row = capture_row(decoded[0].sources[number], facts)
         bins = [each.accounting[number] for each in decoded]
         account(row, {name: sum(each[name] for each in bins) for name in bins[0]})

@@ -18,13 +18,14 @@ from kwsniff.errors import UsageError
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
-from kwsniff.sources.files import Unread
+from kwsniff.sources.files import CaptureFile, Unread
 from kwsniff.sources.keylog import holds_secrets
+from kwsniff.sources.times import Given, TimeRange
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
-from kwsniff.spark.inputs import SPLIT_BYTES, find_inputs
+from kwsniff.spark.inputs import SPLIT_BYTES, Capture, find_inputs
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.judgement import write_findings
 from kwsniff.spark.marking_parts import mark_parts
@@ -56,6 +57,8 @@ class Result:
     """What was found and could not be read."""
     facts: dict[str, int]
     """splits, buckets, capture_bytes, scan_bytes: what the stages handed to each other."""
+    no_packets: str | None = None
+    """What the captures have instead, where no packet lies between `since` and `until`."""
 
 
 def run_pipeline(
@@ -70,6 +73,8 @@ def run_pipeline(
     split_bytes: int = SPLIT_BYTES,
     delta: bool = False,
     layouts: str | os.PathLike[str] | None = None,
+    since: Given = None,
+    until: Given = None,
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
@@ -78,9 +83,10 @@ def run_pipeline(
     `num_buckets`: connections are shared out among so many tasks; twice the session's cores by default.
     `delta`: every table is a Delta table, too (needs the library deltalake).
     `layouts`: a folder of a vendor's layouts, visible to all executors as well.
+    `since`, `until`: as for `kwsniff.analyze`.
     Raises CaptureError, OutputError, UsageError.
     """
-    chosen = _chosen(tables)
+    chosen, times = _chosen(tables), TimeRange(since, until)
     given = dict(limits or {})
     Limits.with_changes(given)
     for port in ports:
@@ -90,14 +96,22 @@ def run_pipeline(
         check_delta()
     vendor = named_layouts(layouts)
     captures = find_inputs([paths] if isinstance(paths, str | os.PathLike) else paths)
+    _resolve(times, captures)
     if spark is None:
         from kwsniff.spark.session import start_session
 
         spark = start_session()
     buckets = num_buckets or _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
     with Staging(output) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes, delta, vendor)
+        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes, delta, vendor, times)
         return run.all(captures)
+
+
+def _resolve(times: TimeRange, captures: Sequence[Capture]) -> None:
+    names = [capture.name for capture in captures if capture.problem is None]
+    if times:
+        with CaptureFile(names[0]) as first:
+            times.resolve(names, first)
 
 
 def _chosen(tables: Sequence[str] | None) -> frozenset[str]:
@@ -118,6 +132,7 @@ class _Run:
     split_bytes: int
     delta: bool
     layouts: str | None
+    times: TimeRange
 
     def all(self, captures: "Sequence[Any]") -> Result:
         folder, scratch = str(self.staging.folder), str(self.staging.scratch)
@@ -131,6 +146,7 @@ class _Run:
             num_buckets=self.num_buckets,
             limits=self.limits,
             split_bytes=self.split_bytes,
+            times=self.times,
         )
         work = Work(
             captures=tuple(readable),
@@ -143,9 +159,11 @@ class _Run:
             limits=self.limits,
             run_id=self.staging.run,
             layouts=self.layouts,
+            since=self.times.since,
+            until=self.times.until,
         )
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
-        rows, names = capture_rows(readable, scans, decoded), may_hold_secrets(readable)
+        rows, names = capture_rows(readable, scans, decoded, self.times), may_hold_secrets(readable)
         found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
         note_secrets(rows, [name for name, holds in zip(names, found, strict=True) if holds])
         rows += map(unread_row, unread)
@@ -196,4 +214,4 @@ class _Run:
             write_logs(self.staging.folder / name for name in ALL_TABLES if name in self.chosen)
         shown = {name: counts[name] for name in ALL_TABLES if name in self.chosen}
         self.staging.commit({"rows": shown, **facts}, without=made - self.chosen)
-        return Result(self.staging.output, shown, captures, unread, facts)
+        return Result(self.staging.output, shown, captures, unread, facts, self.times.missed)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwsniff.core.capture.file_splits import Scan, meet, scan
+from kwsniff.sources.times import TimeRange
 from kwsniff.spark.inputs import Capture, mapped, split
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.parts import check_root
@@ -62,11 +63,19 @@ class Scanned:
             return file.read(self.ends[number] - begin)
 
 
-def scan_split(split: Split, *, folder: str, num_buckets: int, limits: Mapping[str, int]) -> Scanned:
+def scan_split(
+    split: Split,
+    *,
+    folder: str,
+    num_buckets: int,
+    limits: Mapping[str, int],
+    since: int | None = None,
+    until: int | None = None,
+) -> Scanned:
     """The task: one walk over a split."""
     check_root(folder)
     with mapped(split.name) as data:
-        found = scan(split.head, data, split.begin, split.end, num_buckets, limits)
+        found = scan(split.head, data, split.begin, split.end, num_buckets, limits, since=since, until=until)
     path = Path(folder) / f"{uuid.uuid4().hex}.runs"
     with path.open("wb") as file:
         for each in (found.shared, *found.runs):
@@ -83,11 +92,19 @@ def scan_captures(
     num_buckets: int,
     limits: Mapping[str, int],
     split_bytes: int,
+    times: TimeRange,
 ) -> list[list[Scanned]]:
     """The scans of every capture, which together are all of it that can be read; none of those read whole."""
     # A split is walked in less time than it takes Spark to start a task.
     most = max(num_buckets, _LEAST_TASKS)
-    work = partial(scan_split, folder=folder, num_buckets=num_buckets, limits=dict(limits))
+    work = partial(
+        scan_split,
+        folder=folder,
+        num_buckets=num_buckets,
+        limits=dict(limits),
+        since=times.since,
+        until=times.until,
+    )
     parts = [
         (number, Split(capture.name, capture.head, begin, end))
         for number, capture in enumerate(captures)

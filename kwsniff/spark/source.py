@@ -1,8 +1,8 @@
 """The Spark data source `kafka_capture`: captures as DataFrames, one table per read.
 
 Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9093`, `connections=1000`),
-`tls_keylog`, `layouts` (a folder of a vendor's layouts), `run_id` (for tables of one run that are read one
-by one; else every read has its own), `pushdown` (false; true needs
+`since` and `until` alike, `tls_keylog`, `layouts` (a folder of a vendor's layouts), `run_id` (for tables of
+one run that are read one by one; else every read has its own), `pushdown` (false; true needs
 spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions have). A schema given by
 the user chooses columns, the only way in which Spark prunes those of Python sources.
 """
@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.sources.paths import local_path
+from kwsniff.sources.times import TimeRange
 from kwsniff.spark.pushdown import Condition, condition
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES, spark_ddl
@@ -66,6 +67,8 @@ class CaptureReader(DataSourceReader):
         self.ports = tuple(int(port) for port in _words(options.get("port", "")))
         self.limits = {name: int(value) for name, value in map(_limit, _words(options.get("limit", "")))}
         self.keylog = options.get("tls_keylog")
+        self.since, self.until = options.get("since"), options.get("until")
+        TimeRange(self.since, self.until)  # says now what is wrong with them
         # Here, where the environment is that of who asks: tasks are told.
         self.layouts = named_layouts(options.get("layouts"))
         self.run_id = check_run_id(options.get("run_id"))  # here, so that a task tried again says the same
@@ -105,6 +108,8 @@ class CaptureReader(DataSourceReader):
                 tls_keylog=self.keylog,
                 run_id=self.run_id,
                 layouts=self.layouts or "",
+                since=self.since,
+                until=self.until,
             ).paths
             with pq.ParquetFile(paths[self.table]) as file:
                 for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):

@@ -14,7 +14,7 @@ from kwsniff.tables.words import WORDS
 
 CaptureRow = dict[str, Any]
 
-_COUNTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
+_COUNTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time")
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Source(Protocol):
 def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
     """One row, by column name, times in nanoseconds. `facts` is what the core's `close_capture()` returns."""
     row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].own}
-    for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type"):
+    for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time"):
         row[f"skipped_{reason}"] = facts[f"packets_{reason}"]
     row["not_read"] = counted(not_read(facts))
     row["encapsulations"] = counted(encapsulations(facts))

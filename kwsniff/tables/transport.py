@@ -299,6 +299,9 @@ CAPTURES = TableSchema(
         _count("skipped_fragment", "Packets passed over: later fragments of an IP packet.", _PACKETS),
         _count("skipped_malformed", "Packets passed over: headers that contradict themselves.", _PACKETS),
         _count("skipped_unknown_link_type", "Packets passed over: of a link type not known.", _PACKETS),
+        _count(
+            "skipped_other_time", "Packets passed over: of a time outside of --since and --until.", _PACKETS
+        ),
         Column(
             name="not_read",
             type="strings",

@@ -17,6 +17,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.order import find_in_order
+from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import Decryption
 from kwsniff.view.closed import Closed, closed_connections
 
@@ -65,6 +66,7 @@ class CallReader:
         catalog: Catalog | None = None,
         tls_keylog: str | None = None,
         limits: Limits | None = None,
+        times: TimeRange | None = None,
     ) -> None:
         found = find_in_order(paths)
         self.captures = found.captures
@@ -72,6 +74,8 @@ class CallReader:
         """What stands among the captures and cannot be read."""
         self.notes: list[str] = []
         self._tls_keylog = tls_keylog
+        self._times = times or TimeRange()
+        self._bounded = not self._times
         self._closed: Counter[Closed] = Counter()
         self._catalog = catalog or load_catalog()
         limits = limits or Limits()
@@ -106,6 +110,10 @@ class CallReader:
                         self.notes.append(str(error))
                         continue
                     with capture:
+                        if not self._bounded:
+                            self._bounded = True
+                            self._times.resolve(self.captures, capture)
+                            self._analyzer.bound(self._times.since, self._times.until)
                         yield from self._read(capture)
         finally:
             self.notes += decryption.notes
@@ -138,6 +146,7 @@ class CallReader:
         return (programs[0].code, programs[0].paths) if programs else None
 
     def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
+        self._times.take(facts)
         if capture.note:
             self.notes.append(f"{capture.name}: {capture.note}")
         if facts["damaged"]:

@@ -20,6 +20,8 @@ ARGUMENTS = analyzer_arguments(CATALOG)
 Cut = Callable[[bytes, bytes], Sequence[int]]
 """Head and capture to offsets, the first behind the head, the last the capture's end."""
 
+Times = tuple[int | None, int | None]
+
 
 class Result(NamedTuple):
     rows: dict[str, Counter[tuple[Any, ...]]]
@@ -33,25 +35,35 @@ def every(num_bytes: int) -> Cut:
 
 
 def scanned(
-    data: bytes, num_buckets: int, cut: Cut, limits: Mapping[str, int] | None = None
+    data: bytes,
+    num_buckets: int,
+    cut: Cut,
+    limits: Mapping[str, int] | None = None,
+    times: Times = (None, None),
 ) -> tuple[bytes, list[file_splits.Scan], int]:
     """The head, the scans that hold together, and how many had to be made again."""
     head = file_splits.read_head(data)
     cuts = cut(head, data)
-    scans = [file_splits.scan(head, data, begin, end, num_buckets, limits) for begin, end in pairwise(cuts)]
+    since, until = times
+
+    def scan(head: bytes, begin: int, end: int) -> file_splits.Scan:
+        return file_splits.scan(head, data, begin, end, num_buckets, limits, since=since, until=until)
+
+    scans = [scan(head, begin, end) for begin, end in pairwise(cuts)]
     repeated = 0
     while True:
         scans, again = file_splits.meet(head, scans)
         if again is None:
             return head, scans, repeated
-        scans.append(file_splits.scan(again.head, data, again.begin, again.end, num_buckets, limits))
+        scans.append(scan(again.head, again.begin, again.end))
         repeated += 1
         assert repeated <= 3 * len(cuts), "every repeated scan goes on where the others did not"
 
 
-def whole(captures: Sequence[bytes], **options: Any) -> Result:
+def whole(captures: Sequence[bytes], times: Times = (None, None), **options: Any) -> Result:
     """One analyzer, fed every capture whole."""
     analyzer = Analyzer(*ARGUMENTS, **options)
+    analyzer.bound(*times)
     facts = []
     for number, data in enumerate(captures):
         analyzer.open_capture(f"{number}.pcap")
@@ -67,14 +79,16 @@ def bucketed(
     *,
     most: int = 1 << 20,
     limits: Mapping[str, int] | None = None,
+    times: Times = (None, None),
     **options: Any,
 ) -> Result:
     """One analyzer for each bucket, fed its own records; without `cut` fed every capture whole."""
-    scans = [scanned(data, num_buckets, cut, limits)[:2] if cut else (b"", []) for data in captures]
+    scans = [scanned(data, num_buckets, cut, limits, times)[:2] if cut else (b"", []) for data in captures]
     analyzers = []
     facts: list[list[dict[str, Any]]] = [[] for _ in captures]
     for bucket in range(num_buckets):
         analyzer = Analyzer(*ARGUMENTS, bucket=(bucket, num_buckets), limits=limits, **options)
+        analyzer.bound(*times)
         for number, (data, (head, found)) in enumerate(zip(captures, scans, strict=True)):
             analyzer.open_capture(f"{number}.pcap")
             if cut is None:

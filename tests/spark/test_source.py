@@ -48,6 +48,12 @@ def test_rows_are_those_of_the_recording(spark: Any, capture: Path) -> None:
     assert {row["api_name"]: row["count"] for row in found} == about["requests"]
 
 
+def test_a_part_by_time_is_that_of_analyze(spark: Any, capture: Path) -> None:
+    found = rows(read(spark, capture, since="+1s", until="+2s").toArrow())
+    assert found == rows(kwsniff.analyze(capture, since="+1s", until="+2s").api_calls)
+    assert 0 < len(found) < kwsniff.analyze(capture).api_calls.num_rows
+
+
 def test_folders_patterns_and_compressed_files_are_read(spark: Any, capture: Path, tmp_path: Path) -> None:
     data = capture.read_bytes()
     (tmp_path / "a.pcap.gz").write_bytes(gzip.compress(data))

@@ -17,7 +17,7 @@ from kwsniff.spark.scan import Scanned
 from kwsniff.spark.values import dump, load
 
 KWSNIFF = Path(__file__).parents[2] / "kwsniff"
-SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 7, b"\x00\xff", b"", (b"a", b""))
+SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 9, None, 7, b"\x00\xff", b"", (b"a", b""))
 
 
 @pytest.mark.parametrize(

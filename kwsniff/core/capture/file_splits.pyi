@@ -53,13 +53,16 @@ class Scan(NamedTuple):
     """Records that count as frames, as Wireshark numbers them."""
     counts: dict[str, int]
     """packets_tcp, packets_not_ip, packets_not_tcp, packets_fragment, packets_malformed,
-    packets_unknown_link_type and tcp_payload_bytes, as close_capture() tells them, IP fragments left out:
-    what became of those, buckets find out."""
+    packets_unknown_link_type, packets_other_time and tcp_payload_bytes, as close_capture() tells
+    them, IP fragments left out: what became of those, buckets find out."""
     fragments: int
     """IP fragments: packets that every bucket reads."""
     first_time: int | None
     """Nanoseconds since the epoch, smallest and largest, None where no packet has a time."""
     last_time: int | None
+    other_first_time: int | None
+    """The same of packets outside of the bounds."""
+    other_last_time: int | None
     stop: str | None
     """truncated (the file ends inside a record), damaged (a record cannot be): nothing follows `end`."""
     head: int
@@ -94,11 +97,20 @@ def find_record(head: bytes, data: Buffer, offset: int) -> int | None:
     """
 
 def scan(
-    head: bytes, data: Buffer, begin: int, end: int, num_buckets: int, limits: Mapping[str, int] | None = None
+    head: bytes,
+    data: Buffer,
+    begin: int,
+    end: int,
+    num_buckets: int,
+    limits: Mapping[str, int] | None = None,
+    *,
+    since: int | None = None,
+    until: int | None = None,
 ) -> Scan:
     """Walks the records from boundary `begin` (0: behind the head) to the first boundary at or after `end`.
 
-    `data` is the whole file. `limits` as the Analyzer's. The interpreter is not held. Raises UsageError for
+    `data` is the whole file. `limits` as the Analyzer's, `since` and `until` as for its
+    `bound`. The interpreter is not held. Raises UsageError for
     bounds outside the file, or a number of buckets outside 1 to 65536.
     """
 

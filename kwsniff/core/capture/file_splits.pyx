@@ -25,7 +25,7 @@ from kwsniff.core.capture.packets cimport (
     BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_ENHANCED, BLOCK_INTERFACE, BLOCK_JOURNAL, BLOCK_PACKET,
     BLOCK_SECTION, BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS,
     BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME,
-    STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment, bucket_of, free_reader,
+    STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment, bound_reader, bucket_of, free_reader,
     read_unit, start_reader, tell_contents,
 )
 from kwsniff.core.capture.bucket_lists cimport Place, Times, end_place, end_split, take_record
@@ -43,10 +43,10 @@ cdef enum:
     NO_BUCKET = 0xFFFFFFFF
     MOST_INTERFACES = 1 << 20   # the head is as long as 16 MiB anyway
 
-_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
+_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time")
 
 Scan = namedtuple("Scan", (
-    "begin", "end", "asked", "packets", "counts", "fragments", "first_time", "last_time", "stop", "head", "next_head",
+    "begin", "end", "asked", "packets", "counts", "fragments", "first_time", "last_time", "other_first_time", "other_last_time", "stop", "head", "next_head",
     "shared", "runs",
 ), module="kwsniff.core.capture.file_splits")
 Again = namedtuple("Again", ("begin", "end", "head"), module="kwsniff.core.capture.file_splits")
@@ -115,7 +115,7 @@ cdef bytes as_bytes(Buffer* buffer):
     return (<const char*>buffer.data)[:buffer.len] if buffer.len else b""
 
 
-def scan(bytes head, data, uint64_t begin, uint64_t end, num_buckets, limits=None):
+def scan(bytes head, data, uint64_t begin, uint64_t end, num_buckets, limits=None, *, since=None, until=None):
     cdef Walk walk
     cdef Py_buffer view
     cdef uint32_t i
@@ -137,6 +137,7 @@ def scan(bytes head, data, uint64_t begin, uint64_t end, num_buckets, limits=Non
         start_reader(&walk.reader, place_segment, &walk, <size_t>bounds.packet_bytes,
                      <uint32_t>bounds.interfaces, 1)
         walk.reader.scanning = True
+        bound_reader(&walk.reader, NO_TIME if since is None else since, NO_TIME if until is None else until)
         feed_head(&walk.reader, head)
         # The reader tells a damaged capture from none by whether it has seen packets.
         walk.reader.frame = 1 if walk.begin > <uint64_t>len(head) else 0
@@ -194,6 +195,8 @@ cdef make_scan(Walk* walk, bytes head, uint64_t asked):
         fragments=sum([reader.fragment_verdicts[<int>number] for number in range(len(_VERDICTS))]),
         first_time=None if reader.first_time == NO_TIME else reader.first_time,
         last_time=None if reader.last_time == NO_TIME else reader.last_time,
+        other_first_time=None if reader.other_first == NO_TIME else reader.other_first,
+        other_last_time=None if reader.other_last == NO_TIME else reader.other_last,
         stop=stop,
         head=crc32(head),
         next_head=(changed if walk.from_section else head + changed) if changed else None,
@@ -278,10 +281,8 @@ def capture_facts(scans, facts, size):
             whole[name] = fragments.get(name, 0) + sum([one.counts.get(name, 0) for one in scans])
     whole["bytes"] = size
     whole["packets"] = sum(one.packets for one in scans)
-    first = [one.first_time for one in scans if one.first_time is not None]
-    last = [one.last_time for one in scans if one.last_time is not None]
-    whole["first_time"] = min(first, default=None)
-    whole["last_time"] = max(last, default=None)
+    for name, chosen in (("first_time", min), ("last_time", max), ("other_first_time", min), ("other_last_time", max)):
+        whole[name] = chosen([time for one in scans if (time := getattr(one, name)) is not None], default=None)
     stop = scans[len(scans) - 1].stop if scans else None
     whole["truncated"] = stop == "truncated"
     whole["damaged"] = stop == "damaged"

@@ -6,6 +6,7 @@ from kwsniff.core.octets.octets cimport Octets
 
 cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t max_record,
                        uint32_t max_interfaces, uint32_t max_datagrams) noexcept nogil
+cdef void bound_reader(Reader* reader, int64_t since, int64_t until) noexcept nogil
 cdef void feed_reader(Reader* reader, Octets data) noexcept nogil
 cdef void free_reader(Reader* reader) noexcept nogil
 cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil

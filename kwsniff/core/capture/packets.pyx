@@ -15,7 +15,7 @@ Rules
 Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
@@ -36,7 +36,7 @@ ETHER_NAMES = ("arp", "rarp", "pppoe_discovery", "pppoe_session", "jumbo", "eapo
                "aoe", "loopback", "llc", "other")
 
 # In the order of PacketVerdict.
-PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type")
+PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time")
 
 # In the order of the bits of Reader.link_types; 63 stands for every other one.
 LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2", "ppp", "c_hdlc", "ieee802_11",
@@ -70,6 +70,15 @@ cdef void start_reader(Reader* reader, SegmentSink sink, void* context, size_t m
     reader.need = 4
     reader.first_time = NO_TIME
     reader.last_time = NO_TIME
+    reader.other_first = NO_TIME
+    reader.other_last = NO_TIME
+
+
+cdef void bound_reader(Reader* reader, int64_t since, int64_t until) noexcept nogil:
+    """Packets before `since`, from `until` on, or without a time are counted and passed over; NO_TIME: no such bound."""
+    reader.bounded = since != NO_TIME or until != NO_TIME
+    reader.since = since
+    reader.until = INT64_MAX if until == NO_TIME else until
 
 
 cdef void free_reader(Reader* reader) noexcept nogil:
@@ -422,6 +431,10 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
     cdef Segment segment
     cdef int verdict
     reader.frame += 1
+    reader.fragmented = False
+    if reader.bounded and (time < reader.since or time >= reader.until or time == NO_TIME):
+        pass_other_time(reader, time)
+        return
     if time != NO_TIME:
         if reader.first_time == NO_TIME or time < reader.first_time:
             reader.first_time = time
@@ -434,7 +447,6 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
         original = <uint32_t>packet.num
     elif original > reader.max_record:
         original = <uint32_t>reader.max_record      # no packet is that long; where IP gives no length, this one counts
-    reader.fragmented = False
     reader.unread_at = -1
     reader.chain = 0
     reader.network = 0
@@ -455,6 +467,16 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
     while reader.num_joined:
         reader.num_joined -= 1
         release_datagram(&reader.fragments, reader.joined[reader.num_joined])
+
+
+cdef void pass_other_time(Reader* reader, int64_t time) noexcept nogil:
+    reader.verdicts[<int>PACKET_OTHER_TIME] += 1
+    if time == NO_TIME:
+        return
+    if reader.other_first == NO_TIME or time < reader.other_first:
+        reader.other_first = time
+    if time > reader.other_last:
+        reader.other_last = time
 
 
 cdef void count_packet(Reader* reader, int verdict) noexcept nogil:

@@ -77,7 +77,8 @@ cdef enum PacketVerdict:
     PACKET_FRAGMENT = 3
     PACKET_MALFORMED = 4
     PACKET_UNKNOWN_LINK_TYPE = 5
-    NUM_PACKET_VERDICTS = 6
+    PACKET_OTHER_TIME = 6
+    NUM_PACKET_VERDICTS = 7
 
 # What packets that are not read carry: link types by number and one for all others, IP protocols, EtherTypes.
 cdef enum Unread:
@@ -117,9 +118,14 @@ cdef struct Reader:
     uint64_t skip           # bytes of an unwanted block still to pass over
     int64_t frame
     int64_t bytes
-    int64_t first_time
+    int64_t first_time      # of the packets that are read
     int64_t last_time
-    int64_t verdicts[6]
+    bint bounded            # only packets from `since` on and before `until` are read,
+    int64_t since
+    int64_t until
+    int64_t other_first     # times of the others
+    int64_t other_last
+    int64_t verdicts[7]
     int64_t payload_bytes
     uint32_t snaplen
     uint64_t link_types     # bit set of positions in LINK_TYPES
@@ -127,7 +133,7 @@ cdef struct Reader:
     Fragments fragments
     bint scanning           # nobody waits for datagrams: fragments are not put together
     bint fragmented         # the packet under way is a fragment
-    int64_t fragment_verdicts[6]    # those of `verdicts` that are about fragments,
+    int64_t fragment_verdicts[7]    # those of `verdicts` that are about fragments,
     int64_t fragment_payload_bytes  # and their share of `payload_bytes`
     int64_t tunnels[7]          # packets in which a tunnel was opened, by Tunnel; one inside two counts for both
     int64_t fragment_tunnels[7]

@@ -247,6 +247,8 @@ cdef struct Context:
     bint keeps_messages
     uint32_t bucket             # only connections of this bucket are followed,
     uint32_t num_buckets        # if there is more than one
+    int64_t since               # only packets of these times are read; NO_TIME: no bound
+    int64_t until
     Buffer messages             # see kept_messages.pxd
     Buffer bins                 # int64 per capture and Bin
     Buffer capture_names

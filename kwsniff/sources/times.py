@@ -1,0 +1,189 @@
+"""Times as people give them, and the part of captures that lies between two of them.
+
+2026-11-20T22:06:53.5Z  2026-11-20 22:06  22:06:53    UTC without an offset; the day of the first packet
+1795212413.25    seconds since 1970, or ms, us, ns by the number of digits
++30s  +1h30m  -5m    after the first packet; before the last one
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from kwsniff.errors import UsageError
+from kwsniff.sources.files import STANDARD_INPUT, CaptureFile
+from kwsniff.sources.order import first_time_in, last_time
+
+Given = str | datetime | timedelta | None
+"""A time; a `timedelta` counts from the first packet, one below zero from the last."""
+
+FORMS: Final = "2026-11-20T22:06:53, 22:06:53, +30s from the first packet, or -30s from the last"
+_SECOND: Final = 1_000_000_000
+_LAST: Final = (1 << 63) - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS: Final = {
+    "ns": 1, "us": 1_000, "ms": 1_000_000, "s": _SECOND, "": _SECOND, "m": 60 * _SECOND, "min": 60 * _SECOND,
+    "h": 3600 * _SECOND, "d": 86_400 * _SECOND,
+}  # fmt: skip
+_STEP: Final = re.compile(r"(?a)(\d{1,15}(?:\.\d{1,9})?)(ns|us|ms|min|s|m|h|d|$)")
+_STEPS: Final = re.compile(
+    r"(?a)([+-])((?:\d{1,15}(?:\.\d{1,9})?(?:ns|us|ms|min|s|m|h|d))+|\d{1,15}(?:\.\d{1,9})?)"
+)
+_EPOCH_TEXT: Final = re.compile(r"(?a)(\d{9,10}(?:\.\d{1,9})?|\d{13}|\d{16}|\d{19})")
+_EPOCH_UNITS: Final = {13: 1_000_000, 16: 1_000, 19: 1}
+_FRACTION: Final = re.compile(r"(?a)(.*:\d\d)[.,](\d+)(\D.*)?")
+_TIME_OF_DAY: Final = re.compile(r"(?a)\d\d?:")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time that somebody gave. `nanoseconds`: since 1970 (`at`), after the first packet (`after`), before
+    the last one (`before`); a time of day waits for its date."""
+
+    said: str
+    kind: Literal["at", "after", "before", "time_of_day"]
+    nanoseconds: int = 0
+
+    def resolve(self, first: int | None, last: int | None = None) -> int:
+        """Nanoseconds since 1970. `first`, `last`: times of the first and the last packet, where known.
+
+        Raises UsageError where the packet that it counts from has no time.
+        """
+        if self.kind == "at":
+            return self.nanoseconds
+        known = last if self.kind == "before" else first
+        if known is None:
+            raise UsageError(
+                f"{self.said}: no packet with a time is there to count from; give a date and time"
+            )
+        if self.kind == "before":
+            return _bounded(known - self.nanoseconds)
+        if self.kind == "after":
+            return _bounded(known + self.nanoseconds)
+        day = _EPOCH + timedelta(seconds=known // _SECOND)
+        return _calendar(f"{day:%Y-%m-%d}T{self.said}")
+
+
+def parse_moment(given: "str | datetime | timedelta", name: str) -> Moment:
+    """What was meant. `name`: of the option, for the message. Raises UsageError."""
+    if isinstance(given, timedelta):
+        span = given // timedelta(microseconds=1) * 1000
+        return Moment(str(given), "after" if span >= 0 else "before", abs(span))
+    if isinstance(given, datetime):
+        spare = int(getattr(given, "nanosecond", 0))  # pandas has them
+        return Moment(given.isoformat(), "at", _bounded(_since_epoch(given) + spare))
+    if not isinstance(given, str):
+        raise UsageError(f"{name} {given!r}: give a text, a datetime or a timedelta")
+    text = given.strip()
+    try:
+        return _parse(text)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{name} {text}: is no time; give one like {FORMS}") from error
+
+
+def _parse(text: str) -> Moment:
+    if steps := _STEPS.fullmatch(text.replace(" ", "")):
+        span = sum(Fraction(number) * _UNITS[unit] for number, unit in _STEP.findall(steps[2]))
+        return Moment(text, "after" if steps[1] == "+" else "before", round(span))
+    if _EPOCH_TEXT.fullmatch(text):
+        unit = _EPOCH_UNITS.get(len(text), _SECOND) if "." not in text else _SECOND
+        return Moment(text, "at", _bounded(round(Fraction(text) * unit)))
+    if _TIME_OF_DAY.match(text):
+        text = text if text[2:3] == ":" else f"0{text}"
+        _calendar(f"2026-11-20T{text}")
+        return Moment(text, "time_of_day")
+    return Moment(text, "at", _calendar(text))
+
+
+def _calendar(text: str) -> int:
+    """Of ISO 8601, or as log files write it; without an offset it is UTC. Raises ValueError."""
+    text = text.removesuffix("UTC").rstrip()
+    found = _FRACTION.fullmatch(text)  # datetime has six digits of it
+    if found is None:
+        return _bounded(_since_epoch(datetime.fromisoformat(text)))
+    time = datetime.fromisoformat(found[1] + (found[3] or "").strip())
+    return _bounded(_since_epoch(time) + int(found[2][:9].ljust(9, "0")))
+
+
+def _since_epoch(time: datetime) -> int:
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _bounded(nanoseconds: int) -> int:
+    """As the core's times: from 1970 to 2262."""
+    return max(0, min(nanoseconds, _LAST))
+
+
+class TimeRange:
+    """From `since` on and before `until`, as they were asked for; what was found there, once it was read."""
+
+    def __init__(self, since: Given = None, until: Given = None) -> None:
+        self._asked = tuple(
+            None if given is None else parse_moment(given, name)
+            for name, given in (("since", since), ("until", until))
+        )
+        self.since: int | None = None
+        """Nanoseconds, after `resolve`."""
+        self.until: int | None = None
+        self._times: list[int] = []
+        self._packets = 0
+        first, second = self._asked
+        if first and second and first.kind == second.kind and first.kind != "time_of_day":
+            sign = -1 if first.kind == "before" else 1
+            if sign * first.nanoseconds >= sign * second.nanoseconds:
+                raise self._turned()
+
+    def __bool__(self) -> bool:
+        return self._asked != (None, None)
+
+    def resolve(self, captures: Sequence[str], opened: CaptureFile) -> None:
+        """Finds out when it begins and ends; `opened` is the first of the captures, which nobody has read.
+
+        Raises UsageError where a bound cannot be told, or they enclose nothing.
+        """
+        kinds = {moment.kind for moment in self._asked if moment}
+        first = first_time_in(opened) if kinds & {"after", "time_of_day"} else None
+        last = _last_time(captures) if "before" in kinds else None
+        self.since, self.until = (
+            None if moment is None else moment.resolve(first, last) for moment in self._asked
+        )
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise self._turned()
+
+    def take(self, facts: Mapping[str, Any]) -> None:
+        """What closing a capture told."""
+        self._packets += facts["packets"] - facts["packets_other_time"]
+        for name in ("other_first_time", "other_last_time"):
+            if facts[name] is not None:
+                self._times.append(facts[name])
+
+    @property
+    def missed(self) -> str | None:
+        """A line where the captures have packets, and none of them in the range."""
+        if self._packets or not self._times:
+            return None
+        since, until = self._asked
+        asked = [f"from {since.said} on"] if since else []
+        asked += [f"before {until.said}"] if until else []
+        begin, end = (_shown(time) for time in (min(self._times), max(self._times)))
+        return f"no packet was captured {' and '.join(asked)}; the captures go from {begin} to {end}"
+
+    def _turned(self) -> UsageError:
+        since, until = (moment.said for moment in self._asked if moment)
+        return UsageError(f"since {since} is not before until {until}")
+
+
+def _last_time(captures: Sequence[str]) -> int | None:
+    for name in captures:
+        if name == STANDARD_INPUT or not Path(name).is_file():
+            raise UsageError(f"{name}: its last packet is not known beforehand; count from the first: +30s")
+    return max((time for name in captures if (time := last_time(name)) is not None), default=None)
+
+
+def _shown(nanoseconds: int) -> str:
+    seconds, rest = divmod(nanoseconds, _SECOND)
+    return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
