@@ -111,7 +111,7 @@ class _Dialog:
         place = self.outstanding.pop(_correlation_id(data, 0), None) if len(data) >= 4 else None
         if place is None:
             return _Place(True, is_token=self.tokens)
-        if self.conversation.teaches(place.api_key):
+        if place.api_key is not None and load_catalog().names_topics(place.api_key):
             self.conversation.learn(_decode(data, place))
         return place
 

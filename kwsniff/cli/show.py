@@ -20,6 +20,7 @@ from kwsniff.texts import clean
 if TYPE_CHECKING:
     from kwsniff.view.call import DecodedCall, Drawing
     from kwsniff.view.filters import Filters
+    from kwsniff.view.reader import CallReader
 
 _EXAMPLES = """examples:
   kwsniff show capture.pcap                                every call: request, response, what is in them
@@ -86,6 +87,13 @@ def _add_filters(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--error", action="append", default=[], metavar="NAME|CODE|any", help="may be repeated"
     )
+    group.add_argument(
+        "--status",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="as in api_calls: unanswered; may be repeated",
+    )
     group.add_argument("--connection", metavar="ID|ADDRESS:PORT", help="connection_id, or one of its ends")
     group.add_argument("--min-latency", metavar="TIME", help="answered in this time or longer, e.g. 10ms")
 
@@ -93,7 +101,7 @@ def _add_filters(group: "argparse._ArgumentGroup") -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 done, 1 the filters matched nothing; what cannot be read raises a KwsniffError."""
     from kwsniff.view.call import Drawing
-    from kwsniff.view.capture import CallReader
+    from kwsniff.view.reader import CallReader
 
     if args.stop_after is not None and args.stop_after < 1:
         raise UsageError(f"--stop-after must be at least 1, not {args.stop_after}")
@@ -102,7 +110,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     filters, times = _filters(args), time_range(args)
-    reader = CallReader(args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times)
+    reader = CallReader(
+        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters
+    )
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
         payload=args.payload,
@@ -112,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         captures=tuple(reader.captures),
     )
     say_unread([str(each) for each in reader.unread], len(reader.captures))
-    calls = _decoded(reader.calls(), filters, drawing, limits)
+    calls = _decoded(reader, filters, drawing, limits)
     shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
     del calls  # closes the captures, which may have something to note
     for note in reader.notes:
@@ -127,11 +137,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _filters(args: argparse.Namespace) -> "Filters":
     from kwsniff.layout.catalog import load_catalog
-    from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors
+    from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors, parse_statuses
 
     catalog = load_catalog()
     return Filters(
-        call=args.call,
+        calls=None if args.call is None else frozenset((args.call,)),
+        statuses=parse_statuses(args.status),
         apis=parse_apis(args.api, catalog),
         client=args.client,
         topic=args.topic,
@@ -143,22 +154,25 @@ def _filters(args: argparse.Namespace) -> "Filters":
 
 
 def _decoded(
-    calls: Iterable[Any], filters: "Filters", drawing: "Drawing", limits: Limits
+    reader: "CallReader", filters: "Filters", drawing: "Drawing", limits: Limits
 ) -> Iterator["DecodedCall"]:
-    """Calls that fit and have a message of a side that is shown."""
+    """Calls that fit and have a message of a side that is shown, until there can be no more."""
     from kwsniff.view.call import Conversation
 
-    conversation = Conversation(limits)
-    for call in calls:
-        fits = filters.fits(call)
-        if not fits and not conversation.teaches(call.packets[0]["api_key"]):
+    conversation = Conversation(limits, reader.topics)
+    left = None if filters.calls is None else set(filters.calls)
+    for call in reader.calls():
+        if not filters.fits(call):
             continue
         decoded = conversation.decode(call)
-        if not fits or not filters.fits_inside(decoded, conversation.topics):
-            continue
-        if not any(part.side in drawing.sides for part in decoded.parts):
-            continue
-        yield decoded
+        if filters.fits_inside(decoded, conversation.topics) and any(
+            part.side in drawing.sides for part in decoded.parts
+        ):
+            yield decoded
+        if left is not None and call.id is not None and call.status is not None:
+            left.discard(call.id)
+            if not left:
+                return
 
 
 def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) -> int:

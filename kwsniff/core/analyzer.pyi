@@ -47,7 +47,14 @@ class Analyzer:
     def close_capture(self, *, end: str | None = None) -> dict[str, Any]:
         """`end`: the `stop` of the last scan, where runs were fed."""
 
-    def take_messages(self) -> list[dict[str, Any]]: ...
+    def take_messages(
+        self,
+        ended: Buffer,
+        *,
+        needles: Sequence[bytes] | None = None,
+        alone: bool = True,
+        most: int | None = None,
+    ) -> list[dict[str, Any]]: ...
     def accounting(self, capture: int) -> dict[str, int]: ...
     def late_topics(self) -> dict[str, str]: ...
     def topic_names(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ from kwsniff.core.kafka.exchanges cimport (
     take_oddity,
 )
 from kwsniff.core.kafka.tcp_events cimport take_event
-from kwsniff.core.kafka.kept_messages cimport drain_messages
+from kwsniff.core.kafka.kept_messages cimport choose_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
 from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
@@ -480,11 +480,16 @@ cdef class Analyzer:
         free_reader(reader)
         return facts
 
-    def take_messages(self):
-        """The messages that came since the last call, in the order they were completed, as dicts: their bytes (header
-        and body, without the size) and where they stood. Only with messages=True; they wait in memory."""
+    def take_messages(self, ended, *, needles=None, alone=True, most=None):
+        """The messages of calls that are over, in the order they were completed, as dicts: their bytes (header and body,
+        without the size) and where they stood. Only with messages=True; those of other calls wait in memory.
+
+        `ended`: two native int64 for each call that is over, its number and whether it is wanted (0 or 1): the messages of
+        the others are dropped. `needles`: with them, only calls are wanted with one of these bytes in a message. `alone`:
+        whether messages of no call are wanted. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
         self.check_idle()
-        return drain_messages(&self.context.messages)
+        return choose_messages(&self.context.messages, bytes(ended), None if needles is None else list(needles), alone,
+                               0 if most is None else most)
 
     def accounting(self, capture):
         """Payload bytes of capture number `capture` (in the order they were opened) per bin of ENUMS["bin"]. After

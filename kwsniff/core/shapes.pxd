@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x4580ea9d1c26bbd3ull
+    #define KWSNIFF_SHAPES 0x83527d46171e0574ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -85,10 +85,11 @@ class DecodedCall:
 
 
 class Conversation:
-    """Decodes calls in the order in which they come."""
+    """Decodes calls in the order in which they come. ``topics``: topic id -> name, to begin with."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.topics = dict(_METADATA_LOG)
+    def __init__(self, limits: Limits | None = None, topics: dict[str, str] | None = None) -> None:
+        self.topics = {} if topics is None else topics
+        self.topics.update(_METADATA_LOG)
         limits = limits or Limits()
         self._most_topics = limits.topic_ids
         # A tree takes some hundred bytes per field.
@@ -110,10 +111,6 @@ class Conversation:
                     around = surroundings(message, self.topics)
             parts.append(Part(packet, message))
         return DecodedCall(call, tuple(parts))
-
-    def teaches(self, api_key: int | None) -> bool:
-        """Whether messages of an API may name topic ids."""
-        return api_key is not None and load_catalog().names_topics(api_key)
 
     def learn(self, message: AnyMessage) -> None:
         """Keep the names that a message gives topic ids."""

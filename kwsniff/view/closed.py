@@ -1,10 +1,11 @@
 """TLS connections whose contents stay closed, as rows of the table connections tell them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.view.columns import texts
 
 _TLS = ENUMS["protocol"].index("tls")
 _NAMES = tuple(name for name, _, _ in COLUMNS["connections"])
@@ -31,8 +32,8 @@ def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
         memoryview(by_name[name][4]).cast("B").cast("q")
         for name in ("broker_packets", "broker_missing_bytes")
     )
-    texts = ("tls_server_name", "broker_address", "tls_version", "tls_cipher")
-    rows = zip(*(_texts(by_name[name]) for name in texts), strict=True)
+    wanted = ("tls_server_name", "broker_address", "tls_version", "tls_cipher")
+    rows = zip(*(texts(by_name[name]) for name in wanted), strict=True)
     return Counter(
         Closed(
             name or address or "",
@@ -43,18 +44,3 @@ def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
         for row, (name, address, version, cipher) in enumerate(rows)
         if protocols[row] == _TLS
     )
-
-
-def _texts(column: Sequence[Any]) -> Iterator[str | None]:
-    """Values of a dictionary-coded column."""
-    _, rows, _, validity, indices, offsets, data, _ = column
-    valid = None if validity is None else memoryview(validity).cast("B")
-    places = memoryview(indices).cast("B").cast("i")
-    ends = memoryview(offsets).cast("B").cast("i")
-    text = bytes(data)
-    for row in range(rows):
-        if valid is not None and not valid[row >> 3] >> (row & 7) & 1:
-            yield None
-        else:
-            place = places[row]
-            yield text[ends[place] : ends[place + 1]].decode()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from kwsniff.core.declared import ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
@@ -26,10 +27,10 @@ class Filters:
     """A call is shown if it fits all that are given; None and empty fit everything.
 
     ``client`` is part of a client id, or an address, or address:port. ``connection`` is a number, or one
-    end's address:port. ``errors`` has error codes, or ANY_ERROR.
+    end's address:port. ``errors`` has error codes, or ANY_ERROR; ``statuses`` words of the list of statuses.
     """
 
-    call: int | None = None
+    calls: frozenset[int] | None = None
     apis: frozenset[int] = frozenset()
     client: str | None = None
     topic: str | None = None
@@ -37,6 +38,7 @@ class Filters:
     errors: frozenset[int | None] = frozenset()
     connection: str | None = None
     min_latency_ns: int | None = None
+    statuses: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -46,7 +48,9 @@ class Filters:
     def fits(self, call: Call) -> bool:
         """By what is known before decoding. ``client`` may still be a client id."""
         packet = call.packets[0]
-        if self.call is not None and call.id != self.call:
+        if self.calls is not None and call.id not in self.calls:
+            return False
+        if self.statuses and call.status not in self.statuses:
             return False
         if self.apis and packet["api_key"] not in self.apis:
             return False
@@ -145,6 +149,15 @@ def parse_errors(texts: Sequence[str], catalog: Catalog) -> frozenset[int | None
             hint = f"did you mean {', '.join(near)}?" if near else "kwsniff explain errors lists them"
             raise UsageError(f"there is no error '{text}': {hint}")
     return frozenset(codes)
+
+
+def parse_statuses(texts: Sequence[str]) -> frozenset[str]:
+    """Statuses by name. Raises UsageError."""
+    found = [text.strip().lower().replace("-", "_") for text in texts]
+    for name in found:
+        if name not in ENUMS["status"]:
+            raise UsageError(f"there is no status '{name}'; there are {', '.join(ENUMS['status'])}")
+    return frozenset(found)
 
 
 def parse_duration(text: str) -> int:

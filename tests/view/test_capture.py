@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kwsniff.view.call import Conversation, Drawing
-from kwsniff.view.capture import CallReader
+from kwsniff.view.reader import CallReader
 from tests.traffic.damage import drop
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import one_by_one, two_clients, vocabulary
@@ -82,5 +82,4 @@ def test_memory_of_the_reader_is_given_back(tmp_path: Path) -> None:
     reader = CallReader([str(path)])
     calls = list(reader.calls())
     assert len(calls) == len(vocabulary())
-    assert reader._held_bytes == 0
-    assert not reader._held
+    assert not reader._analyzer.take_messages(b"")

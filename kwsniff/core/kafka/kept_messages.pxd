@@ -17,6 +17,7 @@ cdef struct Message:
     int64_t call_id             # -1: none
     int64_t connection_id
     int64_t capture
+    int64_t last_capture        # of its last byte
     int64_t first_time
     int64_t last_time
     int64_t first_frame
@@ -37,4 +38,4 @@ cdef struct Message:
 
 cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind, int side, Call* call, int version,
                        int32_t correlation_id) noexcept nogil
-cdef list drain_messages(Buffer* messages)
+cdef list choose_messages(Buffer* messages, bytes ended, list needles, bint alone, int64_t most)

@@ -3,18 +3,23 @@
 
 Rules
   1. Only what is confirmed to be Kafka's is handed out; what came before waits with its connection, up to EARLY_BYTES.
-  2. They lie one behind the other until the reader takes them: Message, its bytes (header and body, without the size).
+  2. They lie one behind the other until their call is over: Message, its bytes (header and body, without the size). Then
+     those that the reader wants become Python's, and the others go.
   3. What memory does not hold is left out whole.
 """
 
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport bsearch, qsort
+from libc.string cimport memcpy, memmove, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, release
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport Octets, drop
 from kwsniff.core.capture.packets cimport NO_TIME
+
+cdef extern from "<string.h>" nogil:
+    void* memmem(const void* haystack, size_t num, const void* needle, size_t needle_num)
 
 cdef enum:
     EARLY_BYTES = 1024          # the first request or two of a connection, which a snaplen cut
@@ -40,6 +45,7 @@ cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind,
     message.call_id = call.id if call != NULL else -1
     message.connection_id = dialog.connection.id
     message.capture = frame.first.capture
+    message.last_capture = frame.last.capture if frame.ended else frame.first.capture
     message.first_time = frame.first.time
     message.last_time = frame.last.time if frame.ended else NO_TIME
     message.first_frame = frame.first.frame
@@ -48,7 +54,7 @@ cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind,
     message.length = frame.length
     message.latency = -1
     if kind == MESSAGE_RESPONSE and frame.ended and frame.last.time != NO_TIME and call.first.time != NO_TIME:
-        message.latency = frame.last.time - call.first.time
+        message.latency = frame.last.ready - call.first.time
     message.correlation_id = correlation_id
     message.key = call.key if call != NULL else -1
     message.version = version
@@ -63,38 +69,99 @@ cdef void keep_message(Context* context, Dialog* dialog, Frame* frame, int kind,
         out.len = before
 
 
-cdef list drain_messages(Buffer* messages):
-    """All that wait, as dicts."""
+cdef struct Ended:
+    int64_t call_id
+    int64_t fits                # 1: it may be wanted; 2: one of its messages holds what is looked for
+
+
+cdef int by_call(const void* one, const void* other) noexcept nogil:
+    cdef int64_t a = (<const Ended*>one).call_id
+    cdef int64_t b = (<const Ended*>other).call_id
+    return (a > b) - (a < b)
+
+
+cdef list choose_messages(Buffer* messages, bytes ended, list needles, bint alone, int64_t most):
+    """Those of calls that are over, and alone, that are wanted, as dicts; the others of such calls are dropped.
+
+    `ended`: Ended of each call that is over. `needles`: only calls with one of these bytes in a message are wanted; None:
+    all. `alone`: messages of no call are, too. The oldest that wait are handed out while all take more than `most`."""
     cdef Message message
-    cdef size_t at = 0
+    cdef Ended key
+    cdef Ended* rows = NULL
+    cdef Ended* row
+    cdef size_t num = <size_t>len(ended) // sizeof(Ended)
+    cdef size_t at = 0, size, kept = 0
+    cdef int64_t least = 1 if needles is None else 2
+    cdef bint wanted
     cdef list taken = []
-    data = messages.data
+    copy = bytearray(ended)
+    if num:
+        rows = <Ended*><char*>copy
+        qsort(rows, num, sizeof(Ended), by_call)
+    while needles is not None and at < messages.len:
+        memcpy(&message, &messages.data[at], sizeof(Message))
+        key.call_id = message.call_id
+        row = <Ended*>bsearch(&key, rows, num, sizeof(Ended), by_call) if num else NULL
+        if row != NULL and row.fits == 1 and holds(messages, at, &message, needles):
+            row.fits = 2
+        at += sizeof(Message) + <size_t>message.num_bytes
+    at = 0
     while at < messages.len:
-        memcpy(&message, &data[at], sizeof(Message))
-        at += sizeof(Message)
-        taken.append({
-            "kind": MESSAGE_KINDS[message.kind],
-            "direction": message.side,
-            "call_id": message.call_id if message.call_id >= 0 else None,
-            "connection_id": message.connection_id,
-            "capture": message.capture,
-            "client_address": message.client_address.decode(),
-            "client_port": message.client_port,
-            "broker_address": message.broker_address.decode(),
-            "broker_port": message.broker_port,
-            "api_key": message.key if message.key >= 0 else None,
-            "api_version": message.version if message.version >= 0 else None,
-            "correlation_id": message.correlation_id if message.kind != MESSAGE_TOKEN else None,
-            "first_time": None if message.first_time == NO_TIME else message.first_time,
-            "last_time": None if message.last_time == NO_TIME else message.last_time,
-            "first_frame": message.first_frame,
-            "last_frame": message.last_frame if message.last_frame >= 0 else None,
-            "stream_offset": message.offset,
-            "length": message.length,
-            "latency_ns": message.latency if message.latency >= 0 else None,
-            "torn": bool(message.torn),
-            "data": (<const char*>&data[at])[:message.num_bytes],
-        })
-        at += <size_t>message.num_bytes
-    messages.len = 0
+        memcpy(&message, &messages.data[at], sizeof(Message))
+        size = sizeof(Message) + <size_t>message.num_bytes
+        key.call_id = message.call_id
+        row = <Ended*>bsearch(&key, rows, num, sizeof(Ended), by_call) if num and message.call_id >= 0 else NULL
+        if message.call_id >= 0 and row == NULL:
+            memmove(&messages.data[kept], &messages.data[at], size)
+            kept += size
+        else:
+            wanted = row.fits >= least if row != NULL else alone and holds(messages, at, &message, needles)
+            if wanted:
+                taken.append(as_dict(messages, at, &message))
+        at += size
+    messages.len = kept
+    at = 0
+    while messages.len - at > <size_t>most:
+        memcpy(&message, &messages.data[at], sizeof(Message))
+        taken.append(as_dict(messages, at, &message))
+        at += sizeof(Message) + <size_t>message.num_bytes
+    memmove(messages.data, &messages.data[at], messages.len - at)
+    messages.len -= at
     return taken
+
+
+cdef bint holds(Buffer* messages, size_t at, Message* message, list needles):
+    cdef const char* data = <const char*>&messages.data[at + sizeof(Message)]
+    if needles is None:
+        return True
+    for needle in needles:
+        if memmem(data, <size_t>message.num_bytes, <const char*><bytes>needle, len(needle)) != NULL:
+            return True
+    return False
+
+
+cdef dict as_dict(Buffer* messages, size_t at, Message* message):
+    return {
+        "kind": MESSAGE_KINDS[message.kind],
+        "direction": message.side,
+        "call_id": message.call_id if message.call_id >= 0 else None,
+        "connection_id": message.connection_id,
+        "capture": message.capture,
+        "last_capture": message.last_capture,
+        "client_address": message.client_address.decode(),
+        "client_port": message.client_port,
+        "broker_address": message.broker_address.decode(),
+        "broker_port": message.broker_port,
+        "api_key": message.key if message.key >= 0 else None,
+        "api_version": message.version if message.version >= 0 else None,
+        "correlation_id": message.correlation_id if message.kind != MESSAGE_TOKEN else None,
+        "first_time": None if message.first_time == NO_TIME else message.first_time,
+        "last_time": None if message.last_time == NO_TIME else message.last_time,
+        "first_frame": message.first_frame,
+        "last_frame": message.last_frame if message.last_frame >= 0 else None,
+        "stream_offset": message.offset,
+        "length": message.length,
+        "latency_ns": message.latency if message.latency >= 0 else None,
+        "torn": bool(message.torn),
+        "data": (<const char*>&messages.data[at + sizeof(Message)])[:message.num_bytes],
+    }

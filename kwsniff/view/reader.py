@@ -1,0 +1,188 @@
+"""Captures to calls with their messages' bytes, in a stream: what `kwsniff show` is made of.
+
+Messages wait in the core until their call is over; then those of calls that may be wanted come here. Of those
+that wait, `waiting_bytes_total` at most are held; beyond it the oldest is handed out alone and its response,
+later, alone as well.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.errors import CaptureError
+from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.limits import Limits
+from kwsniff.sources.files import CaptureFile
+from kwsniff.sources.order import find_in_order
+from kwsniff.sources.times import TimeRange
+from kwsniff.sources.tls import Decryption
+from kwsniff.view.capture import Call, Packet
+from kwsniff.view.closed import Closed, closed_connections
+from kwsniff.view.filters import Filters
+from kwsniff.view.selection import Ended, Selection
+
+_MOST_BROKERS: Final = 10_000
+MOST_CLOSED: Final = 10
+"""Brokers that notes about TLS without keys name."""
+
+
+class CallReader:
+    """Reads captures, in the order of their first packets as parts of one, call by call.
+
+    Of calls that cannot fit ``filters`` most are left out; whether the others do, their messages tell.
+    After the last call, ``notes`` says what was wrong with the files.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        ports: Sequence[int] = (),
+        catalog: Catalog | None = None,
+        tls_keylog: str | None = None,
+        limits: Limits | None = None,
+        times: TimeRange | None = None,
+        filters: Filters | None = None,
+    ) -> None:
+        found = find_in_order(paths)
+        self.captures = found.captures
+        self.unread = found.unread
+        """What stands among the captures and cannot be read."""
+        self.notes: list[str] = []
+        self.topics: dict[str, str] = {}
+        """Topic id -> name, as far as messages have told it."""
+        self._tls_keylog = tls_keylog
+        self._times = times or TimeRange()
+        self._bounded = not self._times
+        self._closed: Counter[Closed] = Counter()
+        self._catalog = catalog or load_catalog()
+        limits = limits or Limits()
+        self._most_bytes = limits.waiting_bytes_total
+        self._selection = Selection(filters or Filters(), self._catalog)
+        self._analyzer = Analyzer(
+            self._compile,
+            self._catalog.spoken(),
+            ports=ports,
+            limits=limits.as_dict(),
+            messages=True,
+            tables=("api_calls", "connections"),
+            compile_early=self._compile_early,
+        )
+
+    def calls(self) -> Iterator[Call]:
+        """Calls in the order in which they were over; what one MiB of capture ended, by its first frame.
+
+        Raises CaptureError for a file that is no capture or cannot be read.
+        """
+        decryption = Decryption(self.captures, self._tls_keylog)
+        try:
+            with decryption:
+                for name in self.captures:
+                    if pieces := decryption.begin(name):
+                        self._analyzer.decrypt(pieces)
+                    try:
+                        capture = CaptureFile(name)
+                    except CaptureError as error:  # gone since it was found
+                        if len(self.captures) == 1:
+                            raise
+                        self.notes.append(str(error))
+                        continue
+                    with capture:
+                        if not self._bounded:
+                            self._bounded = True
+                            self._times.resolve(self.captures, capture)
+                            self._analyzer.bound(self._times.since, self._times.until)
+                        yield from self._read(capture)
+        finally:
+            self.notes += decryption.notes
+        self._analyzer.finish()
+        yield from self._over()
+        yield from self._calls_of(Ended(b"", {}), None)
+        self.notes += (_closed_note(*item) for item in self._closed.most_common(MOST_CLOSED))
+
+    def _read(self, capture: CaptureFile) -> Iterator[Call]:
+        self._analyzer.open_capture(capture.name)
+        try:
+            for buffer in capture.readable():
+                self._analyzer.feed(buffer)
+                yield from self._over()
+                if self._analyzer.stopped:
+                    break
+            self._note(capture, self._analyzer.close_capture())
+        except CaptureError as error:
+            raise CaptureError(f"{capture.name}: {error}") from error
+
+    def _compile(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
+        program = self._catalog.program(api_key, version, direction)
+        return (program.code, program.paths) if program else None
+
+    def _compile_early(
+        self, api_key: int, version: int, direction: int
+    ) -> tuple[bytes, tuple[str, ...]] | None:
+        programs = self._catalog.alternates(api_key, version, direction)
+        return (programs[0].code, programs[0].paths) if programs else None
+
+    def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
+        self._times.take(facts)
+        if capture.note:
+            self.notes.append(f"{capture.name}: {capture.note}")
+        if facts["damaged"]:
+            self.notes.append(f"{capture.name}: is damaged; what comes after the damage was not read")
+        elif facts["truncated"] and not capture.truncated:
+            self.notes.append(f"{capture.name}: ends inside a packet")
+
+    def _over(self) -> list[Call]:
+        ended = self._selection.over(self._analyzer.take("api_calls"))
+        if self._analyzer.rows("connections"):
+            for broker, count in closed_connections(self._analyzer.take("connections")).items():
+                if broker in self._closed or len(self._closed) < _MOST_BROKERS:
+                    self._closed[broker] += count
+        return self._calls_of(ended, self._most_bytes)
+
+    def _calls_of(self, ended: Ended, most: int | None) -> list[Call]:
+        needles = None
+        if self._selection.looks_inside:
+            self.topics.update(self._analyzer.topic_names())
+            needles = self._selection.needles(self.topics)
+        packets = self._analyzer.take_messages(
+            ended.calls,
+            needles=needles,
+            alone=self._selection.alone,
+            most=most,
+        )
+        found: dict[int, Call] = {}
+        over: list[Call] = []
+        for packet in packets:
+            call_id, kind = packet["call_id"], packet["kind"]
+            if call_id is None or kind not in ("request", "response"):
+                over.append(_alone(packet))
+                continue
+            if call_id not in found:
+                found[call_id] = Call(call_id, None, None, *ended.statuses.get(call_id, (None, None)))
+                over.append(found[call_id])
+            setattr(found[call_id], kind, packet)
+        if over and not self._selection.looks_inside:
+            self.topics.update(self._analyzer.topic_names())
+        over.sort(key=_first_frame)
+        return over
+
+
+def _alone(packet: Packet) -> Call:
+    if packet["direction"]:
+        alone = packet["kind"] == "unexpected_response"
+        return Call(packet["call_id"], None, packet, "response_only" if alone else None)
+    return Call(packet["call_id"], packet)
+
+
+def _closed_note(closed: Closed, count: int) -> str:
+    many, to = "s" * (count != 1), f"to {closed.broker}:{closed.port}"
+    if closed.unanswered:
+        return f"{count} ClientHello{many} {to} without ServerHello: see tls_alert, closed_by"
+    version = f", TLS {closed.version}" if closed.version else ""
+    return f"{count} TLS connection{many} {to}{version}, without keys: see --tls-keylog"
+
+
+def _first_frame(call: Call) -> tuple[int, int]:
+    packet = call.packets[0]
+    return packet["capture"], packet["first_frame"]
