@@ -73,13 +73,7 @@ def analyze(
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
     made = with_sources(chosen)
-    analyzer = Analyzer(
-        *analyzer_arguments(catalog),
-        ports=ports,
-        limits=limits or {},
-        tables=(delivered := _delivered(made)),
-        compile_early=early_access(catalog),
-    )
+    analyzer = _analyzer(catalog, ports, limits or {}, delivered := _delivered(made))
     with _writer(output, made, run) as writer, ExitStack() as stack:
         rows = stack.enter_context(_Rows(catalog, summary := Summary(ports), writer, made))
         _read(found, analyzer, rows, progress, tls_keylog=tls_keylog, times=times)
@@ -96,6 +90,13 @@ def analyze(
         if "findings" in chosen:
             summary.findings = write_findings(writer, rows.figures, late=bool(changes))
         return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
+
+
+def _analyzer(
+    catalog: Catalog, ports: Sequence[int], limits: Mapping[str, int], tables: Sequence[str]
+) -> Analyzer:
+    arguments, early = analyzer_arguments(catalog), early_access(catalog)
+    return Analyzer(*arguments, ports=ports, limits=limits, tables=tables, compile_early=early)
 
 
 @contextmanager

@@ -78,7 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of Spark's, may be repeated",
     )
-    add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     parser.add_argument(
@@ -95,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
+    add_time_options(parser)
     parser.add_argument(
         "--delta",
         action="store_true",

@@ -27,8 +27,9 @@ from kwsniff.core.kafka.kept_messages cimport choose_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
 from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
-    bound_reader, count_drops, feed_reader, free_reader, start_reader, tell_contents,
+    bound_reader, count_drops, feed_reader, free_reader, start_reader,
 )
+from kwsniff.core.capture.told cimport tell_fragments, tell_packets
 from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
 from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
@@ -44,7 +45,7 @@ from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 import secrets
 from hashlib import blake2b
 
-from kwsniff.core.capture.packets import LINK_TYPES, PACKET_VERDICTS
+from kwsniff.core.capture.packets import LINK_TYPES
 from kwsniff.core.declared import COLUMNS, INNER_COLUMNS, TABLES
 from kwsniff.core.declared import ENUMS
 from kwsniff.errors import CaptureError, UsageError
@@ -281,13 +282,11 @@ cdef class Analyzer:
         self.plaintext.pieces = make_octets(<const uint8_t*><const char*>self.pieces, len(self.pieces))
 
     def bound(self, since, until):
-        """Takes only packets from `since` on and before `until` (nanoseconds; None: no such bound) of the captures that
-        come. What lies outside is counted, and otherwise as if the captures did not have it."""
+        """Takes only packets from `since` on and before `until` (nanoseconds or None) of the captures that come."""
         self.check_idle()
         if self.reading:
             raise UsageError("a capture is open; bounds are set between captures")
-        self.context.since = NO_TIME if since is None else since
-        self.context.until = NO_TIME if until is None else until
+        self.context.since, self.context.until = [NO_TIME if time is None else time for time in (since, until)]
 
     def open_capture(self, name):
         """Begins a capture; connections of the captures before go on."""
@@ -459,22 +458,14 @@ cdef class Analyzer:
             "snaplen": reader.snaplen,
             "bytes": reader.bytes,
             "packets": reader.frame,
-            "first_time": None if reader.first_time == NO_TIME else reader.first_time,
-            "last_time": None if reader.last_time == NO_TIME else reader.last_time,
-            "other_first_time": None if reader.other_first == NO_TIME else reader.other_first,
-            "other_last_time": None if reader.other_last == NO_TIME else reader.other_last,
             "truncated": broken and not damaged,
             "damaged": damaged,
             "dropped_by_kernel": None if drops < 0 else drops,
             "tcp_payload_bytes": reader.payload_bytes,
         }
-        for number, name in enumerate(PACKET_VERDICTS):
-            facts[f"packets_{name}"] = reader.verdicts[<int>number]
-        facts |= tell_contents(reader.tunnels, reader.unread)
+        facts |= tell_packets(reader)
         if self.by_runs:
-            facts["fragments"] = tell_contents(reader.fragment_tunnels, reader.fragment_unread) | {
-                f"packets_{name}": reader.fragment_verdicts[<int>number] for number, name in enumerate(PACKET_VERDICTS)
-            } | {"tcp_payload_bytes": reader.fragment_payload_bytes}
+            facts["fragments"] = tell_fragments(reader)
         self.plaintext.frames_before += reader.frame
         self.streams.frames_before += reader.frame
         free_reader(reader)
@@ -482,14 +473,12 @@ cdef class Analyzer:
 
     def take_messages(self, ended, *, needles=None, alone=True, most=None):
         """The messages of calls that are over, in the order they were completed, as dicts: their bytes (header and body,
-        without the size) and where they stood. Only with messages=True; those of other calls wait in memory.
-
-        `ended`: two native int64 for each call that is over, its number and whether it is wanted (0 or 1): the messages of
-        the others are dropped. `needles`: with them, only calls are wanted with one of these bytes in a message. `alone`:
-        whether messages of no call are wanted. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
+        without the size) and where they stood. Only with messages=True. `ended`: two native int64 for each such call, its
+        number and whether it is wanted (0 or 1). `needles`: only calls are wanted with one of these bytes in a message.
+        `alone`: messages of no call, too. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
         self.check_idle()
-        return choose_messages(&self.context.messages, bytes(ended), None if needles is None else list(needles), alone,
-                               0 if most is None else most)
+        wanted = None if needles is None else list(needles)
+        return choose_messages(&self.context.messages, bytes(ended), wanted, alone, most or 0)
 
     def accounting(self, capture):
         """Payload bytes of capture number `capture` (in the order they were opened) per bin of ENUMS["bin"]. After

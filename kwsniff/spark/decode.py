@@ -47,9 +47,8 @@ class Work:
     run_id: str
     layouts: str | None
     """Folder of a vendor's layouts."""
-    since: int | None = None
-    """Only packets from then on are read, and those before `until`."""
-    until: int | None = None
+    times: tuple[int | None, int | None] = (None, None)
+    """Only packets from the first on and before the second are read."""
 
 
 @known
@@ -87,7 +86,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
     analyzer = start_analyzer(catalog, work.ports, work.limits, tables=tables, bucket=bucket)
-    analyzer.bound(work.since, work.until)
+    analyzer.bound(*work.times)
     rows = Rows(
         analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id
     )

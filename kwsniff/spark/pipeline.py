@@ -159,8 +159,7 @@ class _Run:
             limits=self.limits,
             run_id=self.staging.run,
             layouts=self.layouts,
-            since=self.times.since,
-            until=self.times.until,
+            times=(self.times.since, self.times.until),
         )
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
         rows, names = capture_rows(readable, scans, decoded, self.times), may_hold_secrets(readable)

@@ -31,6 +31,7 @@ SHARED_NAMES = {
     "session": "what holds a run together: of Spark, of a live capture",
     "summary": "the summary: as data, on the screen",
     "tcp_events": "what TCP had to do twice: the table, in the core",
+    "times": "a part of captures by time: what is asked for, the options of verbs",
     "transport": "connections: their tables, their rows in the core",
     "upgrade": "clients at another release: judged, a verb, a report's section",
     "words": "closed lists of words: of tables, of layouts, of a page",

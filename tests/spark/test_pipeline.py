@@ -55,26 +55,6 @@ def test_a_recording_gives_the_tables_of_analyze(
 
 
 @pytest.mark.parametrize(
-    ("name", "times"),
-    [
-        ("three_brokers", {"since": "+1s", "until": "+3s"}),
-        ("rebalance", {"since": "-4s"}),
-        ("transactions", {"until": "+500ms"}),
-        ("any_interface", {"since": "2030-01-01"}),
-    ],
-)
-def test_a_part_of_a_recording_gives_the_tables_of_analyze(
-    in_process: None, tmp_path: Path, name: str, times: Any
-) -> None:
-    capture = recorded(name)
-    (tmp_path / "packed.gz").write_bytes(gzip.compress(capture.read_bytes()))
-    for path in (capture, tmp_path / "packed.gz"):
-        result = run(path, tmp_path / "out", split_bytes=5000, **times)
-        assert written(tmp_path / "out") == analyzed(path, **times) != analyzed(path)
-        assert (result.no_packets is not None) == (times == {"since": "2030-01-01"})
-
-
-@pytest.mark.parametrize(
     ("name", "data"),
     [
         ("little.pcap", files.pcap(files.frames(PACKETS))),

@@ -26,8 +26,9 @@ from kwsniff.core.capture.packets cimport (
     BLOCK_SECTION, BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_SYSDIG, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS,
     BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS, FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME,
     STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE, STOP_NOT_A_CAPTURE, Reader, Segment, bound_reader, bucket_of, free_reader,
-    read_unit, start_reader, tell_contents,
+    read_unit, start_reader,
 )
+from kwsniff.core.capture.told cimport tell_contents, tell_times
 from kwsniff.core.capture.bucket_lists cimport Place, Times, end_place, end_split, take_record
 
 from collections import namedtuple
@@ -193,10 +194,7 @@ cdef make_scan(Walk* walk, bytes head, uint64_t asked):
         packets=packets,
         counts=counts,
         fragments=sum([reader.fragment_verdicts[<int>number] for number in range(len(_VERDICTS))]),
-        first_time=None if reader.first_time == NO_TIME else reader.first_time,
-        last_time=None if reader.last_time == NO_TIME else reader.last_time,
-        other_first_time=None if reader.other_first == NO_TIME else reader.other_first,
-        other_last_time=None if reader.other_last == NO_TIME else reader.other_last,
+        **tell_times(reader),
         stop=stop,
         head=crc32(head),
         next_head=(changed if walk.from_section else head + changed) if changed else None,

@@ -12,4 +12,3 @@ cdef void free_reader(Reader* reader) noexcept nogil
 cdef size_t read_unit(Reader* reader, Octets data) noexcept nogil
 cdef int64_t count_drops(Reader* reader) noexcept nogil
 cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil
-cdef dict tell_contents(int64_t* tunnels, int64_t* unread)

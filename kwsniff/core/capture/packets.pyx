@@ -29,11 +29,6 @@ from kwsniff.core.capture.links cimport (
     LINK_NFLOG, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_PPP_PPPD, LINK_PPP_WITH_DIR,
     LINK_RADIOTAP, LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2,
 )
-from kwsniff.core.declared import ENUMS
-
-# In the order of number_of_type of headers.pyx.
-ETHER_NAMES = ("arp", "rarp", "pppoe_discovery", "pppoe_session", "jumbo", "eapol", "lldp", "macsec", "ptp", "fcoe", "fip",
-               "aoe", "loopback", "llc", "other")
 
 # In the order of PacketVerdict.
 PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time")
@@ -504,20 +499,3 @@ cdef uint32_t bucket_of(Segment* segment, uint32_t num_buckets) noexcept nogil:
     memcpy(words, segment.target, 16)
     target = mix(mix(words[0], words[1]), segment.target_port)
     return <uint32_t>(((mix(source + target, source ^ target) >> 32) * num_buckets) >> 32)
-
-
-cdef dict tell_contents(int64_t* tunnels, int64_t* unread):
-    """Packets per tunnel and per what is not read, those that there are, as facts of a capture."""
-    cdef int i
-    told = {f"tunnel_{name}": tunnels[number + 1] for number, name in enumerate(ENUMS["tunnel"]) if tunnels[<int>number + 1]}
-    for i in range(<int>NUM_UNREAD):
-        if not unread[i]:
-            continue
-        if i < UNREAD_PROTOCOL:
-            name = f"link_{i}"
-        elif i < UNREAD_ETHER:
-            name = f"protocol_{i - UNREAD_PROTOCOL}"
-        else:
-            name = f"ether_{ETHER_NAMES[i - UNREAD_ETHER]}"
-        told[f"unread_{name}"] = unread[i]
-    return told

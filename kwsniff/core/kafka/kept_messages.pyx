@@ -10,12 +10,12 @@ Rules
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport bsearch, qsort
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, release
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog
 from kwsniff.core.kafka.frames cimport Frame
-from kwsniff.core.octets.octets cimport Octets, drop
+from kwsniff.core.octets.octets cimport Octets, copy_out, drop, keep
 from kwsniff.core.capture.packets cimport NO_TIME
 
 cdef extern from "<string.h>" nogil:
@@ -86,61 +86,69 @@ cdef list choose_messages(Buffer* messages, bytes ended, list needles, bint alon
     `ended`: Ended of each call that is over. `needles`: only calls with one of these bytes in a message are wanted; None:
     all. `alone`: messages of no call are, too. The oldest that wait are handed out while all take more than `most`."""
     cdef Message message
-    cdef Ended key
     cdef Ended* rows = NULL
     cdef Ended* row
     cdef size_t num = <size_t>len(ended) // sizeof(Ended)
-    cdef size_t at = 0, size, kept = 0
-    cdef int64_t least = 1 if needles is None else 2
+    cdef Octets rest = contents(messages)
+    cdef Octets data
+    cdef Buffer left
     cdef bint wanted
     cdef list taken = []
     copy = bytearray(ended)
     if num:
         rows = <Ended*><char*>copy
         qsort(rows, num, sizeof(Ended), by_call)
-    while needles is not None and at < messages.len:
-        memcpy(&message, &messages.data[at], sizeof(Message))
-        key.call_id = message.call_id
-        row = <Ended*>bsearch(&key, rows, num, sizeof(Ended), by_call) if num else NULL
-        if row != NULL and row.fits == 1 and holds(messages, at, &message, needles):
+    while needles is not None and rest.num:
+        data = next_message(&rest, &message)
+        row = find_ended(rows, num, message.call_id)
+        if row != NULL and row.fits == 1 and holds(data, needles):
             row.fits = 2
-        at += sizeof(Message) + <size_t>message.num_bytes
-    at = 0
-    while at < messages.len:
-        memcpy(&message, &messages.data[at], sizeof(Message))
-        size = sizeof(Message) + <size_t>message.num_bytes
-        key.call_id = message.call_id
-        row = <Ended*>bsearch(&key, rows, num, sizeof(Ended), by_call) if num and message.call_id >= 0 else NULL
-        if message.call_id >= 0 and row == NULL:
-            memmove(&messages.data[kept], &messages.data[at], size)
-            kept += size
+    memset(&left, 0, sizeof(Buffer))
+    rest = contents(messages)
+    while rest.num:
+        data = next_message(&rest, &message)
+        row = find_ended(rows, num, message.call_id)
+        if row != NULL:
+            wanted = row.fits >= (1 if needles is None else 2)
+        elif message.call_id < 0:
+            wanted = alone and (needles is None or holds(data, needles))
         else:
-            wanted = row.fits >= least if row != NULL else alone and holds(messages, at, &message, needles)
-            if wanted:
-                taken.append(as_dict(messages, at, &message))
-        at += size
-    messages.len = kept
-    at = 0
-    while messages.len - at > <size_t>most:
-        memcpy(&message, &messages.data[at], sizeof(Message))
-        taken.append(as_dict(messages, at, &message))
-        at += sizeof(Message) + <size_t>message.num_bytes
-    memmove(messages.data, &messages.data[at], messages.len - at)
-    messages.len -= at
+            wanted = not (append_raw(&left, &message, sizeof(Message)) and append(&left, data))
+        if wanted:
+            taken.append(as_dict(&message, data))
+    rest = contents(&left)
+    while rest.num > <size_t>most:
+        data = next_message(&rest, &message)
+        taken.append(as_dict(&message, data))
+    messages.len = 0
+    append(messages, rest)      # it held them before
+    release(&left)
     return taken
 
 
-cdef bint holds(Buffer* messages, size_t at, Message* message, list needles):
-    cdef const char* data = <const char*>&messages.data[at + sizeof(Message)]
-    if needles is None:
-        return True
+cdef Octets next_message(Octets* rest, Message* message) noexcept nogil:
+    """Its bytes; `rest` then begins behind it."""
+    cdef Octets data
+    copy_out(rest[0], 0, message, sizeof(Message))
+    data = keep(drop(rest[0], sizeof(Message)), <size_t>message.num_bytes)
+    rest[0] = drop(rest[0], sizeof(Message) + data.num)
+    return data
+
+
+cdef Ended* find_ended(Ended* rows, size_t num, int64_t call_id) noexcept nogil:
+    cdef Ended key
+    key.call_id = call_id
+    return <Ended*>bsearch(&key, rows, num, sizeof(Ended), by_call) if num and call_id >= 0 else NULL
+
+
+cdef bint holds(Octets data, list needles):
     for needle in needles:
-        if memmem(data, <size_t>message.num_bytes, <const char*><bytes>needle, len(needle)) != NULL:
+        if memmem(data.at, data.num, <const char*><bytes>needle, len(needle)) != NULL:
             return True
     return False
 
 
-cdef dict as_dict(Buffer* messages, size_t at, Message* message):
+cdef dict as_dict(Message* message, Octets data):
     return {
         "kind": MESSAGE_KINDS[message.kind],
         "direction": message.side,
@@ -163,5 +171,5 @@ cdef dict as_dict(Buffer* messages, size_t at, Message* message):
         "length": message.length,
         "latency_ns": message.latency if message.latency >= 0 else None,
         "torn": bool(message.torn),
-        "data": (<const char*>&messages.data[at + sizeof(Message)])[:message.num_bytes],
+        "data": (<const char*>data.at)[:data.num],
     }
