@@ -57,17 +57,20 @@ def evaluate(
     capture: str = "CAPTURE",
     tables: str = "DIR",
     rules: Sequence[Rule] | None = None,
+    total: int | None = None,
 ) -> list[Finding]:
     """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
 
     `capture` and `tables` are what the commands in the findings name, as a shell takes them: a capture, a
-    folder of tables. `rules`: those that are worth asking (figures.py); all of them find the same, later.
+    folder of tables. `rules`: those that are worth asking (bounds.py); all of them find the same, later.
+    `total`: nanoseconds that all calls took, where that is known already.
     """
     places = {"capture": capture, "tables": tables}
     chosen = load_rules() if rules is None else rules
     rows = [(rule, row) for rule in chosen for row in _rows(database, rule)]
-    total = _total_time(database) if any(row.get("time_ns") is not None for _, row in rows) else 0
-    findings = [_finding(rule, {**places, **row}, total) for rule, row in rows]
+    if total is None and any(row.get("time_ns") is not None for _, row in rows):
+        total = _total_time(database)
+    findings = [_finding(rule, {**places, **row}, total or 0) for rule, row in rows]
     _explain(findings, {rule.name: rule for rule in chosen})
     findings.sort(key=_weight)
     return findings
