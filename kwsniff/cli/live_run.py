@@ -150,7 +150,9 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
         if watch and watch.trouble:
             says(watch.trouble)
         if watch and watch.shortened:
-            says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)")
+            says(
+                f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)"
+            )
         _say_how_it_was(session, window, run.files, args.output)
     return DONE if session.ending is None else ENDED_BY_ITSELF
 

@@ -18,6 +18,7 @@ TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from latency"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
 _MOST_OF_ONE_RULE = 100
+_MOST_NAMED = 5  # calls in a command: somebody has to read it
 _PARTIES = ("client", "broker", "topic", "group_id")
 _TIMES = ("first_time", "last_time")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -121,6 +122,8 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
     said = {**rule.floors, **row}
     said.setdefault("since", clock(row["first_time"]))
     said.setdefault("until", clock(row["last_time"]))
+    proofs = _proofs(row.get("call_ids"))
+    said["ids"] = ", ".join(map(str, proofs[:_MOST_NAMED]))
     spent = row.get("time_ns")
     return Finding(
         finding=rule.name,
@@ -136,7 +139,7 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
         unit=rule.unit,
         calls=int(row.get("calls") or 0),
         time_share=None if spent is None or not total else min(float(spent) / total, 1.0),
-        call_ids=_proofs(row.get("call_ids")),
+        call_ids=proofs,
         frames=_proofs(row.get("frames")),
         explained_by=None,
         text=_words(rule.text, said),
