@@ -121,10 +121,13 @@ class Pace:
         return np.array([*found, found[-1] if found and words[-1] is None else -1], np.int64)
 
     def _pauses(self, calls: Numbers) -> int:
-        """Pauses of 2 s or more of clients with 50 calls or more."""
+        """Pauses of 2 s or more, up to the last call of all included, of clients with 50 calls or more."""
         clients, ticks = self._moments.sorted()
-        apart = (np.diff(clients) == 0) & (np.diff(ticks) >= 4)
-        return int(np.count_nonzero(apart & (calls[clients[1:]] >= 50)))
+        if not len(ticks):
+            return 0
+        later = np.append(ticks[1:], ticks.max())
+        later[:-1][np.diff(clients) != 0] = ticks.max()
+        return int(np.count_nonzero((later - ticks >= 4) & (calls[clients] >= 50)))
 
     def _unasked(self, client: int, number: int, first: int, last: int) -> bool:
         """Whether there may be 1 s without a Metadata request, from being told once to being told again."""
