@@ -54,6 +54,8 @@ _HEAD: Final = """\
 
 Recordings of real brokers to which something was done on purpose, or nothing. What was done was written down
 when they were recorded; the same incident, recorded at the client and at the broker, counts twice.
+`python -m tests.findings.variations` does the same with parts of them: halves, without a beginning or an end,
+faster, with a healthy cluster beside them.
 
 | | |
 |---|---|"""
