@@ -133,10 +133,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             server = stack.enter_context(MetricsServer(metrics, *wishes.metrics))
             says(f"metrics at http://{server.address}/metrics")
         output = _choose_output(args, wishes, session, window)
-        watch = None
-        if set(READ) <= set(tables):
-            most_rows = Limits.with_changes(wishes.limits).finding_rows
-            watch = stack.enter_context(Watch(session.develop, most_rows=most_rows))
+        watch = stack.enter_context(_watch(session, wishes)) if set(READ) <= set(tables) else None
         with output:
             run = _Run(session, output, window)
             run.watch = watch
@@ -147,13 +144,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             if not isinstance(output, Screen):
                 says(f"capturing on {args.interface} with {source.tool}; Ctrl-C ends it")
             run.follow()
-        if watch and watch.trouble:
-            says(watch.trouble)
-        if watch and watch.shortened:
-            says(
-                f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)"
-            )
-        _say_how_it_was(session, window, run.files, args.output)
+        _say_how_it_was(run, args.output)
     return DONE if session.ending is None else ENDED_BY_ITSELF
 
 
@@ -200,12 +191,18 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
             signal.signal(caught, handler)
 
 
-def _say_how_it_was(
-    session: Session, window: Window, files: RollingTables | None, directory: str | None
-) -> None:
-    if session.ending:
-        says(session.ending)
-    progress = session.progress()
+def _watch(session: Session, wishes: Wishes) -> Watch:
+    return Watch(session.develop, most_rows=Limits.with_changes(wishes.limits).finding_rows)
+
+
+def _say_how_it_was(run: _Run, directory: str | None) -> None:
+    if run.session.ending:
+        says(run.session.ending)
+    if run.watch and run.watch.trouble:
+        says(run.watch.trouble)
+    if run.watch and run.watch.shortened:
+        says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)")
+    progress, window, files = run.session.progress(), run.window, run.files
     dropped = progress.dropped_by_kernel
     says(
         f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}; dropped by the kernel: "
