@@ -73,6 +73,8 @@ class Limits:
     """Fields of one message that `show` decodes; it takes some hundred bytes for each."""
     shown_records: int = _bound(100_000, _MOST_INT32)
     """Records of one message that `show` and `decode` open."""
+    finding_rows: int = _bound(500_000, _MOST_INT32)
+    """Rows of all tables in which `live` looks for findings; of more, the oldest are left out."""
 
     @classmethod
     def with_changes(cls, changes: dict[str, int]) -> "Limits":

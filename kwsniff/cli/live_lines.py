@@ -3,12 +3,14 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Self
 
+from kwsniff.findings.evaluate import clock
 from kwsniff.live.lines import call_lines
 from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.live.watch import Held
 from kwsniff.live.window import Window, ranked
 from kwsniff.texts import clean, in_time
 
@@ -41,8 +43,11 @@ class JsonLines:
 class IntervalLines:
     """A line of figures per interval."""
 
-    def __init__(self, interval: float, line: "Callable[[Window, Progress], str] | None" = None) -> None:
+    def __init__(
+        self, window: Window, interval: float, line: "Callable[[Window, Progress], str] | None" = None
+    ) -> None:
         self.interval = interval
+        self._all = window
         self._line = line or interval_line
         self._window = Window(_WHOLE)
         self._due = time.monotonic() + interval
@@ -60,6 +65,7 @@ class IntervalLines:
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
         """Prints a line when it is time, and at the end."""
         self._window.add(batches)
+        self._window.held = self._all.held
         if not last and time.monotonic() < self._due:
             return
         self._due = max(self._due + self.interval, time.monotonic())
@@ -84,10 +90,22 @@ def interval_line(window: Window, progress: Progress) -> str:
     if found := window.error_counts().most_common(1):
         (error, api, about), number = found[0]
         parts.append(f"{number} {error} {api} {clean(about)}".rstrip())
+    parts += [in_short(each) for each in pressing(window.held)[:1]]
     parts.append(f"waiting {progress.waiting_calls}")
     if progress.dropped_by_kernel is not None:
         parts.append(f"dropped {progress.dropped_by_kernel}")
     return "  ".join(parts)
+
+
+def pressing(held: Sequence[Held]) -> list[Held]:
+    """Problems and warnings that follow from no other."""
+    return [each for each in held if each.finding.severity != "info" and each.finding.explained_by is None]
+
+
+def in_short(held: Held) -> str:
+    """Which finding, about whom, and since when (UTC)."""
+    found = held.finding
+    return f"{found.severity.upper()} {found.finding} {clean(found.subject)} since {clock(held.since)[:8]}"
 
 
 def interval_json(window: Window, progress: Progress) -> str:
@@ -104,6 +122,7 @@ def interval_json(window: Window, progress: Progress) -> str:
             "oldest_wait_ns": progress.oldest_wait_ns,
             "dropped_by_kernel": progress.dropped_by_kernel,
             **window.failures().as_dict(),
+            "findings": [each.as_dict() for each in window.held],
         },
         ensure_ascii=False,
     )

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, shortened, widths_in
+from kwsniff.cli.live_lines import in_short, pressing
 from kwsniff.cli.live_state import ORDERS, PAGES, ViewState
 from kwsniff.live.session import Progress
+from kwsniff.live.watch import Held
 from kwsniff.live.window import Figures, Window, ranked
 from kwsniff.texts import clean, in_time
 
@@ -24,6 +26,7 @@ _TITLES = {
     "errors": "errors", "rebalances": "rebalances", "calls": "last calls",
 }  # fmt: skip
 _MOST_CALLS = 200
+_MOST_WRONG = 3
 _HEAD_LINES = 3  # of a table: its title, the names of its columns, a rule
 _FIGURES = ("calls/s", "err/s", "p50", "p95", "p99")
 _NUMBERS = frozenset((*_FIGURES, "count", "share", "members", "took", "latency"))
@@ -42,7 +45,7 @@ HELP = (
 
 
 def header(window: Window, progress: Progress, about: str, state: ViewState, width: int) -> RenderableType:
-    """What is captured, rates, what waits, what was lost: two lines and an empty one, with what fits."""
+    """What is captured, rates, what waits, what was lost: two lines; what is wrong; an empty line."""
     apis = window.figures("apis")
     calls = sum(found.calls for found in apis.values())
     errors = sum(found.errors for found in apis.values())
@@ -65,7 +68,26 @@ def header(window: Window, progress: Progress, about: str, state: ViewState, wid
         (f"unanswered {window.unanswered:,}", ""),
         (f"not captured {window.not_captured:,}" if window.not_captured else "", "red"),
     ]
-    return Group(_fitting(first, width), _fitting(second, width), "")
+    return Group(_fitting(first, width), _fitting(second, width), *wrong(window, width), "")
+
+
+def wrong(window: Window, width: int) -> list[Text]:
+    """What holds now, a line each: the worst few."""
+    held = pressing(window.held)
+    lines = [_wrong(each, width) for each in held[:_MOST_WRONG]]
+    if len(held) > _MOST_WRONG:
+        lines[-1] = _fitting(
+            [(f"and {len(held) - _MOST_WRONG + 1} more", "bold"), ("`kwsniff why` tells all", "dim")], width
+        )
+    return lines
+
+
+def _wrong(held: Held, width: int) -> Text:
+    style = {"problem": "bold red", "warning": "bold yellow"}[held.finding.severity]
+    line = Text(in_short(held), style, no_wrap=True)
+    line.append(f"  {clean(held.finding.text)}", "default")
+    line.truncate(width, overflow="ellipsis")
+    return line
 
 
 def _fitting(parts: Iterable[tuple[str, str]], width: int) -> Text:

@@ -17,10 +17,13 @@ from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_wishes import Wishes
 from kwsniff.cli.standard_streams import says
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.findings.tables import READ
+from kwsniff.limits import Limits
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics, MetricsServer
 from kwsniff.live.ring import PacketRing
 from kwsniff.live.session import Batches, Session
+from kwsniff.live.watch import WINDOW_S, Watch
 from kwsniff.live.window import Window
 from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.tables.schema import TABLES
@@ -28,7 +31,7 @@ from kwsniff.texts import plural
 
 DONE, ENDED_BY_ITSELF = 0, 2
 _TICK_S = 0.25
-_SHOWN = ("api_calls", "error_codes", "groups")  # what views, lines and metrics are made of
+_SHOWN = ("api_calls", "error_codes", "groups")  # what lines of calls are made of
 Output = Screen | JsonLines | IntervalLines
 
 
@@ -41,6 +44,7 @@ class _Run:
         self.window = window
         self.files: RollingTables | None = None
         self.metrics: Metrics | None = None
+        self.watch: Watch | None = None
         self.until: float | None = None
         self.calls_left: int | None = None
         self._broken: Exception | None = None
@@ -48,7 +52,12 @@ class _Run:
     def follow(self) -> None:
         """Until something ends it."""
         while not self._is_over():
-            self._hand_out(self.session.take())
+            if self.watch and self.watch.is_due:
+                batches, picture = self.session.take_with_picture()
+                self._hand_out(batches)
+                self.watch.look(picture)
+            else:
+                self._hand_out(self.session.take())
         self._hand_out(self.session.finish(), last=True)
         if self.files:
             self.files.finish()
@@ -74,8 +83,14 @@ class _Run:
             self.files.write(batches)
         progress = self.session.progress()
         self.window.add(batches)
+        if self.watch:
+            self.watch.add(batches)
+            if last:
+                self.watch.conclude()
+            self.window.held = self.watch.held
         if self.metrics:
             self.metrics.add(batches, progress)
+            self.metrics.hold(self.window.held)
         if self.calls_left is not None and "api_calls" in batches:
             self.calls_left -= batches["api_calls"].num_rows
         try:
@@ -118,8 +133,10 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             server = stack.enter_context(MetricsServer(metrics, *wishes.metrics))
             says(f"metrics at http://{server.address}/metrics")
         output = _choose_output(args, wishes, session, window)
+        watch = stack.enter_context(_watch(session, wishes)) if set(READ) <= set(tables) else None
         with output:
             run = _Run(session, output, window)
+            run.watch = watch
             run.files = files if args.output is not None else None
             run.metrics = metrics
             run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
@@ -127,7 +144,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             if not isinstance(output, Screen):
                 says(f"capturing on {args.interface} with {source.tool}; Ctrl-C ends it")
             run.follow()
-        _say_how_it_was(session, window, run.files, args.output)
+        _say_how_it_was(run, args.output)
     return DONE if session.ending is None else ENDED_BY_ITSELF
 
 
@@ -137,17 +154,17 @@ def _chosen(args: argparse.Namespace) -> tuple[str, ...]:
         if name not in TABLES:
             raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
     if args.output is None:
-        return _SHOWN
+        return READ if args.metrics or not args.json or args.lines else _SHOWN
     return tuple(name for name in TABLES if not names or name in names)
 
 
 def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, window: Window) -> Output:
     if args.json and args.lines:
-        return IntervalLines(wishes.interval, interval_json)
+        return IntervalLines(window, wishes.interval, interval_json)
     if args.json:
         return JsonLines(wishes.interval)
     if args.lines or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return IntervalLines(wishes.interval)
+        return IntervalLines(window, wishes.interval)
     return Screen(window, session, wishes.interval)
 
 
@@ -174,12 +191,18 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
             signal.signal(caught, handler)
 
 
-def _say_how_it_was(
-    session: Session, window: Window, files: RollingTables | None, directory: str | None
-) -> None:
-    if session.ending:
-        says(session.ending)
-    progress = session.progress()
+def _watch(session: Session, wishes: Wishes) -> Watch:
+    return Watch(session.develop, most_rows=Limits.with_changes(wishes.limits).finding_rows)
+
+
+def _say_how_it_was(run: _Run, directory: str | None) -> None:
+    if run.session.ending:
+        says(run.session.ending)
+    if run.watch and run.watch.trouble:
+        says(run.watch.trouble)
+    if run.watch and run.watch.shortened:
+        says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)")
+    progress, window, files = run.session.progress(), run.window, run.files
     dropped = progress.dropped_by_kernel
     says(
         f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}; dropped by the kernel: "

@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.live import Live
 
 from kwsniff.cli.live_keys import Keys
-from kwsniff.cli.live_pages import footer, header, page
+from kwsniff.cli.live_pages import footer, header, page, wrong
 from kwsniff.cli.live_state import ViewState
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.live.window import Window
@@ -72,7 +72,8 @@ class Screen:
         about = f"{source.interface} through {source.tool}  {uptime}  {in_bytes(progress.capture_bytes)}"
         width, height = self._console.size
         bottom = footer(self.state, width)
-        body = page(window, self.state, height - 4 - bottom.plain.count("\n"), width)
+        room = height - 4 - bottom.plain.count("\n") - len(wrong(window, width))
+        body = page(window, self.state, room, width)
         top = header(window, progress, about, self.state, width)
         self._live.update(Group(top, body, bottom), refresh=True)
         self._due = time.monotonic() + self.interval

@@ -37,6 +37,7 @@ exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
 _VERSION = 1
 _NARROWEST, _WIDEST = 60, 100
 _MOST_ERRORS = 5
+_MOST_TOLD = 4
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -97,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(basis, findings, errors, not_seen)
     else:
-        for line in _lines(basis, findings, errors, not_seen, _width()):
+        named = _captures(capture, args.inputs)
+        for line in _lines(basis, findings, errors, not_seen, width=_width(), captures=named):
             print(line)
     return int(any(each.severity == "problem" for each in findings))
 
@@ -172,13 +174,22 @@ def _lines(
     findings: Sequence["Finding"],
     errors: Errors,
     not_seen: Sequence[str],
+    *,
     width: int,
+    captures: str | None,
 ) -> Iterator[str]:
     yield from _headline(basis, findings, width)
-    for finding in findings:
-        if finding.severity != "info":
-            yield ""
-            yield from _paragraph(finding, width)
+    told, rest = _chosen([finding for finding in findings if finding.severity != "info"])
+    for finding in told:
+        yield ""
+        yield from _paragraph(finding, width)
+    if rest:
+        yield ""
+        yield "Besides (--json has all of it):"
+        yield from _in_short(rest, width)
+    if captures is not None and any(" DIR " in finding.command for finding in told):
+        yield ""
+        yield f"DIR stands for tables: kwsniff analyze {clean(captures)} -o DIR"
     notes = [finding for finding in findings if finding.severity == "info"]
     if notes:
         yield ""
@@ -190,6 +201,25 @@ def _lines(
     yield "Not seen:"
     for sentence in not_seen:
         yield from _wrapped(sentence, width, "- ")
+
+
+def _chosen(findings: Sequence["Finding"]) -> tuple[list["Finding"], list["Finding"]]:
+    """Those that are told at length, the first of each kind, and the rest: all of it has to fit a screen."""
+    firsts = {finding.finding: finding for finding in reversed(findings)}
+    told = [finding for finding in findings if firsts[finding.finding] is finding][:_MOST_TOLD]
+    return told, [finding for finding in findings if not any(finding is each for each in told)]
+
+
+def _in_short(findings: Sequence["Finding"], width: int) -> Iterator[str]:
+    """A line for each kind: whom it concerns."""
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.severity, finding.finding), []).append(finding)
+    for (severity, name), same in kinds.items():
+        subjects = list(dict.fromkeys(clean(finding.subject) for finding in same))
+        causes = list(dict.fromkeys(each.explained_by for each in same if each.explained_by))
+        follows = f" (follows from {', '.join(causes)})" if causes else ""
+        yield from _wrapped(f"{severity.upper()} {name}: {_some(subjects)}{follows}", width, "- ")
 
 
 def _errors(errors: Errors, width: int) -> Iterator[str]:
@@ -239,7 +269,7 @@ def _paragraph(finding: "Finding", width: int) -> Iterator[str]:
     yield f"  See: {clean(finding.command)}"
 
 
-def _some(numbers: Sequence[int], most: int = 4) -> str:
+def _some(numbers: Sequence[int] | Sequence[str], most: int = 4) -> str:
     shown = ", ".join(str(number) for number in numbers[:most])
     return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
 

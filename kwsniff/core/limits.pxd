@@ -29,3 +29,4 @@ cdef struct Limits:
     int64_t decompressed_bytes
     int64_t shown_fields
     int64_t shown_records
+    int64_t finding_rows

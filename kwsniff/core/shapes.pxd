@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x83527d46171e0574ull
+    #define KWSNIFF_SHAPES 0x278ce6475d8c87f5ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -17,6 +17,7 @@ from kwsniff.findings.volumes import Plain, Volumes
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
+_FAR: Final = 1 << 62
 _ENDED: Final = ("fin", "reset", "reused")
 
 
@@ -29,6 +30,7 @@ class Figures:
         self._pace = Pace()
         self._volumes = Volumes()
         self._plain = Plain()
+        self._lags = (_FAR, -_FAR)
         self._unsure = False
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
@@ -49,6 +51,17 @@ class Figures:
     def twins(self) -> bool:
         """Whether connections are twins of others."""
         return self._sums["twins"] > 0
+
+    def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Views that rules read, by name, and their columns; without those that only the rows can give."""
+        if self._unsure or self.twins:
+            return {}
+        calls = self._pace.sums()
+        return {**self._volumes.sums(), **({} if calls is None else {"call_sum": calls})}
+
+    def total_ns(self) -> int | None:
+        """What all calls took together; None where only the rows tell."""
+        return None if self.twins else int(self._sums["total_ns"])
 
     def worth_asking(self) -> list[Rule]:
         """The rules that may find something."""
@@ -100,7 +113,9 @@ class Figures:
     def _add_latencies(self, batch: pa.RecordBatch) -> None:
         broker = numbers_of(batch, "broker_ns", null=0)
         self._most("longest_ns", broker + numbers_of(batch, "queue_wait_ns", null=0))
-        self._most("longest_call_ns", numbers_of(batch, "total_ns", null=0))
+        totals = numbers_of(batch, "total_ns", null=0)
+        self._most("longest_call_ns", totals)
+        self._sums["total_ns"] += int(totals.sum(dtype=np.int64))
         self._sums["slow_calls"] += np.count_nonzero(broker >= 50_000_000)
 
     def _add_connections(self, batch: pa.RecordBatch) -> None:
@@ -142,7 +157,10 @@ class Figures:
         self._sums["transactions"] += batch.num_rows
 
     def _add_commits(self, batch: pa.RecordBatch) -> None:
-        self._most("lag", numbers_of(batch, "lag", null=0))
+        lags = numbers_of(batch, "lag", null=_FAR)
+        if len(lags := lags[lags != _FAR]):
+            self._lags = (min(self._lags[0], int(lags.min())), max(self._lags[1], int(lags.max())))
+            self._sums["lag_growth"] = self._lags[1] - self._lags[0]
 
     def _add_captures(self, batch: pa.RecordBatch) -> None:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
@@ -152,10 +170,10 @@ class Figures:
 
 _SUMS: Final = (
     "unanswered", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
-    "throttled_ms", "longest_ns", "longest_call_ns", "slow_calls",
+    "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
     "ended", "refused", "silent", "closed_by_broker", "alerts", "sealed", "one_sided", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "transactions", "lag", "flawed_captures",
+    "rebalances", "idle_members", "transactions", "lag_growth", "flawed_captures",
 )  # fmt: skip
 
 
@@ -165,7 +183,7 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
 
     figures = Figures()
     for table, paths in files.items():
-        wanted = _WANTED.get(table, ())
+        wanted = COUNTED.get(table, ())
         for path in paths if wanted else ():
             told = pq.read_metadata(path)
             columns = [name for name in wanted if name in told.schema.names]
@@ -180,10 +198,8 @@ _WORDS: Final = {
     name: {column.name for column in table.columns if column.type == "string"}
     for name, table in TABLES.items()
 }
-_WANTED: Final[Mapping[str, tuple[str, ...]]] = {
-    "api_calls": (
-        "status", "caller", "api_name", "acks", "isolation_level", "throttle_time_ms", *Pace.OF_CALLS,
-    ),
+COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "api_calls": ("acks", "isolation_level", "throttle_time_ms", *Pace.OF_CALLS),
     "error_codes": ("error_code", *Pace.OF_ERRORS),
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
@@ -195,3 +211,4 @@ _WANTED: Final[Mapping[str, tuple[str, ...]]] = {
     "commits": ("lag",),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip
+"""The columns that are looked at, by table."""

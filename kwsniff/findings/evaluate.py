@@ -18,6 +18,7 @@ TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from latency"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
 _MOST_OF_ONE_RULE = 100
+_MOST_NAMED = 5  # calls in a command: somebody has to read it
 _PARTIES = ("client", "broker", "topic", "group_id")
 _TIMES = ("first_time", "last_time")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,17 +58,20 @@ def evaluate(
     capture: str = "CAPTURE",
     tables: str = "DIR",
     rules: Sequence[Rule] | None = None,
+    total: int | None = None,
 ) -> list[Finding]:
     """All findings of the tables that `database` shows (tables.py), worst first, causes before consequences.
 
     `capture` and `tables` are what the commands in the findings name, as a shell takes them: a capture, a
-    folder of tables. `rules`: those that are worth asking (figures.py); all of them find the same, later.
+    folder of tables. `rules`: those that are worth asking (bounds.py); all of them find the same, later.
+    `total`: nanoseconds that all calls took, where that is known already.
     """
     places = {"capture": capture, "tables": tables}
     chosen = load_rules() if rules is None else rules
     rows = [(rule, row) for rule in chosen for row in _rows(database, rule)]
-    total = _total_time(database) if any(row.get("time_ns") is not None for _, row in rows) else 0
-    findings = [_finding(rule, {**places, **row}, total) for rule, row in rows]
+    if total is None and any(row.get("time_ns") is not None for _, row in rows):
+        total = _total_time(database)
+    findings = [_finding(rule, {**places, **row}, total or 0) for rule, row in rows]
     _explain(findings, {rule.name: rule for rule in chosen})
     findings.sort(key=_weight)
     return findings
@@ -118,6 +122,8 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
     said = {**rule.floors, **row}
     said.setdefault("since", clock(row["first_time"]))
     said.setdefault("until", clock(row["last_time"]))
+    proofs = _proofs(row.get("call_ids"))
+    said["ids"] = ", ".join(map(str, proofs[:_MOST_NAMED]))
     spent = row.get("time_ns")
     return Finding(
         finding=rule.name,
@@ -133,7 +139,7 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
         unit=rule.unit,
         calls=int(row.get("calls") or 0),
         time_share=None if spent is None or not total else min(float(spent) / total, 1.0),
-        call_ids=_proofs(row.get("call_ids")),
+        call_ids=proofs,
         frames=_proofs(row.get("frames")),
         explained_by=None,
         text=_words(rule.text, said),

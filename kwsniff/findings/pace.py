@@ -1,18 +1,18 @@
-"""How fast clients ask, and whether they pause: bounds for the rules about storms and silence."""
+"""How fast clients ask, and whether they pause: sums and bounds for the rules about storms and silence."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.findings.call_sums import FETCH, METADATA, PRODUCE, CallSums, kinds_of
 from kwsniff.findings.coded import Numbers, coded, distinct, numbers_of
 
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
 _TICK_US: Final = 500_000
 """Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
-_PRODUCE, _FETCH, _METADATA, _OTHER = range(4)
-_KINDS: Final = {"Produce": _PRODUCE, "Fetch": _FETCH, "ShareFetch": _FETCH, "Metadata": _METADATA}
 _NOT_LEADER: Final = (6, 74, 75, 76)
 _NEVER: Final = np.iinfo(np.int64).max
 
@@ -23,16 +23,12 @@ class Pace:
     Infinite figures say that there are more clients, or moments, than are counted.
     """
 
-    OF_CALLS = ("client_id", "client_address", "api_name", "status", "caller", "request_time", "record_count")
+    OF_CALLS = ("client_id", "client_address", "caller", *CallSums.COLUMNS)
     OF_ERRORS = ("client_id", "client_address", "error_code", "response_time")
 
     def __init__(self) -> None:
         self._clients: dict[str | None, int] = {}
-        self._counts = np.zeros(0, np.int64)
-        self._records = np.zeros(0, np.int64)
-        self._empty = np.zeros(0, np.int64)
-        self._first = np.zeros(0, np.int64)
-        self._last = np.zeros(0, np.int64)
+        self._sums = CallSums()
         self._moments = _Marks()
         self._asked = _Marks()
         self._told: dict[int, tuple[int, int, int]] = {}
@@ -44,22 +40,19 @@ class Pace:
         if self._crowded:
             return
         times = numbers_of(batch, "request_time", null=_NEVER)
-        kinds = _kinds_of(batch)
-        records = numbers_of(batch, "record_count", null=0)
         codes, words = coded(batch, "caller")
         chosen = times != _NEVER
         if len(words) != 1 or words[0] != "client":
             of_clients = np.array([*(word == "client" for word in words), True], np.bool_)
             chosen &= of_clients[codes]
-        if not chosen.all():
-            rows = np.flatnonzero(chosen)
-            clients, times, kinds, records = clients[rows], times[rows], kinds[rows], records[rows]
-        if not len(clients):
+        rows: Numbers | slice = slice(None) if chosen.all() else np.flatnonzero(chosen)
+        if not chosen.any():
             return
-        self._sum(clients * 4 + kinds, times, records)
+        clients, times, kinds = clients[rows], times[rows], kinds_of(batch)[rows]
+        self._sums.add(batch, rows, clients * 4 + kinds, times)
         ticks = times // _TICK_US
         self._moments.add(clients, ticks)
-        asking = np.flatnonzero(kinds == _METADATA)
+        asking = np.flatnonzero(kinds == METADATA)
         self._asked.add(clients[asking], ticks[asking])
 
     def add_errors(self, batch: pa.RecordBatch) -> None:
@@ -89,22 +82,26 @@ class Pace:
             return dict.fromkeys(
                 ("lone_record_rate", "empty_fetch_share", "metadata_share", "pauses", "unasked"), np.inf
             )
-        counts = self._counts.reshape(-1, 4)
-        spans = np.maximum((self._last - self._first) / 1e6, 0.5).reshape(-1, 4)
+        counts = self._sums.of("calls")
+        spans = np.maximum((self._sums.of("last_time") - self._sums.of("first_time")) / 1e6, 0.5)
         rates = counts / spans
         alls = counts.sum(axis=1)
-        produce, fetch, metadata = counts[:, _PRODUCE], counts[:, _FETCH], counts[:, _METADATA]
-        lone = self._records.reshape(-1, 4)[:, _PRODUCE] < 2 * produce
-        empty = self._empty.reshape(-1, 4)[:, _FETCH]
+        produce, fetch, metadata = counts[:, PRODUCE], counts[:, FETCH], counts[:, METADATA]
+        lone = self._sums.of("records")[:, PRODUCE] < 2 * produce
+        empty = self._sums.of("empty")[:, FETCH]
         return {
-            "lone_record_rate": _greatest(rates[lone & (produce >= 100), _PRODUCE]),
+            "lone_record_rate": _greatest(rates[lone & (produce >= 100), PRODUCE]),
             "empty_fetch_share": _greatest(
-                (empty / np.maximum(fetch, 1))[(fetch >= 40) & (rates[:, _FETCH] >= 20)]
+                (empty / np.maximum(fetch, 1))[(fetch >= 40) & (rates[:, FETCH] >= 20)]
             ),
             "metadata_share": _greatest((metadata / np.maximum(alls, 1))[metadata >= 20]),
             "pauses": self._pauses(alls),
             "unasked": sum(self._unasked(client, *told) for client, told in self._told.items()),
         }
+
+    def sums(self) -> Mapping[str, Sequence[Any]] | None:
+        """The columns of the view `call_sum`; None where there are more clients than are counted."""
+        return None if self._crowded else self._sums.rows(self._clients)
 
     def _numbered(self, batch: pa.RecordBatch) -> Numbers:
         """The number of each row's client: its name, else its address."""
@@ -119,27 +116,18 @@ class Pace:
         known = self._clients
         found = [known.setdefault(word, len(known)) for word in words]
         self._crowded |= len(known) > MOST_CLIENTS
-        if missing := len(known) * 4 - len(self._counts):
-            self._counts = np.pad(self._counts, (0, missing))
-            self._records = np.pad(self._records, (0, missing))
-            self._empty = np.pad(self._empty, (0, missing))
-            self._first = np.pad(self._first, (0, missing), constant_values=_NEVER)
-            self._last = np.pad(self._last, (0, missing))
+        if not self._crowded:
+            self._sums.make_room(len(known))
         return np.array([*found, found[-1] if found and words[-1] is None else -1], np.int64)
 
-    def _sum(self, groups: Numbers, times: Numbers, records: Numbers) -> None:
-        size = len(self._counts)
-        self._counts += np.bincount(groups, minlength=size)
-        np.minimum.at(self._first, groups, times)
-        np.maximum.at(self._last, groups, times)
-        self._records += np.bincount(groups, records, size).astype(np.int64)
-        self._empty += np.bincount(groups[np.flatnonzero(records == 0)], minlength=size)
-
     def _pauses(self, calls: Numbers) -> int:
-        """Pauses of 2 s or more of clients with 50 calls or more."""
+        """Pauses of 2 s or more, up to the last call of all included, of clients with 50 calls or more."""
         clients, ticks = self._moments.sorted()
-        apart = (np.diff(clients) == 0) & (np.diff(ticks) >= 4)
-        return int(np.count_nonzero(apart & (calls[clients[1:]] >= 50)))
+        if not len(ticks):
+            return 0
+        later = np.append(ticks[1:], ticks.max())
+        later[:-1][np.diff(clients) != 0] = ticks.max()
+        return int(np.count_nonzero((later - ticks >= 4) & (calls[clients] >= 50)))
 
     def _unasked(self, client: int, number: int, first: int, last: int) -> bool:
         """Whether there may be 1 s without a Metadata request, from being told once to being told again."""
@@ -187,16 +175,6 @@ class _Marks:
         """Clients and their ticks, in order."""
         found = distinct(np.concatenate(self._found)) if self._found else np.zeros(0, np.int64)
         return found >> 40, found & ((1 << 40) - 1)
-
-
-def _kinds_of(batch: pa.RecordBatch) -> Numbers:
-    codes, words = coded(batch, "api_name")
-    kinds = np.array([*(_KINDS.get(word, _OTHER) for word in words), _OTHER], np.int64)[codes]
-    codes, words = coded(batch, "status")
-    if "answered" not in words or (codes != words.index("answered")).any():
-        answered = codes == (words.index("answered") if "answered" in words else len(words))
-        kinds = np.where((kinds == _FETCH) & ~answered, _OTHER, kinds)
-    return kinds
 
 
 def _greatest(values: Numbers) -> float:

@@ -26,9 +26,10 @@ def find_in_files(files: Files, figures: Figures | None = None) -> list[Finding]
     rules = known.worth_asking()
     if not rules:
         return []
-    queries = [TOTAL, *(rule.query for rule in rules)]
-    with open_for(queries, files, twins=known.twins) as database:
-        return evaluate(database, rules=rules)
+    total = known.total_ns()
+    queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
+    with open_for(queries, files, twins=known.twins, sums=known.sums()) as database:
+        return evaluate(database, rules=rules, total=total)
 
 
 def findings_batch(files: Files) -> pa.RecordBatch:

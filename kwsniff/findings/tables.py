@@ -59,12 +59,17 @@ def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duck
 
 
 def open_for(
-    queries: Iterable[str], sources: Mapping[str, Sequence[str | os.PathLike[str]]], *, twins: bool
+    queries: Iterable[str],
+    sources: Mapping[str, Sequence[str | os.PathLike[str]]],
+    *,
+    twins: bool,
+    sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
 ) -> "duckdb.DuckDBPyConnection":
     """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
-    column time to plan every query. `twins`: whether a connection may be a twin of another.
+    column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
+    whose rows are known already, by column.
     """
     try:
         # DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
@@ -73,13 +78,29 @@ def open_for(
     except ImportError:  # DuckDB before 1.4 has it elsewhere
         from duckdb import connect
 
-    views = _views() if twins else {**_views(), "twin": _NO_TWINS}
-    named, wanted = set(re.findall(r"\w+", " ".join(queries))), set[str]()
-    for name in reversed(views):
-        if name in named:
-            wanted.add(name)
-            named |= set(re.findall(r"\w+", views[name]))
-    return _shown(connect(), sources, views, {*wanted, *named.intersection(READ)}, named)
+    known = sums or {}
+    views = {name: text for name, text in _views().items() if name not in known}
+    if not twins:
+        views["twin"] = _NO_TWINS
+    wanted, named = _named_in(queries, views)
+    database = connect()
+    for name in named.intersection(known):
+        _fill(database, name, known[name])
+    return _shown(database, sources, views, wanted, named)
+
+
+_SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
+    ("client", "clients", "kind", "broker", "topic"), "varchar"
+)
+
+
+def _fill(database: "duckdb.DuckDBPyConnection", name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """A table of a few rows. Arrow's would need DuckDB's package, which takes longer to load."""
+    chosen = []
+    for column in columns:
+        value = f"unnest(${column}::{_SUM_TYPES.get(column, 'bigint')}[])"
+        chosen.append(f'{f"make_timestamptz({value})" if column.endswith("_time") else value} as "{column}"')
+    database.execute(f"create temp table {name} as select {', '.join(chosen)}", columns)
 
 
 def _shown(
@@ -120,17 +141,40 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-def open_tables(tables: Mapping[str, "pa.Table"]) -> "duckdb.DuckDBPyConnection":
-    """Tables in memory as views for rules; those that are missing have no rows."""
+def open_tables(
+    tables: Mapping[str, "pa.Table"], queries: Iterable[str] | None = None
+) -> "duckdb.DuckDBPyConnection":
+    """Tables in memory as views for rules; those that are missing have no rows. `queries`: as open_for."""
     from duckdb import connect
 
     database = connect()
     _set_up(database)
+    views = _views()
+    wanted, named = _named_in(queries, views) if queries is not None else ({*READ, *views}, None)
+    if queries is not None:
+        database.execute("set threads = 1")
     for name in READ:
+        if name not in wanted:
+            continue
         rows = tables.get(name)
         database.register(f"{name}_rows", arrow_schema(TABLES[name]).empty_table() if rows is None else rows)
-        _show(database, name, f"{name}_rows")
-    return _with_views(database, _views(), {*READ, *_views()})
+        _show(database, name, f"{name}_rows", named)
+    return _with_views(database, views, wanted)
+
+
+def _named_in(queries: Iterable[str], views: dict[str, str]) -> tuple[set[str], set[str]]:
+    """The tables and views that queries need, and every name in them: columns among others."""
+    named, wanted = set(re.findall(r"\w+", " ".join(queries))), set[str]()
+    for name in reversed(views):
+        if name in named:
+            wanted.add(name)
+            named |= set(re.findall(r"\w+", views[name]))
+    return {*wanted, *named.intersection(READ)}, named
+
+
+def columns_named(queries: Iterable[str]) -> set[str]:
+    """Every column that rules with these queries may read, and other names."""
+    return _named_in(queries, _views())[1]
 
 
 def _is_shown(file: Path, folder: Path) -> bool:

@@ -37,3 +37,26 @@ create temp view span as
 select min(first_time) as first_time, max(last_time) as last_time,
     epoch(max(last_time) - min(first_time)) as seconds
 from captures;
+
+-- Sums that an analysis makes while rows pass (call_sums.py, volumes.py); of a folder they are asked here.
+create temp view call_sum as
+select client, kind, count(*) as calls, count(record_count) as known,
+    count(*) filter (coalesce(record_count, 0) = 0) as empty, coalesce(sum(latency_ns), 0) as time_ns, sum(record_count) as records,
+    sum(record_bytes) as bytes, min(request_time) as first_time, max(request_time) as last_time,
+    min(max_wait_ms) as max_wait, [each.call_id for each in min({'time': request_time, 'call_id': call_id}, 20)] as call_ids
+from (
+    select *, case when api_name = 'Produce' then 'produce' when api_name = 'Metadata' then 'metadata'
+        when api_name in ('Fetch', 'ShareFetch') and status = 'answered' then 'fetch' else 'other' end as kind
+    from client_call where request_time is not null
+) group by client, kind;
+
+create temp view topic_width as
+select topic, greatest(count(*), max(partition) + 1) as partitions
+from (select distinct topic, partition from partition_call where topic is not null) group by topic;
+
+create temp view written as
+select topic, partition, sum(record_bytes) as bytes, count(*) as calls, min(client) as client, min(time) as first_time,
+    max(time) as last_time, string_agg(distinct client, ', ' order by client) as clients,
+    [each.call_id for each in min({'bytes': -record_bytes, 'call_id': call_id}, 20)] as call_ids
+from partition_call where api_name = 'Produce' and topic is not null and record_bytes > 0
+group by topic, partition;

@@ -6,7 +6,7 @@ told apart, all later ones are counted as "other". A call without a client id ha
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
 
@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from kwsniff.errors import UsageError
 from kwsniff.live.session import Batches, Progress
+from kwsniff.live.watch import Held
 from kwsniff.live.window import active_latencies, endpoint, topics_of
 from kwsniff.tables.arrays import Numbers, numbers
 from kwsniff.tables.grouping import Groups
 
 MOST_SERIES: Final = 200
 OTHER: Final = "other"
+_MOST_LETTERS: Final = 100
 _MOST_PAIRS: Final = 5 * MOST_SERIES
 EDGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper edges of the latency histograms, in seconds."""
@@ -73,6 +75,7 @@ class Metrics:
         self._latencies: dict[str, dict[Labels, _Histogram]] = {"api": {}, "client": {}, "topic": {}}
         self._topic_calls: dict[Labels, int] = {}
         self._rebalances = 0
+        self._held: Sequence[Held] = ()
         self._progress: Progress | None = None
 
     def add(self, batches: Batches, progress: Progress) -> None:
@@ -89,6 +92,11 @@ class Metrics:
                 self._add_told(batches["error_codes"])
             if "groups" in batches:
                 self._rebalances += batches["groups"].num_rows
+
+    def hold(self, held: Sequence[Held]) -> None:
+        """The findings that hold now; those of before are no longer told."""
+        with self._turn:
+            self._held = held
 
     def _bounded(self, label: str, value: Any) -> str:
         return self._labels[label].bounded(value)
@@ -144,6 +152,11 @@ class Metrics:
             yield from _samples(f"{side}_error_codes_total", ("error", side), told)
         yield from _family("rebalances_total", "counter", "Rebalances of groups.")
         yield f"kwsniff_rebalances_total {self._rebalances}"
+        yield from _family("finding", "gauge", "1 for each finding that holds now.")
+        found: dict[Labels, int] = {
+            (each.finding.finding, _shortened(each.finding.subject)): 1 for each in self._held
+        }
+        yield from _samples("finding", ("finding", "subject"), found)
         for label, histograms in self._latencies.items():
             name = f"{label}_latency_seconds"
             yield from _family(name, "histogram", f"Time of calls without deliberate waits, by {label}.")
@@ -203,6 +216,10 @@ def _progress_lines(progress: Progress) -> Iterator[str]:
     if progress.dropped_by_kernel is not None:
         yield from _family("kernel_dropped_packets_total", "counter", "Packets the kernel dropped.")
         yield f"kwsniff_kernel_dropped_packets_total {progress.dropped_by_kernel}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
 
 
 def _escaped(text: str) -> str:

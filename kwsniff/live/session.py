@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,6 +58,16 @@ class Progress:
     """None while the tool has not said it; dumpcap says it at the end."""
     dropped_here: int | None
     """Packets the tool wrote and the core did not read: always 0, known at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is unfinished in the middle of a capture."""
+
+    state: bytes
+    timelines: tuple[Any, ...]
+    silent_ns: int
+    """How long nothing had come."""
 
 
 @dataclass(slots=True)
@@ -105,6 +116,7 @@ class Session:
         self._timelines = Timelines(catalog)
         self._ring = ring
         self._bytes = 0
+        self._heard_ns = time.monotonic_ns()
         self._packets = 0
         self._finished = False
         self._failure: BaseException | None = None
@@ -139,14 +151,56 @@ class Session:
 
     def take(self) -> Batches:
         """The rows that came since the last call. Raises what went wrong in the thread, if anything did."""
+        return self._take()[0]
+
+    def take_with_picture(self) -> tuple[Batches, Picture]:
+        """The same, and what is unfinished at this moment: before `finish`."""
+        batches, state = self._take(save=True)
+        silent_ns = time.monotonic_ns() - self._heard_ns
+        return batches, Picture(state, deepcopy(self._timelines.state()), silent_ns)
+
+    def _take(self, *, save: bool = False) -> tuple[Batches, bytes]:
         with self._turn:
             taken = {table: self._analyzer.take(table) for table in self._waiting()}
+            state = self._analyzer.save() if save else b""
             self._packets = self._packets if self._finished else self._analyzer.packets
             self._turn.notify()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        return self._batches(taken)
+        return self._batches(taken), state
+
+    def develop(self, picture: Picture) -> Batches:
+        """The rows that there would be had the capture ended with the picture: calls that waited,
+        connections that were open, groups as they stood. Any thread may ask: it does not look at the capture
+        that goes on."""
+        analyzer = Analyzer.resume(
+            *analyzer_arguments(self._catalog),
+            picture.state,
+            compile_early=early_access(self._catalog),
+            tables=self._delivered,
+        )
+        facts = analyzer.close_capture()
+        analyzer.finish()
+        builder = Builder(self._catalog, ENUMS)
+        taken = {table: analyzer.take(table) for table in self._delivered if analyzer.rows(table)}
+        batches = {table: builder.build(table, columns) for table, columns in taken.items()}
+        timelines = Timelines(self._catalog)
+        timelines.resume(picture.timelines)
+        details = batches.pop(DETAILS, None)
+        if "api_calls" in batches:
+            timelines.add(noted(batches["api_calls"], details, batches.get("partitions"), self._catalog))
+        timelines.finish()
+        row = capture_row(_Name(self.source.interface), facts | {"truncated": False})
+        row["dropped_by_kernel"] = self.source.dropped
+        if row["last_time"] is not None:  # silence goes on: what waits, waits longer
+            row["last_time"] += picture.silent_ns
+        account(row, analyzer.accounting(0))
+        parts = {table: [batch] for table, batch in batches.items()}
+        for table, batch in timelines.take(1):
+            parts.setdefault(table, []).append(batch)
+        parts["captures"] = [captures_batch([row])]
+        return {table: one_batch(each) for table, each in parts.items()}
 
     def progress(self) -> Progress:
         """Figures of this moment; the tool is asked for its own, where it can say them."""
@@ -215,6 +269,7 @@ class Session:
                         self._turn.wait()
                     self._analyzer.feed(buffer[:size])
                     self._bytes += size
+                    self._heard_ns = time.monotonic_ns()
                     unfinished = self._analyzer.unfinished
                 if self._ring:
                     self._ring.write(buffer[:size], unfinished)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from kwsniff.analysis.failures import Failures
 from kwsniff.live.session import Batches
+from kwsniff.live.watch import Held
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
@@ -90,6 +91,8 @@ class Window:
         """Calls of which a packet was not captured, since the start."""
         self.rebalances: deque[Mapping[str, Any]] = deque(maxlen=_NEWS)
         """The latest of the groups table, newest last."""
+        self.held: Sequence[Held] = ()
+        """Findings that hold now, worst first."""
         self.names: Mapping[str, str] = {}
         """Topic id -> name, for ids that rows came with before any message named them."""
         self._now = now
@@ -147,7 +150,7 @@ class Window:
         picture.calls, picture.errors = self.calls, self.errors
         picture.unanswered, picture.not_captured = self.unanswered, self.not_captured
         picture.rebalances = self.rebalances.copy()
-        picture.names, picture._started = self.names, self._started
+        picture.names, picture._started, picture.held = self.names, self._started, self.held
         picture._steps, picture._last = self._steps.copy(), self._last.copy()
         return picture
 

@@ -36,9 +36,10 @@ BLAMES: Final = {
 }
 FIRST: Final = 3
 HIDDEN: Final = {
-    ("path_dead", "broker"): "the client's packets come no more: there it is a client that is silent",
-    ("timeout_too_short", "broker"): "the answers leave at once; what the client does is far away",
-    ("share_lock_expired", "broker"): "the recording begins after the records were taken",
+    (
+        "path_dead",
+        "broker",
+    ): "nothing was under way when the path died: there it is a client that says nothing",
     ("loss_2", "broker"): "lost requests come late, and nothing shows it",
     ("loss_2_3_9", "broker"): "lost requests come late, and nothing shows it",
     ("loss_3_far", "broker"): "lost requests come late, and nothing shows it",
@@ -53,6 +54,8 @@ _HEAD: Final = """\
 
 Recordings of real brokers to which something was done on purpose, or nothing. What was done was written down
 when they were recorded; the same incident, recorded at the client and at the broker, counts twice.
+`python -m tests.findings.variations` does the same with parts of them: halves, without a beginning or an end,
+faster, with a healthy cluster beside them.
 
 | | |
 |---|---|"""

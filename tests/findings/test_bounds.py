@@ -17,6 +17,8 @@ from kwsniff.findings.rule import Rule, load_gates, load_rules
 from kwsniff.findings.table import find_in_files
 from kwsniff.findings.tables import files_of_tables, open_folder, open_for
 from tests.house.tree import ROOT
+from tests.perf.loads import SMALL_PERIOD, small
+from tests.perf.repeat import write
 
 INCIDENTS = ROOT / "captures" / "incidents"
 RECORDINGS = [
@@ -36,6 +38,19 @@ def test_rules_that_are_not_asked_would_find_nothing(capture: Path, tmp_path: Pa
     files = _tables(capture, tmp_path)
     with open_folder(tmp_path) as database:
         assert find_in_files(files) == evaluate(database)
+
+
+def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
+    capture = tmp_path / "small.pcap"
+    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    files = _tables(capture, tmp_path / "out")
+    with open_folder(tmp_path / "out") as database:
+        expected = evaluate(database)
+        sums = figures_of(files).sums()
+        assert {name for name, columns in sums.items() if columns} == {"call_sum", "topic_width", "written"}
+    found = find_in_files(files)
+    assert {"request_storm", "hot_partition"} <= {each.finding for each in found}
+    assert found == expected
 
 
 @pytest.mark.parametrize("capture", RECORDINGS[:8], ids=lambda path: f"{path.parent.name}-{path.stem}")

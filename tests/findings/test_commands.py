@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
@@ -104,3 +105,16 @@ def test_every_rule_has_a_command_that_a_shell_reads() -> None:
         words_of = rule.command.split()
         assert words_of[:2] in (["kwsniff", "show"], ["kwsniff", "sql"])
         assert words_of[2] in ("{capture}", "{tables}"), rule.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("incident", sorted(each.parent.name for each in INCIDENTS.glob("*/about.toml")))
+def test_commands_show_something(incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for capture in sorted((INCIDENTS / incident).glob("*.pcap")):
+        tables = tmp_path / capture.stem
+        kwsniff.analyze(capture, output=tables)
+        places = {"CAPTURE": str(capture), "DIR": str(tables)}
+        for finding in pq.ParquetFile(tables / "findings.parquet").read().to_pylist():
+            given = [places.get(word, word) for word in words(finding["command"])]
+            assert run(given) == 0, finding["command"]
+            assert len(capsys.readouterr().out.splitlines()) > 1, finding["command"]

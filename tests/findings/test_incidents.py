@@ -12,13 +12,8 @@ from tests.house.tree import ROOT
 
 INCIDENTS = ROOT / "captures" / "incidents"
 SHARED = ROOT.parent / "shared" / "incidents"
-NOT_SHOWN = {
-    "share_lock_expired": "the recording begins after the records were taken",
-}
-"""Incidents that their recording, or the tables, do not show."""
 BESIDE_BROKERS = {
-    "path_dead": "answers that are sent again count in no call",
-    "timeout_too_short": "the client's end comes after the answers there",
+    "path_dead": "nothing was under way when the path died: there it is a client that says nothing",
 }
 """Incidents that only the client's recording shows."""
 
@@ -55,7 +50,7 @@ def _recordings() -> list[tuple[str, Path, str]]:
         said = tomllib.loads(about.read_text("utf-8"))
         for place, file in said["files"].items():
             name = about.parent.name
-            if name not in NOT_SHOWN and not (place == "broker" and name in BESIDE_BROKERS):
+            if not (place == "broker" and name in BESIDE_BROKERS):
                 found.append((f"{name}-{place}", about.parent / file, said["finding"]))
     return found
 

@@ -260,9 +260,9 @@ def share_lock_expired(site: Site) -> None:
     site.office("share-from-start", "packers")
     with site.recording():
         site.run("near", "produce", count=6, every_s=0.02)
-        first = site.start("near", "share", client_id="packer-1", seconds=12, sleep_after=1)
-        time.sleep(6)
-        site.run("near", "share", client_id="packer-2", seconds=4)
+        first = site.start("near", "share", client_id="packer-1", seconds=30, sleep_after=1)
+        time.sleep(10)  # its second heartbeat, after 5 s, brings it the partition
+        site.run("near", "share", client_id="packer-2", seconds=8)
         first.kill()
 
 

@@ -1,0 +1,212 @@
+"""Findings of a capture that goes on: the rules of kwsniff/findings over the rows of the last minute.
+
+    run loop ─ add: rows ─▶ steps of the window ─┐
+             ─ look: picture ────────────────────┴▶ thread: tables, bounds, rules ─▶ held: what holds now
+
+What is unfinished (calls that wait, open connections) comes from a picture of the capture: the rows that
+there would be if it ended now. The run loop hands over references and waits for nothing; the thread works at
+most every few seconds, and less often the longer it takes.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kwsniff.errors import KwsniffError
+from kwsniff.findings.bounds import COUNTED, Figures
+from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.tables import READ, columns_named, open_tables
+from kwsniff.live.session import Batches, Picture, one_batch
+
+WINDOW_S: Final = 60.0
+EVERY_S: Final = 3.0
+MOST_HELD: Final = 100
+"""Findings that are told at a time, worst first."""
+_REST: Final = 10  # seconds of rest for a second of work
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A finding that holds now. `since`: the earliest time that was seen while it held."""
+
+    finding: Finding
+    since: datetime | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; times as ISO 8601 in UTC."""
+        found = self.finding
+        return {
+            "finding": found.finding,
+            "severity": found.severity,
+            "confidence": found.confidence,
+            "blames": found.blames,
+            "subject_kind": found.subject_kind,
+            "subject": found.subject,
+            "since": _told(self.since),
+            "last_time": _told(found.last_time),
+            "value": found.value,
+            "expected": found.expected,
+            "unit": found.unit,
+            "calls": found.calls,
+            "explained_by": found.explained_by,
+            "text": found.text,
+            "advice": found.advice,
+        }
+
+
+@dataclass(slots=True)
+class _Step:
+    time: float
+    rows: int
+    batches: Batches
+
+
+class Watch:
+    """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows."""
+
+    def __init__(
+        self,
+        develop: Callable[[Picture], Batches],
+        *,
+        most_rows: int,
+        seconds: float = WINDOW_S,
+        every: float = EVERY_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.held: tuple[Held, ...] = ()
+        """What holds now, worst first."""
+        self.trouble: str | None = None
+        """Why nothing is looked for any more, in one line."""
+        self.shortened = False
+        """Whether more rows came in a window than are looked at."""
+        self._develop = develop
+        self._most_rows = most_rows
+        self._seconds = seconds
+        self._every = every
+        self._now = now
+        self._due = now() + every
+        self._steps: deque[_Step] = deque()
+        self._rows = 0
+        self._job: tuple[tuple[_Step, ...], Picture | None] | None = None
+        self._turn = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="kwsniff-findings", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._turn:
+            self._closed = True
+            self._turn.notify_all()
+        self._thread.join()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a picture, and the last one is dealt with."""
+        return self._now() >= self._due and self._job is None and self.trouble is None
+
+    def add(self, batches: Batches) -> None:
+        """Rows of one interval."""
+        kept = {name: _narrowed(batch) for name, batch in batches.items() if name in READ and batch.num_rows}
+        if kept:
+            rows = sum(batch.num_rows for batch in kept.values())
+            self._steps.append(_Step(self._now(), rows, kept))
+            self._rows += rows
+        while self._steps and (
+            self._rows > self._most_rows or self._steps[0].time < self._now() - self._seconds
+        ):
+            self.shortened |= self._rows > self._most_rows
+            self._rows -= self._steps.popleft().rows
+
+    def look(self, picture: Picture) -> None:
+        """Lets the thread judge the window as it is now."""
+        with self._turn:
+            self._job = tuple(self._steps), picture
+            self._turn.notify_all()
+
+    def conclude(self) -> None:
+        """Judges the window once more, and waits for it: everything that was unfinished has its rows now."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._job is None)
+            if self.trouble is None:
+                self._job = tuple(self._steps), None
+                self._turn.notify_all()
+                self._turn.wait_for(lambda: self._job is None)
+
+    def _work(self) -> None:
+        while True:
+            with self._turn:
+                self._turn.wait_for(lambda: self._job is not None or self._closed)
+                if self._job is None or self._closed:
+                    self._job = None
+                    self._turn.notify_all()
+                    return
+                steps, picture = self._job
+            started = self._now()
+            try:
+                self._hold(self._judge(steps, picture))
+            except (KwsniffError, MemoryError, OSError, RuntimeError, ValueError, _errors()) as error:
+                self.held, self.trouble = (), f"findings are not looked for any more: {error}"
+            took = self._now() - started
+            with self._turn:
+                self._due = self._now() + max(self._every, took * _REST)
+                self._job = None
+                self._turn.notify_all()
+
+    def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> list[Finding]:
+        unfinished = {} if picture is None else self._develop(picture)
+        parts: dict[str, list[pa.RecordBatch]] = {}
+        for batches in (*(step.batches for step in steps), unfinished):
+            for name, batch in batches.items():
+                if name in READ and batch.num_rows:
+                    parts.setdefault(name, []).append(_narrowed(batch))
+        figures = Figures()
+        for name, each in parts.items():
+            for batch in each:
+                figures.add(name, batch)
+        rules = figures.worth_asking()
+        if not rules:
+            return []
+        tables = {name: pa.Table.from_batches([one_batch(each)]) for name, each in parts.items()}
+        with open_tables(tables, [TOTAL, *(rule.query for rule in rules)]) as database:
+            return evaluate(database, rules=rules, total=figures.total_ns())
+
+    def _hold(self, findings: Sequence[Finding]) -> None:
+        before = {(each.finding.finding, each.finding.subject): each.since for each in self.held}
+        held: dict[tuple[str, str], Held] = {}
+        for finding in findings[:MOST_HELD]:
+            key = (finding.finding, finding.subject)
+            times = [time for time in (before.get(key), finding.first_time) if time is not None]
+            held.setdefault(key, Held(finding, min(times, default=None)))
+        self.held = tuple(held.values())
+
+
+@cache
+def _columns() -> frozenset[str]:
+    counted = {name for names in COUNTED.values() for name in names}
+    return frozenset(counted | columns_named(rule.query for rule in load_rules()))
+
+
+def _narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """With the columns that rules read."""
+    return batch.select([name for name in batch.schema.names if name in _columns()])
+
+
+def _errors() -> type[Exception]:
+    from duckdb import Error
+
+    return Error
+
+
+def _told(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat()

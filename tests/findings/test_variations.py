@@ -1,0 +1,60 @@
+"""Recordings that are cut, or that others are in: the cause is named while it is there, and nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.findings.measured import Recording, recordings
+from tests.findings.variations import VARIATIONS, Pcap, given, vary
+
+ALL = {(each.name, each.place): each for each in recordings()}
+STAYS = [
+    ("advertised_unreachable", "broker"),
+    ("authentication_failed", "broker"),
+    ("broker_hangs_up", "broker"),
+    ("connection_limit", "broker"),
+    ("connection_refused", "broker"),
+    ("metadata_storm", "shared"),
+    ("not_authorized", "broker"),
+    ("offset_out_of_range", "broker"),
+    ("request_timed_out", "broker"),
+    ("tls_to_plain", "shared"),
+    ("unknown_topic", "broker"),
+]
+"""What goes on for most of the recording: most parts of it show it."""
+WHOLE = ("ended_early", "faster", "among_others")
+
+
+def _recording(name: str, place: str) -> Recording:
+    if place != "shared":
+        return ALL[name, place]
+    found = [each for each in given() if each.name == name]
+    if not found:
+        pytest.skip("the recordings are not beside this checkout")
+    return found[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["begun_late", *WHOLE])
+@pytest.mark.parametrize(("name", "place"), STAYS)
+def test_a_cause_that_goes_on_is_named_whatever_is_cut(
+    name: str, place: str, change: str, tmp_path: Path
+) -> None:
+    judged = vary(_recording(name, place), VARIATIONS[change], tmp_path)
+    assert judged is not None
+    assert judged.is_right, judged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["first_half", "second_half", "begun_late", *WHOLE])
+@pytest.mark.parametrize("recording", [each for each in ALL.values() if not each.cause], ids=lambda r: r.name)
+def test_parts_of_healthy_recordings_are_healthy(recording: Recording, change: str, tmp_path: Path) -> None:
+    judged = vary(recording, VARIATIONS[change], tmp_path)
+    assert judged is None or not judged.others
+
+
+def test_a_capture_that_is_written_anew_is_the_same(tmp_path: Path) -> None:
+    path = ALL["busy_fetch", "broker"].path
+    assert Pcap.read(path).write(tmp_path / "again.pcap").read_bytes() == path.read_bytes()

@@ -1,0 +1,228 @@
+"""Findings while a capture goes on: what holds now, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+from kwsniff.cli.live_lines import interval_json, interval_line
+from kwsniff.cli.live_pages import wrong
+from kwsniff.findings.tables import READ
+from kwsniff.live.metrics import MOST_SERIES, Metrics
+from kwsniff.live.session import Session
+from kwsniff.live.watch import MOST_HELD, Watch
+from kwsniff.live.window import Window
+
+from .running import PATIENCE_S, ROOT, FileSource
+
+INCIDENTS = ROOT / "captures" / "incidents"
+ROWS = 500_000
+
+
+class HeldSource(FileSource):
+    """Stops where a second or more passed without a packet, until it is let go."""
+
+    def __init__(self, path: Path) -> None:
+        self.go_on = threading.Event()
+        super().__init__(path)
+
+    def _write(self, path: Path, pieces: int) -> None:
+        data = path.read_bytes()
+        cut = longest_silence(data)
+        with self._in:
+            self._in.send(data[:cut])
+            self.go_on.wait(PATIENCE_S)
+            self._in.send(data[cut:])
+
+    def close(self) -> None:
+        self.go_on.set()
+        super().close()
+
+
+def packets(data: bytes) -> Iterator[tuple[int, float]]:
+    """Where each packet of a little-endian pcap begins, and its time in seconds."""
+    nano = data[:4] == bytes.fromhex("4d3cb2a1")
+    at = 24
+    while at < len(data):
+        seconds, rest, size, _ = struct.unpack_from("<IIII", data, at)
+        yield at, seconds + rest / (1e9 if nano else 1e6)
+        at += 16 + size
+
+
+def longest_silence(data: bytes) -> int:
+    places = list(packets(data))
+    _, cut = max((later[1] - one[1], later[0]) for one, later in pairwise(places))
+    return cut
+
+
+def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
+    """A recording to its end, looked at now and then, and what holds at its end."""
+    with (
+        Session(FileSource(path, pieces=4096), tables=READ) as session,
+        Watch(session.develop, most_rows=most_rows, every=0) as watch,
+    ):
+        while not session.wait(0.005):
+            batches, picture = session.take_with_picture()
+            watch.add(batches)
+            if watch.is_due:
+                watch.look(picture)
+        watch.add(session.finish())
+        watch.conclude()
+    return watch, session
+
+
+@pytest.mark.parametrize(
+    "incident",
+    [
+        "broker_stalled",
+        "poll_interval_exceeded",
+        "connection_limit",
+        "lag_grows",
+        "throttled",
+        "unknown_topic",
+    ],
+)
+def test_what_is_found_in_the_recording_holds_at_its_end(incident: str) -> None:
+    folder = INCIDENTS / incident
+    if not folder.is_dir():
+        pytest.skip("not recorded")
+    path = folder / "broker.pcap"
+    expected = kwsniff.analyze(path).findings
+    watch, _ = watched(path)
+    assert watch.trouble is None
+    found = [(each.finding.finding, each.finding.subject) for each in watch.held]
+    assert found == list(
+        dict.fromkeys(zip(expected["finding"].to_pylist(), expected["subject"].to_pylist(), strict=True))
+    )
+    assert [each.finding.text for each in watch.held][:1] == expected["text"].to_pylist()[:1]
+
+
+@pytest.mark.parametrize(
+    "name", ["healthy_idle", "healthy_bursts", "healthy_rolling", "healthy_three_brokers"]
+)
+def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
+    said: list[str] = []
+
+    class Listening(Watch):
+        def _hold(self, findings: object) -> None:
+            super()._hold(findings)  # type: ignore[arg-type]
+            said.extend(each.finding.finding for each in self.held if each.finding.severity != "info")
+
+    path = INCIDENTS / name / "broker.pcap"
+    with (
+        Session(FileSource(path, pieces=1024), tables=READ) as session,
+        Listening(session.develop, most_rows=ROWS, every=0) as watch,
+    ):
+        while not session.wait(0.002):
+            batches, picture = session.take_with_picture()
+            watch.add(batches)
+            if watch.is_due:
+                watch.look(picture)
+        watch.add(session.finish())
+        watch.conclude()
+    assert watch.trouble is None
+    assert said == []
+
+
+def test_a_stall_is_named_while_it_lasts() -> None:
+    source = HeldSource(INCIDENTS / "broker_stalled" / "broker.pcap")
+    arrived = threading.Event()
+    with (
+        Session(source, tables=READ) as session,
+        Watch(session.develop, most_rows=ROWS, every=0) as watch,
+    ):
+        for _ in range(int(PATIENCE_S / 0.05)):
+            batches, picture = session.take_with_picture()
+            watch.add(batches)
+            if watch.is_due:
+                watch.look(picture)
+            if any(each.finding.finding == "broker_stalled" for each in watch.held):
+                break
+            arrived.wait(0.05)
+        (held,) = (each for each in watch.held if each.finding.finding == "broker_stalled")
+        since = held.since
+        assert not session.wait(0), "the capture goes on"
+        source.go_on.set()
+        while not session.wait(0.01):
+            watch.add(session.take())
+        watch.add(session.finish())
+        watch.conclude()
+    assert watch.trouble is None
+    (after,) = (each for each in watch.held if each.finding.finding == "broker_stalled")
+    assert after.since == since
+    assert after.finding.value is not None
+    assert after.finding.value > 2  # it was stopped for 3 s
+
+
+def test_the_window_is_bounded_in_rows_and_in_time() -> None:
+    moment = [0.0]
+    batch = {"api_calls": kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap").api_calls.to_batches()[0]}
+    watch = Watch(lambda _: {}, most_rows=batch["api_calls"].num_rows * 3, seconds=10, now=lambda: moment[0])
+    for _ in range(5):
+        watch.add(batch)
+        moment[0] += 1
+    assert len(watch._steps) == 3
+    assert watch.shortened
+    moment[0] = 13.5
+    watch.add({})
+    assert len(watch._steps) == 1
+    moment[0] = 100.0
+    watch.add({})
+    assert not watch._steps
+
+
+def test_a_finding_that_no_longer_holds_is_no_longer_told() -> None:
+    watch, _ = watched(INCIDENTS / "throttled" / "broker.pcap")
+    metrics, window = Metrics(), Window()
+    metrics.hold(watch.held)
+    assert 'kwsniff_finding{finding="throttled",subject="shop"} 1\n' in metrics.text()
+    metrics.hold(())
+    assert "kwsniff_finding{" not in metrics.text()
+    assert wrong(window, 80) == []
+
+
+def test_names_from_the_wire_are_harmless_everywhere() -> None:
+    watch, session = watched(INCIDENTS / "throttled" / "broker.pcap")
+    (held,) = (each for each in watch.held if each.finding.finding == "throttled")
+    held.finding.subject = 'a"b\\\n\x1b[2J' + "long" * 100
+    held.finding.text = held.finding.subject
+    window = Window()
+    window.held = watch.held
+    for width in (20, 60, 80):
+        for line in wrong(window, width):
+            assert line.cell_len <= width
+            assert "\x1b" not in line.plain
+            assert "\n" not in line.plain
+    metrics = Metrics()
+    metrics.hold(watch.held)
+    (sample,) = (each for each in metrics.text().split("\n") if each.startswith("kwsniff_finding{"))
+    assert 'subject="a\\"b' in sample
+    assert len(sample) < 250
+    progress = session.progress()
+    assert "\x1b" not in interval_line(window, progress)
+    told = json.loads(interval_json(window, progress))["findings"]
+    assert told[0]["finding"] == "throttled"
+    assert told[0]["severity"] == "warning"
+    assert told[0]["since"]
+
+
+def test_what_is_told_is_bounded() -> None:
+    assert MOST_HELD <= MOST_SERIES
+
+
+def test_a_rule_that_fails_ends_the_search_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr("kwsniff.live.watch.evaluate", fail)
+    watch, session = watched(INCIDENTS / "throttled" / "broker.pcap")
+    assert watch.trouble == "findings are not looked for any more: no room"
+    assert watch.held == ()
+    assert session.summary.as_dict()["calls"]
