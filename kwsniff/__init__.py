@@ -3,22 +3,60 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.errors import CaptureError as CaptureError
+from kwsniff.errors import KwsniffError as KwsniffError
+from kwsniff.errors import LayoutError as LayoutError
+from kwsniff.errors import OutputError as OutputError
+from kwsniff.errors import UsageError as UsageError
+
 if TYPE_CHECKING:
     from kwsniff.analysis.analyze import analyze as analyze
+    from kwsniff.analysis.analyze import calls as calls
+    from kwsniff.analysis.stored import open as open
     from kwsniff.live.sniff import sniff as sniff
     from kwsniff.view.decode import decode as decode
 
-__all__ = ["analyze", "decode", "sniff"]
+    __version__: str
+
+__all__ = [
+    "CaptureError",
+    "KwsniffError",
+    "LayoutError",
+    "OutputError",
+    "UsageError",
+    "analyze",
+    "calls",
+    "decode",
+    "open",
+    "sniff",
+]
 
 # Public name -> room. Rooms are imported when they are asked for: `import kwsniff` costs nothing.
 _HOMES = {
     "analyze": "kwsniff.analysis.analyze",
+    "calls": "kwsniff.analysis.analyze",
     "decode": "kwsniff.view.decode",
+    "open": "kwsniff.analysis.stored",
     "sniff": "kwsniff.live.sniff",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module 'kwsniff' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("kwsniff")
+    except metadata.PackageNotFoundError:
+        raise AttributeError("kwsniff runs from a source tree that is not installed: no version") from None

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from kwsniff.errors import UsageError
+from kwsniff.texts import suggested
 
 _MIB = 1 << 20
 _TIB = 1 << 40
@@ -83,7 +84,7 @@ class Limits:
         ranges = cls.ranges()
         for name, value in changes.items():
             if name not in ranges:
-                raise UsageError(f"no limit is called {name!r}; there are: {', '.join(sorted(ranges))}")
+                raise UsageError(f"no limit is called {name!r}; {suggested(name, sorted(ranges))}")
             least, greatest = ranges[name]
             if not isinstance(value, int) or isinstance(value, bool):
                 raise UsageError(f"limit {name} must be a whole number, not {value!r}")

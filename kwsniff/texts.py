@@ -1,5 +1,7 @@
 """Numbers and foreign texts as people read them, on a terminal and on a page."""
 
+from collections.abc import Iterable
+
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 
@@ -41,3 +43,12 @@ def clean(text: str | None) -> str:
     if text is None:
         return ""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def suggested(name: str, known: Iterable[str]) -> str:
+    """What may have been meant, as the end of a message: the names like it, or all there are."""
+    from difflib import get_close_matches  # takes a while to load, and most runs need it not
+
+    names = list(known)
+    near = get_close_matches(name.lower(), names, n=2, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"

@@ -1,6 +1,7 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.marking import change_written
@@ -30,6 +32,7 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import DETAILS, TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.texts import suggested
 from kwsniff.timelines.late_names import late_names
 from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of
 
@@ -46,8 +49,8 @@ def analyze(
     paths: Paths,
     *,
     output: str | os.PathLike[str] | None = None,
-    tables: Sequence[str] | None = None,
-    ports: Sequence[int] = (),
+    tables: str | Sequence[str] | None = None,
+    ports: int | Sequence[int] = (),
     limits: Mapping[str, int] | None = None,
     progress: Progress | None = None,
     tls_keylog: KeyLog = None,
@@ -60,16 +63,17 @@ def analyze(
 
     `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input.
     `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
-    `tables`: names of those to make, all of them by default; the summary then knows less, too.
-    `ports`: broker ports that are Kafka whatever their contents look like. `limits`: name -> value, see
-    kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
-    those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
-    `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before the
-    other, texts as on the command line, datetimes, or timedeltas from the first packet.
+    `tables`: names of those to make, or one, all of them by default; the summary then knows less, too.
+    `ports`: broker ports, or one, that are Kafka whatever their contents look like. `limits`: name -> value,
+    see kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as
+    with those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random
+    one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before
+    the other, texts as on the command line, datetimes, or timedeltas from the first packet.
     What cannot be read has a row in captures, with the reason.
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     times = TimeRange(since, until)
+    ports = (ports,) if isinstance(ports, int) else ports
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
     made = with_sources(chosen)
@@ -99,6 +103,18 @@ def _analyzer(
     return Analyzer(*arguments, ports=ports, limits=limits, tables=tables, compile_early=early)
 
 
+def calls(paths: Paths, **options: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of api_calls as record batches, whatever the size of the captures; what `analyze` takes.
+
+    They pass through a temporary folder: a topic's name that only the last packet tells is in the first row.
+    Raises what `analyze` raises, when the first batch is asked for.
+    """
+    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+        done = analyze(paths, output=folder, tables="api_calls", **options)
+        with pq.ParquetFile(done.paths["api_calls"]) as file:
+            yield from file.iter_batches()
+
+
 @contextmanager
 def _writer(
     output: str | os.PathLike[str] | None, made: Sequence[str], run: str
@@ -118,13 +134,14 @@ def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:
     summary.unread += found.unread
 
 
-def _chosen(tables: Sequence[str] | None) -> tuple[str, ...]:
+def _chosen(tables: str | Sequence[str] | None) -> tuple[str, ...]:
     """Names of tables in the order they are declared. Raises UsageError for a name that is none."""
     if tables is None:
         return tuple(TABLES)
+    tables = (tables,) if isinstance(tables, str) else tables
     unknown = [name for name in tables if name not in TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; there are {', '.join(TABLES)}")
+        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], TABLES)}")
     return tuple(name for name in TABLES if name in tables)
 
 

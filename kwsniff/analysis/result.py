@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.analysis.judgement import find_in_memory, listed
+from kwsniff.analysis.named_tables import Tables
 from kwsniff.analysis.summary import Summary
 from kwsniff.errors import UsageError
 from kwsniff.tables.run import stamped
@@ -16,7 +17,7 @@ from kwsniff.timelines.late_names import Change
 from kwsniff.timelines.twins import with_twins
 
 
-class Analysis:
+class Analysis(Tables):
     """The tables of a run, as pyarrow Tables with plain types (`.to_pandas()`), and its summary.
 
     Strings are plain strings, not dictionaries: pandas, Spark and DuckDB take them as they are, tables of
@@ -45,96 +46,16 @@ class Analysis:
         self._tables: dict[str, pa.Table] = {}
 
     @property
-    def api_calls(self) -> pa.Table:
-        """One row per call."""
-        return self.table("api_calls")
-
-    @property
-    def latencies(self) -> pa.Table:
-        """One row per call that was seen whole."""
-        return self.table("latencies")
-
-    @property
-    def error_codes(self) -> pa.Table:
-        """One row per error code that is not 0."""
-        return self.table("error_codes")
-
-    @property
-    def connections(self) -> pa.Table:
-        """One row per TCP connection."""
-        return self.table("connections")
-
-    @property
-    def anomalies(self) -> pa.Table:
-        """One row per oddity."""
-        return self.table("anomalies")
-
-    @property
-    def partitions(self) -> pa.Table:
-        """One row per partition of a call."""
-        return self.table("partitions")
-
-    @property
-    def record_batches(self) -> pa.Table:
-        """One row per record batch."""
-        return self.table("record_batches")
-
-    @property
-    def tcp_events(self) -> pa.Table:
-        """One row per retransmission, closed window, reset or repeated SYN."""
-        return self.table("tcp_events")
-
-    @property
-    def groups(self) -> pa.Table:
-        """One row per rebalance."""
-        return self.table("groups")
-
-    @property
-    def commits(self) -> pa.Table:
-        """One row per offset that a group committed, and how far behind the partition's end that is."""
-        return self.table("commits")
-
-    @property
-    def transactions(self) -> pa.Table:
-        """One row per transaction."""
-        return self.table("transactions")
-
-    @property
-    def members(self) -> pa.Table:
-        """One row per membership of a group."""
-        return self.table("members")
-
-    @property
-    def brokers(self) -> pa.Table:
-        """One row per broker that clients were told of."""
-        return self.table("brokers")
-
-    @property
-    def leaders(self) -> pa.Table:
-        """One row per leader of a partition that clients were told of."""
-        return self.table("leaders")
-
-    @property
-    def api_ranges(self) -> pa.Table:
-        """One row per API and broker: the versions that it offers."""
-        return self.table("api_ranges")
-
-    @property
-    def captures(self) -> pa.Table:
-        """One row per capture file."""
-        return self.table("captures")
-
-    @property
-    def findings(self) -> pa.Table:
-        """One row per finding, worst first; `kwsniff why` shows them."""
-        return self.table("findings")
-
-    @property
     def summary(self) -> dict[str, Any]:
         """What the command line shows: findings, counts, percentiles (nanoseconds), errors; JSON-ready."""
         if "findings" in self._chosen and not self.paths and self._summary.findings is None:
             self._summary.findings = listed(self.findings)
         return {**self._summary.as_dict(), "tables": {name: str(path) for name, path in self.paths.items()}}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the tables that were asked for."""
+        return self._chosen
 
     def table(self, name: str) -> pa.Table:
         """A table by name. Raises UsageError for a name that is none, or that was not asked for."""
@@ -142,6 +63,17 @@ class Analysis:
             known = "was not asked for" if name in TABLES else "does not exist"
             raise UsageError(f"table {name!r} {known}; there are {', '.join(self._chosen)}")
         return self._kept(name)
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has."""
+        if name in self.paths:
+            return int(pq.read_metadata(self.paths[name]).num_rows)
+        return int(self.table(name).num_rows)
+
+    def origin(self) -> str:
+        """The captures, or how many."""
+        names = [str(row["capture"]) for row in self._summary.captures]
+        return names[0] if len(names) == 1 else f"{len(names)} captures"
 
     def _kept(self, name: str) -> pa.Table:
         if name not in self._tables:

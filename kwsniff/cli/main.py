@@ -9,7 +9,8 @@ from importlib import import_module
 from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.standard_streams import leave_errors, says, standard_output
 from kwsniff.cli.times import joined_times
-from kwsniff.errors import KwsniffError
+from kwsniff.errors import KwsniffError, UsageError
+from kwsniff.texts import suggested
 
 VERBS = (
     "analyze", "pipeline", "show", "why", "upgrade", "compare", "sql", "live", "decode", "explain",
@@ -60,6 +61,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check_verb(given: Sequence[str]) -> None:
+    """Raises UsageError for a verb that is none: argparse would list them all, whichever was meant."""
+    if given and not given[0].startswith("-") and given[0] not in VERBS:
+        raise UsageError(f"there is no verb {given[0]!r}; {suggested(given[0], VERBS)}")
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit status. Errors are one line on standard error."""
     # numpy would start threads for matrices, which spin for a while; there are no matrices here.
@@ -67,6 +74,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with standard_output():
             given = sys.argv[1:] if arguments is None else arguments
+            _check_verb(given)
             args = make_parser().parse_args([*joined_times(given)])
             with layouts_in_use(args):
                 return int(args.run(args))

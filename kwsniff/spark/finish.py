@@ -18,7 +18,7 @@ from kwsniff.spark.decode import Decoded
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import follow
-from kwsniff.spark.parts import Part, PartWriter, check_parts, check_root, make_place, part_encoding
+from kwsniff.spark.parts import Part, PartWriter, check_parts, check_root, make_place, part_writer
 from kwsniff.spark.scan import Scanned
 from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch, unread_anomalies
 from kwsniff.tables.rows import batch_of
@@ -94,7 +94,7 @@ def _name_part(task: tuple[Part, Mapping[str, str]], *, root: str, staging: str)
     target = make_place(Path(staging), str(path))
     with (
         pq.ParquetFile(Path(root, old)) as file,
-        pq.ParquetWriter(str(target), schema, **part_encoding(part.table)) as writer,
+        part_writer(target, part.table, schema) as writer,
     ):
         for group in range(file.num_row_groups):
             table: pa.Table = change(file.read_row_group(group))

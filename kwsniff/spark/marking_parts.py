@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kwsniff.spark.parts import Part, make_place, part_encoding
+from kwsniff.spark.parts import Part, make_place, part_writer
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.twins import COLUMNS, find_twins, mark_twins
 
@@ -39,7 +39,7 @@ def _mark(part: Part, twins: dict[int, int], staging: str) -> Part:
     schema = arrow_schema(TABLES["connections"])
     with (
         pq.ParquetFile(Path(staging, old)) as file,
-        pq.ParquetWriter(str(target), schema, **part_encoding("connections")) as writer,
+        part_writer(target, "connections", schema) as writer,
     ):
         for group in range(file.num_row_groups):
             writer.write_table(mark_twins(file.read_row_group(group), twins).cast(schema))

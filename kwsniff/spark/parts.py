@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.run import stamped
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
-from kwsniff.tables.write import ROW_GROUP_ROWS, encoding
+from kwsniff.tables.write import ROW_GROUP_ROWS, parquet_writer
 from kwsniff.timelines.late_names import shown_ids
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class PartWriter:
             part = _Open(
                 table,
                 path,
-                pq.ParquetWriter(str(place), stored_schema(TABLES[table]), **part_encoding(table)),
+                part_writer(place, table, stored_schema(TABLES[table])),
             )
         self._open[table, date] = part  # the last one is the one that was used last
         return part
@@ -186,9 +186,9 @@ def _unseen(folder: str | Path) -> OutputError:
     )
 
 
-def part_encoding(table: str) -> dict[str, Any]:
-    """How parquet files of parts are written: as those of `kwsniff analyze`, but smaller."""
-    return {**encoding(TABLES[table]), "compression": "zstd"}
+def part_writer(place: Path, table: str, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer of a part: as those of `kwsniff analyze`, but for smaller files."""
+    return parquet_writer(str(place), TABLES[table], schema, compression="zstd")
 
 
 def write_empty(folder: Path, table: TableSchema) -> None:

@@ -1,5 +1,7 @@
 """All tables, and their schemas as Arrow and Spark have them. Declared elsewhere in this room, once."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -71,6 +73,8 @@ INNER: Final = {
 }
 """Tables that the core gives and nobody gets."""
 
+_PANDAS: Final = {"bool": "boolean", "int16": "Int16", "int32": "Int32", "int64": "Int64"}
+
 _SPARK: Final = {
     "binary": "BINARY",
     "bool": "BOOLEAN",
@@ -89,7 +93,7 @@ def arrow_schema(table: TableSchema) -> "pa.Schema":
     """The schema of the tables users get, in memory and in parquet: plain types, every field nullable."""
     import pyarrow as pa
 
-    return pa.schema([(column.name, _plain(column)) for column in table.columns])
+    return pa.schema([(column.name, _plain(column)) for column in table.columns], for_pandas(table.columns))
 
 
 def coded_schema(table: TableSchema) -> "pa.Schema":
@@ -107,7 +111,22 @@ def stored_schema(table: TableSchema) -> "pa.Schema":
     """The same with the run's column: what leaves the run, see run.py."""
     import pyarrow as pa
 
-    return pa.schema([(column.name, _coded(column)) for column in table.columns])
+    return pa.schema([(column.name, _coded(column)) for column in table.columns], for_pandas(table.columns))
+
+
+def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
+    """Metadata of a schema by which pandas takes whole numbers and booleans as its types that know nulls.
+
+    Without it, a column of whole numbers becomes floats where one of them is null, and offsets above 2**53
+    become others. Columns that are never null stay numpy's. Source: pandas' developer guide on DataFrames in parquet files.
+    """
+    kinds = [
+        {"name": column.name, "field_name": column.name, "pandas_type": column.type,
+         "numpy_type": _PANDAS[column.type], "metadata": None}
+        for column in columns
+        if column.type in _PANDAS and column.null is not None
+    ]  # fmt: skip
+    return {"pandas": json.dumps({"index_columns": [], "column_indexes": [], "columns": kinds})}
 
 
 def spark_ddl(table: TableSchema) -> str:

@@ -23,7 +23,7 @@ from kwsniff.errors import OutputError
 from kwsniff.tables.column import TableSchema
 from kwsniff.tables.folder import Folder, guarded
 from kwsniff.tables.run import new_run_id, stamped
-from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
+from kwsniff.tables.schema import TABLES, arrow_schema, for_pandas, stored_schema
 
 ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group, more or less: a few MB, so that a reader may skip or share out parts of a file."""
@@ -72,7 +72,7 @@ class TableFiles:
         schema = arrow_schema(TABLES[table])
         with (
             pq.ParquetFile(written) as file,
-            pq.ParquetWriter(str(draft), schema, **encoding(TABLES[table])) as writer,
+            parquet_writer(str(draft), TABLES[table], schema) as writer,
         ):
             for group in range(file.num_row_groups):
                 writer.write_table(change(file.read_row_group(group)).cast(schema))
@@ -95,7 +95,7 @@ class TableFiles:
     def _open(self, name: str, table: TableSchema) -> None:
         create(self._paths[name])
         sink = self._sinks[name] = pa.OSFile(str(self._paths[name]), mode="wb")
-        self._writers[name] = pq.ParquetWriter(sink, stored_schema(table), **encoding(table))
+        self._writers[name] = parquet_writer(sink, table, stored_schema(table))
 
     def _close(self, name: str) -> None:
         if name in self._sinks:
@@ -182,6 +182,17 @@ class TableWriter:
 def create(path: Path) -> None:
     """Makes a file that may not be there yet, and is no link to another."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+
+
+def parquet_writer(
+    sink: "str | pa.NativeFile", table: TableSchema, schema: pa.Schema, **changes: Any
+) -> pq.ParquetWriter:
+    """A writer of this table in its coded or plain schema. `changes`: of `encoding`."""
+    writer = pq.ParquetWriter(sink, schema, **encoding(table) | changes)
+    writer.add_key_value_metadata(
+        for_pandas(table.columns)
+    )  # without store_schema, a schema's own is left out
+    return writer
 
 
 def encoding(table: TableSchema) -> dict[str, Any]:

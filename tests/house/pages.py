@@ -128,10 +128,19 @@ def _amount(name: str, value: int) -> str:
 
 
 def readme() -> str:
-    """README.md with the output that its first command has."""
+    """README.md with the output that its first command has, and that of its Python."""
     text = (ROOT / "README.md").read_text("utf-8")
+    python = text.partition("```python\n")[2].partition("```")[0]
+    outputs = iter((_example(), _printed(python)))
     mark = r"(<!-- example: [^\n]*-->\n```text\n)[\s\S]*?(^```$)"
-    return re.sub(mark, lambda match: match[1] + _example() + match[2], text, count=1, flags=re.MULTILINE)
+    return re.sub(mark, lambda match: match[1] + next(outputs) + match[2], text, flags=re.MULTILINE)
+
+
+def _printed(python: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", python], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout
 
 
 def _example() -> str:

@@ -43,6 +43,6 @@ def test_modules_of_different_things_have_different_names() -> None:
     found = Counter(
         path.stem
         for path in (ROOT / "kwsniff").rglob("*.py*")
-        if path.suffix in (".py", ".pyx") and path.stem != "__init__"
+        if path.suffix in (".py", ".pyx") and path.stem not in ("__init__", "__main__")
     )
     assert sorted(name for name, times in found.items() if times > 1 and name not in SHARED_NAMES) == []

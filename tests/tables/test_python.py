@@ -1,0 +1,155 @@
+"""kwsniff as a library: what notebooks and scripts meet."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kwsniff
+from kwsniff.tables.schema import TABLES
+from tests.house.tree import ROOT
+from tests.traffic import messages
+from tests.traffic.files import frames, pcap
+from tests.traffic.records import batch
+from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
+
+CAPTURE = ROOT / "captures" / "first_steps" / "capture.pcap"
+LARGE_OFFSET = 2**53 + 1  # the first whole number that is no float
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tables")
+    kwsniff.analyze(CAPTURE, output=out)
+    return out
+
+
+def test_one_port_and_one_table_need_no_list() -> None:
+    found = kwsniff.analyze(CAPTURE, ports=9092, tables="api_calls")
+    assert found.names == ("api_calls",)
+    assert found.summary["ports"] == [9092]
+
+
+def test_a_folder_of_tables_has_the_tables_of_its_analysis(folder: Path) -> None:
+    stored = kwsniff.open(folder)
+    again = kwsniff.analyze(CAPTURE)
+    assert list(stored.names) == list(TABLES)
+    for name in stored.names:
+        mine, other = (each.drop_columns(["run_id"]) for each in (stored[name], again[name]))
+        assert mine.equals(other), name
+        assert stored.rows(name) == again.rows(name) == mine.num_rows
+
+
+def test_a_folder_of_before_has_the_columns_of_today(tmp_path: Path, folder: Path) -> None:
+    for name in ("api_calls", "connections"):
+        rows = pq.read_table(folder / f"{name}.parquet")
+        pq.write_table(rows.drop_columns(["run_id"]), tmp_path / f"{name}.parquet")
+    stored = kwsniff.open(tmp_path)
+    assert list(stored.names) == ["api_calls", "connections"]
+    assert stored.api_calls["run_id"].null_count == stored.api_calls.num_rows > 0
+
+
+def test_a_folder_without_tables_and_a_table_that_is_not_there_are_one_line(
+    tmp_path: Path, folder: Path
+) -> None:
+    with pytest.raises(kwsniff.UsageError, match="holds no tables of kwsniff"):
+        kwsniff.open(tmp_path)
+    with pytest.raises(kwsniff.UsageError, match="no table 'latency'"):
+        kwsniff.open(folder).table("latency")
+    with pytest.raises(kwsniff.UsageError, match="did you mean api_calls"):
+        kwsniff.analyze(CAPTURE, tables="api_cals")
+
+
+def test_a_damaged_table_is_one_line(tmp_path: Path, folder: Path) -> None:
+    for name in ("api_calls", "connections"):
+        (tmp_path / f"{name}.parquet").write_bytes((folder / f"{name}.parquet").read_bytes()[:-100])
+    with pytest.raises(kwsniff.CaptureError, match="api_calls cannot be read"):
+        kwsniff.open(tmp_path).table("api_calls")
+
+
+def test_calls_come_in_batches(folder: Path) -> None:
+    batches = list(kwsniff.calls(CAPTURE))
+    rows = pa.Table.from_batches(batches).drop_columns(["run_id"])
+    assert rows.equals(kwsniff.open(folder).api_calls.drop_columns(["run_id"]))
+
+
+def test_whole_numbers_stay_whole_beside_nulls(tmp_path: Path) -> None:
+    scene = Scene()
+    script = scene.connection(Endpoint("10.0.0.1", 4000), Endpoint("10.0.0.2", 9092))
+    script.open()
+    asked = messages.fetch(11, 1, {"a": {0: b""}}, high_watermark=LARGE_OFFSET)
+    script.call(asked, at=MILLISECOND, answer_at=2 * MILLISECOND)
+    sent = messages.produce(7, 2, {"b": {0: batch([b"v"])}})
+    script.call(sent, at=3 * MILLISECOND, answer_at=4 * MILLISECOND)
+    capture = tmp_path / "capture.pcap"
+    capture.write_bytes(pcap(frames(scene.packets())))
+    found = kwsniff.analyze(capture, output=tmp_path / "out")
+    for frame in (
+        found.partitions.to_pandas(),
+        kwsniff.open(tmp_path / "out").partitions.to_pandas(),
+        kwsniff.analyze(capture).partitions.to_pandas(),
+        pd.read_parquet(tmp_path / "out" / "partitions.parquet"),
+    ):
+        offsets = frame.set_index("topic")["high_watermark"]
+        assert offsets.dtype == "Int64"
+        assert int(offsets["a"]) == LARGE_OFFSET
+        assert offsets["b"] is pd.NA
+
+
+def test_a_notebook_shows_tables_and_never_markup_of_others(tmp_path: Path) -> None:
+    capture = tmp_path / "<script>x.pcap"
+    capture.write_bytes(CAPTURE.read_bytes())
+    found = kwsniff.analyze(capture, tables=("api_calls", "error_codes"))
+    assert repr(found).endswith("<script>x.pcap: api_calls 34, error_codes 6>")
+    page = found._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "34" in page
+
+
+def test_a_users_script_holds_under_strict_mypy(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "import kwsniff\n"
+        "\n"
+        "def slowest(path: Path) -> int:\n"
+        "    found = kwsniff.analyze(path, ports=9092, tables=['latencies', 'api_calls'])\n"
+        "    rows: int = found.rows('latencies')\n"
+        "    for batch in kwsniff.calls(path):\n"
+        "        rows += batch.num_rows\n"
+        "    try:\n"
+        "        rows += kwsniff.open('out').latencies.num_rows\n"
+        "    except kwsniff.KwsniffError as error:\n"
+        "        print(str(error), kwsniff.__version__)\n"
+        "    return rows\n"
+    )
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--config-file="]
+    done = subprocess.run(
+        [*command, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "checked 1 source file" in done.stdout
+    # Of modules that are installed mypy says nothing; here kwsniff is none.
+    assert "script.py" not in done.stdout, done.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "kwsniff", "--version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == f"kwsniff {kwsniff.__version__}\n"
+
+
+def test_a_verb_that_is_none_is_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kwsniff", "analze", "x.pcap"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "kwsniff: error: there is no verb 'analze'; did you mean analyze?\n"
