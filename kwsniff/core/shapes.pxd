@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x83527d46171e0574ull
+    #define KWSNIFF_SHAPES 0x912ce5eb44ae737bull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -64,6 +64,7 @@ cdef struct Framing:
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
     int gap_cause           # of the latest of them
+    int64_t lost_at         # how many there were with the latest one that nobody acknowledged
     uint8_t tail[8]         # out of step: segments too short to tell what they begin
     size_t tail_num
     int64_t tail_offset

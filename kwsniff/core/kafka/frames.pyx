@@ -22,7 +22,7 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, shrink
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
-from kwsniff.core.tcp.connections cimport GAP_CUT, Arrival, GAP_PASSED_OVER
+from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
 
 cdef enum:
     PREFIX = 4
@@ -322,6 +322,8 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
     cdef int64_t take
     framing.gaps += 1
     framing.gap_cause = cause
+    if cause == GAP_LOST:
+        framing.lost_at = framing.gaps
     if framing.state != FRAMING_IN_STEP:
         if framing.state == FRAMING_START:
             framing.state = FRAMING_LOST
@@ -333,6 +335,8 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
         take = framing.need - framing.have
         if not framing.torn:
             framing.torn = True
+            framing.cause = cause
+        elif framing.cause == GAP_NOT_CAPTURED and cause == GAP_LOST:
             framing.cause = cause
         if num < take:
             framing.have += num
