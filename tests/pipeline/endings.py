@@ -40,8 +40,8 @@ def endings(segments: list[Segment], client: bytes) -> dict[str, list[Segment]]:
 
 
 def selective(segments: list[Segment], seq: int, client: bytes, *, of_client: bool) -> list[Segment]:
-    """The same where the receiver of the message at this number had missed the byte before it, behind the place
-    of the capture: it has the message all the same, and says so."""
+    """The same where the receiver of the message at this number had missed the byte before it, behind the
+    place of the capture: it has the message all the same, and says so."""
     out: list[Segment] = []
     for segment in segments:
         took = ahead(segment.ack, seq)

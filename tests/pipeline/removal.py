@@ -1,6 +1,10 @@
 """One message at a time taken out of recorded captures, as if the capture had missed it.
 
-    python -m tests.pipeline.removal [folder ...]      every message of every capture there
+    python -m tests.pipeline.removal [folder ...]      every message of every capture there, with every ending
+    python -m tests.pipeline.removal --step 13         every thirteenth of them
+    python -m tests.pipeline.removal --as-recorded     without endings: the conversation goes on as it did
+
+Without folders: the project's captures, and ../shared/incidents where they are.
 
 Where messages lie is found without kwsniff: by TCP's numbers and the size in front of every message. The
 packets of the message go, with their acknowledgements; those of the other side stay. What must come out is
@@ -10,6 +14,7 @@ taken out.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -338,17 +343,26 @@ def ended(
 
 
 def main(arguments: list[str]) -> int:
-    folders = [Path(name) for name in arguments] or FOLDERS
-    total = wrong = 0
-    for path in sorted(path for folder in folders for path in folder.rglob("*.pcap*")):
-        for name, found in tried(path):
-            total += 1
-            wrong += bool(found)
+    parser = argparse.ArgumentParser("python -m tests.pipeline.removal")
+    parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS)
+    parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--as-recorded", action="store_true")
+    options = parser.parse_args(arguments)
+    total: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    paths = sorted(path for folder in options.folders for path in folder.rglob("*.pcap*"))
+    for path in paths:
+        for name, found in tried(path, step=options.step, with_endings=not options.as_recorded):
+            way = f"{name.split(', ')[1].split()[0]}, {', '.join(name.split(', ')[2:]) or 'as recorded'}"
+            total[way] += 1
+            wrong[way] += bool(found)
             for fault in found:
                 sys.stdout.write(f"{name}: {fault}\n")
         sys.stdout.flush()
-    sys.stdout.write(f"{total} removals, {wrong} judged wrong\n")
-    return 1 if wrong else 0
+    for way, number in sorted(total.items()):
+        sys.stdout.write(f"{number:6} {way}: {wrong[way]} judged wrong\n")
+    sys.stdout.write(f"{total.total()} removals of {len(paths)} captures, {wrong.total()} judged wrong\n")
+    return 1 if wrong.total() else 0
 
 
 if __name__ == "__main__":
