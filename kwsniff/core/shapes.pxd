@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x912ce5eb44ae737bull
+    #define KWSNIFF_SHAPES 0xc80690f87350fe02ull
     """
     const unsigned long long KWSNIFF_SHAPES

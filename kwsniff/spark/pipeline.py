@@ -28,7 +28,7 @@ from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, Capture, find_inputs
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.judgement import write_findings
-from kwsniff.spark.marking_parts import mark_parts
+from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.secrets import may_hold_secrets, note_secrets
@@ -134,11 +134,16 @@ class _Run:
     layouts: str | None
     times: TimeRange
 
+    @property
+    def most_twins(self) -> int:
+        return Limits.with_changes(dict(self.limits)).twin_candidates
+
     def all(self, captures: "Sequence[Any]") -> Result:
         folder, scratch = str(self.staging.folder), str(self.staging.scratch)
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
+        needed |= {"connections"}  # which tell twins
         scans = scan_captures(
             self.spark,
             readable,
@@ -168,13 +173,21 @@ class _Run:
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
+        twins = twins_among(parts, staging=folder, most=self.most_twins)
         parts += write_few(
-            folder, rows, unread, decoded, work.tables, run_id=work.run_id, layouts=work.layouts
+            folder,
+            rows,
+            unread,
+            decoded,
+            work.tables,
+            twins=twins,
+            run_id=work.run_id,
+            layouts=work.layouts,
         )
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
-        twins = mark_parts(parts, staging=folder)
-        parts = [named.get(part, twins.get(part, part)) for part in parts]
+        marked = mark_parts(parts, twins, staging=folder)
+        parts = [named.get(part, marked.get(part, part)) for part in parts]
         if "findings" in work.tables:
             parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {
