@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xc80690f87350fe02ull
+    #define KWSNIFF_SHAPES 0x3a95817147ae7599ull
     """
     const unsigned long long KWSNIFF_SHAPES
