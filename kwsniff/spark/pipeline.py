@@ -153,19 +153,8 @@ class _Run:
             split_bytes=self.split_bytes,
             times=self.times,
         )
-        work = Work(
-            captures=tuple(readable),
-            scans=tuple(map(tuple, scans)),
-            staging=folder,
-            scratch=scratch,
-            num_buckets=self.num_buckets,
-            tables=frozenset(with_sources(tuple(needed & TABLES.keys()))),
-            ports=self.ports,
-            limits=self.limits,
-            run_id=self.staging.run,
-            layouts=self.layouts,
-            times=(self.times.since, self.times.until),
-        )
+        tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
+        work = self._work(readable, tuple(map(tuple, scans)), tables)
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
         rows, names = capture_rows(readable, scans, decoded, self.times), may_hold_secrets(readable)
         found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
@@ -197,6 +186,23 @@ class _Run:
             "scan_bytes": sum(each.ends[-1] for of_one in scans for each in of_one),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
+
+    def _work(
+        self, captures: "Sequence[Any]", scans: "tuple[tuple[Any, ...], ...]", tables: frozenset[str]
+    ) -> Work:
+        return Work(
+            captures=tuple(captures),
+            scans=scans,
+            staging=str(self.staging.folder),
+            scratch=str(self.staging.scratch),
+            num_buckets=self.num_buckets,
+            tables=tables,
+            ports=self.ports,
+            limits=self.limits,
+            run_id=self.staging.run,
+            layouts=self.layouts,
+            times=(self.times.since, self.times.until),
+        )
 
     def _complete(
         self,

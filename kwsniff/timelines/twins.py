@@ -113,17 +113,17 @@ def _candidates(connections: Source, marks: Marks, most: int) -> tuple[pa.Table,
     """The rows that may be twins, and how many there are beyond `most`."""
     schema = arrow_schema(TABLES["connections"])
     plain = pa.schema([schema.field(name) for name in COLUMNS])
-    kept, num = plain.empty_table(), 0
+    kept: list[pa.Table] = []
+    num = 0
     for batch in connections(COLUMNS):
         chosen = batch.filter(flags(marks.are_shared(batch)))
         num += chosen.num_rows
-        if chosen.num_rows:
-            # What comes first in memory is not what was seen first: files of several tasks come in any order.
-            kept = pa.concat_tables([kept, pa.Table.from_batches([chosen]).select(COLUMNS).cast(plain)])
-            if kept.num_rows > 2 * most:
-                kept = _first(kept, most)
-    kept = _first(kept, most)
-    return kept, num - kept.num_rows
+        kept.append(pa.Table.from_batches([chosen]).select(COLUMNS).cast(plain))
+        # What comes first in memory is not what was seen first: files of several tasks come in any order.
+        if sum(map(len, kept)) > 2 * most or len(kept) > _TOGETHER:
+            kept = [_first(pa.concat_tables(kept), most)]
+    rows = _first(pa.concat_tables(kept), most)
+    return rows, num - rows.num_rows
 
 
 def _first(rows: pa.Table, most: int) -> pa.Table:

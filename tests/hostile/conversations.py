@@ -85,7 +85,7 @@ def carried(dice: random.Random) -> list[bytes]:
 
 
 def acknowledged(dice: random.Random) -> list[bytes]:
-    """Packets of calls with retransmissions, closed windows, resets, and options that are true, odd or broken."""
+    """Packets of calls with retransmissions, closed windows, resets, and options, true, odd or broken."""
     talk = Talk(dice.choice((999, 2**32 - 40, 2**31 - 40)), dice.choice((4_999, 2**32 - 9)))
     if dice.random() < 0.8:
         talk.open()

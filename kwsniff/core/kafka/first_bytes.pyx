@@ -239,6 +239,8 @@ cdef int look_closely(Context* context, Octets data) noexcept nogil:
     if name_protocol(data) != PROTOCOL_OTHER:
         return LOOK_NO
     look = look_twice(context, data)
+    if data.num >= 4 + <size_t>be32(data, 0):
+        return look
     return LOOK_MORE if look == LOOK_YES and data.num < 16 + be16(data, 12) else look
 
 
