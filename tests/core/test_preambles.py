@@ -230,7 +230,7 @@ def assert_counted(files: list[list[bytes]]) -> None:
 
 
 def test_an_answer_that_a_rotation_cuts() -> None:
-    """In the middle of a connection: few bytes in one capture, the rest in the next, and in the one behind."""
+    """In the middle of a connection: few bytes in one capture, the rest in the next ones."""
     for cuts in ([2], [2, 4], [1, 2, 3]):
         talk = Talk(1, 1)
         talk.send(True, request(1))
