@@ -68,6 +68,8 @@ class Limits:
     """Topic ids whose names are remembered."""
     tcp_events: int = _bound(10_000, _MOST_INT32)
     """Events of one connection that are listed in `tcp_events`."""
+    twin_candidates: int = _bound(200_000, _MOST_INT32)
+    """Connections with the numbers or the messages of another one that are compared in search of twins."""
     decompressed_bytes: int = _bound(128 * _MIB, _MOST_MEMORY)
     """Bytes to which the contents of one message may decompress in `show` and `decode`; more stays closed."""
     shown_fields: int = _bound(1_000_000, _MOST_INT32)

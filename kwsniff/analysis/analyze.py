@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.analysis.judgement import write_findings
-from kwsniff.analysis.marking import change_written
+from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
@@ -21,6 +22,7 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.findings.bounds import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.paths import local_path
@@ -34,7 +36,8 @@ from kwsniff.tables.schema import DETAILS, TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 from kwsniff.texts import suggested
 from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of
+from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of, without_twins
+from kwsniff.timelines.twins import Twins
 
 _TIMELINE_ROWS = 4096
 # Taken together: every latency and every partition comes with its call.
@@ -72,28 +75,83 @@ def analyze(
     What cannot be read has a row in captures, with the reason.
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
-    times = TimeRange(since, until)
+    TimeRange(since, until)  # refuses what is none
     ports = (ports,) if isinstance(ports, int) else ports
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
-    chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
-    made = with_sources(chosen)
-    analyzer = _analyzer(catalog, ports, limits or {}, delivered := _delivered(made))
-    with _writer(output, made, run) as writer, ExitStack() as stack:
-        rows = stack.enter_context(_Rows(catalog, summary := Summary(ports), writer, made))
-        _read(found, analyzer, rows, progress, tls_keylog=tls_keylog, times=times)
+    plan = _Plan(
+        found=found,
+        output=output,
+        chosen=_chosen(tables),
+        ports=ports,
+        limits=limits or {},
+        progress=progress,
+        tls_keylog=tls_keylog,
+        run=check_run_id(run_id),
+        catalog=load_catalog(layouts),
+        reads_again=_total_size(found.captures) is not None,
+        since=since,
+        until=until,
+    )
+    done = _run(plan, Twins())
+    if isinstance(done, Twins):
+        done = _run(plan, done)
+    if isinstance(done, Twins):
+        raise AssertionError("twins that are known are not looked for")
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    found: Found
+    output: str | os.PathLike[str] | None
+    chosen: tuple[str, ...]
+    ports: Sequence[int]
+    limits: Mapping[str, int]
+    progress: Progress | None
+    tls_keylog: KeyLog
+    run: str
+    catalog: Catalog
+    reads_again: bool
+    """Whether the captures are files, which can be read a second time."""
+    since: Given
+    until: Given
+
+
+def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
+    """One reading of all captures. Where it shows twins that were not known, nothing is left but these: what
+    is counted while rows pass has to be counted without them."""
+    made = with_sources((*plan.chosen, "connections"))
+    found = replace(plan.found, unread=list(plan.found.unread))
+    analyzer = _analyzer(plan.catalog, plan.ports, plan.limits, delivered := _delivered(made))
+    with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
+        rows = stack.enter_context(
+            _Rows(plan.catalog, summary := Summary(plan.ports, twins), writer, made, twins)
+        )
+        times = TimeRange(plan.since, plan.until)
+        _read(found, analyzer, rows, plan.progress, tls_keylog=plan.tls_keylog, times=times)
         analyzer.finish()
         rows.take(analyzer, delivered)
         rows.finish()
+        if not twins:
+            most = Limits.with_changes(dict(plan.limits)).twin_candidates
+            twins = twins_among(writer, rows.batches, most)
+            if twins and plan.reads_again:
+                return twins
+            mark_late(writer, rows.batches, rows.figures, twins)
+            summary.late_twins = len(twins.found)
+        rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         _account(summary, analyzer, found)
         rows.keep("captures", captures_batch(summary.captures))
         summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, made)
         if not writer:
-            return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
-        change_written(writer, changes, rows.figures)
-        if "findings" in chosen:
+            return Analysis(summary, {}, rows.batches, changes, plan.chosen, run_id=plan.run)
+        for table, change in changes.items():
+            writer.rewrite(table, change)
+        if "findings" in plan.chosen:
             summary.findings = write_findings(writer, rows.figures, late=bool(changes))
-        return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
+        left = set(made) - set(plan.chosen)
+        return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
 
 def _analyzer(
@@ -254,8 +312,10 @@ class _Rows:
         summary: Summary,
         writer: TableWriter | None,
         chosen: Sequence[str],
+        twins: Twins,
     ) -> None:
         self.summary = summary
+        self._twins = twins
         self.figures = Figures()
         """Of what is written, where findings are wanted."""
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
@@ -320,13 +380,16 @@ class _Rows:
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
         batches = {table: self._builder.build(table, columns) for table, columns in taken}
         if "latencies" in batches:
-            self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
+            timed = self._twins.without(batches["latencies"])
+            calls = batches.get("api_calls")
+            self.summary.shares.add(timed, None if calls is None else self._twins.without(calls))
         details = batches.pop(DETAILS, None)
         for table, batch in batches.items():
             self.summary.add(table, batch)
-            self.keep(table, batch)
+            self.keep(table, self._twins.mark(batch) if self._twins and table == "connections" else batch)
             if table == "api_calls" and not self.batches.keys().isdisjoint(TIMELINES):
-                self._timelines.add(noted(batch, details, batches.get("partitions"), self._catalog))
+                notes = noted(batch, details, batches.get("partitions"), self._catalog)
+                self._timelines.add(without_twins(notes, self._twins))
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 
     def _keep_timelines(self, at_least: int) -> None:

@@ -1,27 +1,56 @@
-"""What is known of written rows only when all are there: names that came late, twins among connections."""
+"""Twins among the connections of a run, which are known only when all rows are there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.findings.bounds import Figures
+from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import TableWriter
-from kwsniff.timelines.late_names import Change
-from kwsniff.timelines.twins import COLUMNS, find_twins, mark_twins
+from kwsniff.timelines.twins import Twins, find_twins
+
+Batches = Mapping[str, list[pa.RecordBatch]]
 
 
-def change_written(writer: TableWriter, changes: Mapping[str, Change], figures: Figures) -> None:
-    """Puts tables through their changes, and gives connections their `twin_of`, of which `figures` learns.
-
-    Nothing more can be written to these tables.
-    """
-    for table, change in changes.items():
-        writer.rewrite(table, change)
-    if "connections" not in writer.paths:
-        return
+def twins_among(writer: TableWriter | None, batches: Batches, most: int) -> Twins:
+    """Of the table of connections, written or in memory; nothing more can be written to it."""
+    if writer is None:
+        return find_twins(partial(_kept, batches["connections"]), most)
     path = writer.complete(["connections"])["connections"]
-    found = find_twins(pq.ParquetFile(path).read(columns=list(COLUMNS)))
-    if found:
-        writer.rewrite("connections", partial(mark_twins, twins=found))
-        figures.add_twins(len(found))
+    with pq.ParquetFile(path) as file:
+        return find_twins(partial(_written, file), most)
+
+
+def mark_late(
+    writer: TableWriter | None, batches: dict[str, list[pa.RecordBatch]], figures: Figures, twins: Twins
+) -> None:
+    """Gives connections that are there already their `twin_of`, of which `figures` learns."""
+    if not twins:
+        return
+    if writer is None:
+        batches["connections"] = [twins.mark(batch) for batch in batches["connections"]]
+        return
+    writer.rewrite("connections", partial(_marked, twins=twins))
+    figures.add_twins(len(twins.found))
+
+
+def _kept(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    return (batch.select(list(columns)) for batch in batches)
+
+
+def _written(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    found: Iterator[pa.RecordBatch] = file.iter_batches(columns=list(columns), use_threads=False)
+    return found
+
+
+def _marked(table: pa.Table, twins: Twins) -> pa.Table:
+    return pa.Table.from_batches([twins.mark(batch) for batch in table.to_batches()], table.schema)
+
+
+def twins_anomalies(twins: Twins) -> list[dict[str, Any]]:
+    """A row of anomalies where not all connections were compared."""
+    columns = dict.fromkeys(column.name for column in TABLES["anomalies"].columns)
+    return [{**columns, "name": "twins_limit", "value": twins.left_out}] if twins.left_out else []

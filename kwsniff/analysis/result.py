@@ -14,7 +14,6 @@ from kwsniff.errors import UsageError
 from kwsniff.tables.run import stamped
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.timelines.late_names import Change
-from kwsniff.timelines.twins import with_twins
 
 
 class Analysis(Tables):
@@ -89,6 +88,4 @@ class Analysis(Tables):
         batches = [stamped(name, batch, self.run_id) for batch in self._batches.pop(name, [])]
         coded = pa.Table.from_batches(batches, stored_schema(TABLES[name]))
         plain = coded.cast(arrow_schema(TABLES[name]))
-        if name == "connections":
-            return with_twins(plain)
         return self._changes[name](plain) if name in self._changes else plain

@@ -17,6 +17,7 @@ from kwsniff.sources.times import TimeRange
 from kwsniff.tables.arrays import Bits, flags, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
 from kwsniff.tables.grouping import Groups
+from kwsniff.timelines.twins import Twins
 
 MOST_DISTINCT = 10_000
 """Distinct values counted one by one (topics with errors, clients); what comes after is counted together."""
@@ -55,8 +56,12 @@ class ApiFigures:
 class Summary:
     """Counts what `add` is shown. Rows are batches in the coded schema; see kwsniff/tables/build.py."""
 
-    def __init__(self, ports: Sequence[int] = ()) -> None:
+    def __init__(self, ports: Sequence[int] = (), twins: Twins | None = None) -> None:
         self.rows: Counter[str] = Counter()
+        """All of them; everything else leaves twins out."""
+        self.twins = twins or Twins()
+        self.late_twins = 0
+        """Connections of which nobody knew that they are twins while they were counted."""
         self.ports = tuple(ports)
         """Ports that are Kafka's by the user's word."""
         self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
@@ -82,6 +87,7 @@ class Summary:
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch."""
         self.rows[table] += batch.num_rows
+        batch = self.twins.without(batch)
         if batch.num_rows == 0:
             return
         self.trouble.add(table, batch)
@@ -187,6 +193,7 @@ class Summary:
             ),
             "unanswered_hellos": _ranked(self.hellos, ("broker", "broker_port"), "connections"),
             "anomalies": _ranked(self.anomalies, ("name",)),
+            "twins": {"left_out": len(self.twins.found), "counted": self.late_twins},
         }
 
 

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, plain, wrap
-from kwsniff.cli.summary_connections import connections_line, encrypted_lines
+from kwsniff.cli.summary_connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary_findings import findings_grid
 from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
@@ -70,6 +70,7 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
     yield connections_line(summary)
+    yield from twins_line(summary["twins"])
     yield from findings_grid(summary.get("findings") or [], top)
     yield from encrypted_lines(summary["tls"], summary["unanswered_hellos"], top)
     yield from _network(summary["transport"])

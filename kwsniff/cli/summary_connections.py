@@ -11,9 +11,9 @@ Facts = Mapping[str, Any]
 
 def connections_line(summary: Facts) -> str:
     """How many calls and connections there are; without calls, what may be the reason."""
-    calls = summary["rows"].get("api_calls", 0)
+    calls = sum(item["calls"] for item in summary["calls"])
     protocols = ", ".join(f"{item['count']:,} {item['protocol']}" for item in summary["connections"])
-    connections = plural(summary["rows"].get("connections", 0), "connection")
+    connections = plural(sum(item["count"] for item in summary["connections"]), "connection")
     if calls:
         return f"{plural(calls, 'call')} on {connections} ({protocols})"
     if not protocols and summary["no_packets"]:
@@ -30,6 +30,19 @@ def connections_line(summary: Facts) -> str:
     elif encrypted:
         advice = "TLS hides it: give its secrets with --tls-keylog, or capture on a plaintext listener"
     return f"No Kafka calls on {connections} ({protocols}); {advice}"
+
+
+def twins_line(twins: Facts) -> Iterator[str]:
+    """Connections that are there twice."""
+    if twins["left_out"]:
+        more = plural(twins["left_out"], "more connection")
+        yield f"{more} seen at a second place too (twin_of), left out of what follows"
+    if twins["counted"]:
+        those = plural(twins["counted"], "connection")
+        yield (
+            f"{those} seen at a second place too (twin_of), counted all the same: what cannot be read twice "
+            "is counted before that is known"
+        )
 
 
 def encrypted_lines(tls: Sequence[Facts], hellos: Sequence[Facts], top: int) -> Iterator[str]:

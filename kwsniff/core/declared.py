@@ -73,8 +73,8 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("caller", "enum:caller", True), ("tls_version", "string", True), ("tls_server_name", "string", True),
         ("tls_cipher", "string", True), ("closed_by", "enum:direction", True), ("close_frame", "int64", True),
         ("refused", "bool", False), ("syn_retries", "int64", True), ("encapsulation", "string", True),
-        ("duplicate_packets", "int64", False), ("twin_of", "int64", True), ("tls_hello", "bool", True),
-        ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
+        ("duplicate_packets", "int64", False), ("twin_of", "int64", True), ("twin_delay_ns", "int64", True),
+        ("tls_hello", "bool", True), ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
         ("proxied_address", "string", True), ("proxied_port", "int32", True), ("client_isn", "int64", True),
         ("broker_isn", "int64", True), ("messages_hash", "int64", True),
     ),
@@ -176,7 +176,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "unknown_version", "unexpected_response", "passed_over", "outstanding_limit", "parked_limit",
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
         "capture_damaged", "connection_evicted", "not_decrypted", "reset_out_of_window", "reset_taken_back",
-        "handshake_out_of_place", "interfaces_limit", "trailing_bytes", "tcp_events_limit",
+        "handshake_out_of_place", "interfaces_limit", "trailing_bytes", "tcp_events_limit", "twins_limit",
     ),
 }
 """Closed list -> its words."""

@@ -26,6 +26,7 @@ cdef struct Limits:
     int64_t search_bytes
     int64_t topic_ids
     int64_t tcp_events
+    int64_t twin_candidates
     int64_t decompressed_bytes
     int64_t shown_fields
     int64_t shown_records

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x278ce6475d8c87f5ull
+    #define KWSNIFF_SHAPES 0xe9fe78eca5f61a3full
     """
     const unsigned long long KWSNIFF_SHAPES

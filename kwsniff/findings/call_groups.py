@@ -37,7 +37,7 @@ _OF_CALL: Final[Mapping[str, str]] = {
 _OF_OTHERS: Final[Mapping[str, str]] = {
     "topic": "select distinct run_id, call_id, coalesce(topic, topic_id) as subject from partition_call",
     "partition": "select distinct run_id, call_id, topic_partition as subject from partition_call",
-    "codec": "select distinct run_id, call_id, codec as subject from record_batches",
+    "codec": "select distinct run_id, call_id, codec as subject from batch",
 }
 KINDS: Final = ("client", "broker", "api", "topic", "partition", "acks", "codec", "version", "software")
 

@@ -97,7 +97,7 @@ with talk as (
     from party where not coalesce(is_server, false) and error_code is distinct from 35
 ), formats as (
     select call_id, run_id, list(distinct magic order by magic) as record_formats
-    from record_batches where api_name = 'Produce' and magic < 2 group by all
+    from batch where api_name = 'Produce' and magic < 2 group by all
 ), named as (
     -- Software is said once for each connection; one whose beginning is not there is that of the others.
     select client_id, client_address, min(said) as software from spoken

@@ -33,6 +33,10 @@ select *, coalesce(client_id, broker_address) as client, broker_address || ':' |
 from partitions p
 where not exists (from twin t where t.connection_id = p.connection_id and t.run_id = p.run_id);
 
+create temp view batch as
+select * from record_batches b
+where not exists (from twin t where t.connection_id = b.connection_id and t.run_id = b.run_id);
+
 create temp view span as
 select min(first_time) as first_time, max(last_time) as last_time,
     epoch(max(last_time) - min(first_time)) as seconds

@@ -120,11 +120,23 @@ def aggregate(
 
     query = QUERIES[name]
     schema = f"{spark_ddl(TABLES[query.source])}, `date` DATE"
-    source = spark.read.schema(schema).parquet(str(tables / query.source))
+    source = _once(spark, spark.read.schema(schema).parquet(str(tables / query.source)), tables)
     computed = spark.sql(query.text(layouts), source=source)
     columns = [f"cast(`{each.name}` as {spark_type(each)}) as `{each.name}`" for each in AGGREGATES[name].own]
     typed = computed.selectExpr(*columns, f"to_date(`{query.time}`) as `date`")
     return typed.withColumn(RUN, lit(run_id))
+
+
+def _once(spark: "SparkSession", rows: "DataFrame", tables: Path) -> "DataFrame":
+    """Without what connections that are twins of others brought."""
+    if "twin_of" in rows.columns:
+        return rows.where("twin_of is null")
+    place = tables / "connections"
+    if "connection_id" not in rows.columns or not place.is_dir():
+        return rows
+    known = spark.read.schema(spark_ddl(TABLES["connections"])).parquet(str(place))
+    twins = known.where("twin_of is not null").select("connection_id", RUN)
+    return rows.join(twins, ["connection_id", RUN], "left_anti")
 
 
 def write_aggregates(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kwsniff.analysis.marking import twins_anomalies
 from kwsniff.core.capture.file_splits import capture_facts
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import Unread
@@ -24,6 +25,7 @@ from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_b
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.late_names import late_names
+from kwsniff.timelines.twins import Twins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +58,7 @@ def write_few(
     decoded: Sequence[Decoded],
     tables: frozenset[str],
     *,
+    twins: Twins,
     run_id: str,
     layouts: str | None,
 ) -> list[Part]:
@@ -63,10 +66,11 @@ def write_few(
     writer = PartWriter(staging, "all", run_id)
     if "captures" in tables:
         writer.write("captures", captures_batch(captures))
-    if "anomalies" in tables and (damages := unread_anomalies(unread)):
+    damages = [*unread_anomalies(unread), *twins_anomalies(twins)]
+    if "anomalies" in tables and damages:
         writer.write("anomalies", batch_of("anomalies", damages))
     notes = [path for each in decoded for path in each.notes]
-    for table, batch in follow(notes, load_catalog(layouts or "")):
+    for table, batch in follow(notes, load_catalog(layouts or ""), twins):
         if table in tables:
             writer.write(table, batch)
     return writer.close()

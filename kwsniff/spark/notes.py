@@ -18,7 +18,8 @@ from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.committed_lag import NO_OFFSETS, OFFSETS
 from kwsniff.timelines.details import BYTES, PLACE
-from kwsniff.timelines.timelines import COLUMNS, Noted, Timelines, noted
+from kwsniff.timelines.timelines import COLUMNS, Noted, Timelines, noted, without_twins
+from kwsniff.timelines.twins import Twins
 
 _AT_THE_END = 1 << 62
 _ROWS = 1 << 15
@@ -109,11 +110,11 @@ class Notes:
         return np.where(answered == _NO_FRAME, asked, answered + self.packets_before)
 
 
-def follow(paths: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Batches of the tables in TIMELINES, of the notes of all buckets."""
+def follow(paths: Sequence[str], catalog: Catalog, twins: Twins) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Batches of the tables in TIMELINES, of the notes of all buckets but those about twins."""
     timelines = Timelines(catalog)
     for batch in merged(paths):
-        timelines.add(batch)
+        timelines.add(without_twins(batch, twins))
         yield from timelines.take(_ROWS)
     timelines.finish()
     yield from timelines.take(0)

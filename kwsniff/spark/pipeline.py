@@ -28,7 +28,7 @@ from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import SPLIT_BYTES, Capture, find_inputs
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.judgement import write_findings
-from kwsniff.spark.marking_parts import mark_parts
+from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.secrets import may_hold_secrets, note_secrets
@@ -134,11 +134,16 @@ class _Run:
     layouts: str | None
     times: TimeRange
 
+    @property
+    def most_twins(self) -> int:
+        return Limits.with_changes(dict(self.limits)).twin_candidates
+
     def all(self, captures: "Sequence[Any]") -> Result:
         folder, scratch = str(self.staging.folder), str(self.staging.scratch)
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
+        needed |= {"connections"}  # which tell twins
         scans = scan_captures(
             self.spark,
             readable,
@@ -148,19 +153,8 @@ class _Run:
             split_bytes=self.split_bytes,
             times=self.times,
         )
-        work = Work(
-            captures=tuple(readable),
-            scans=tuple(map(tuple, scans)),
-            staging=folder,
-            scratch=scratch,
-            num_buckets=self.num_buckets,
-            tables=frozenset(with_sources(tuple(needed & TABLES.keys()))),
-            ports=self.ports,
-            limits=self.limits,
-            run_id=self.staging.run,
-            layouts=self.layouts,
-            times=(self.times.since, self.times.until),
-        )
+        tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
+        work = self._work(readable, tuple(map(tuple, scans)), tables)
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
         rows, names = capture_rows(readable, scans, decoded, self.times), may_hold_secrets(readable)
         found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
@@ -168,13 +162,21 @@ class _Run:
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
+        twins = twins_among(parts, staging=folder, most=self.most_twins)
         parts += write_few(
-            folder, rows, unread, decoded, work.tables, run_id=work.run_id, layouts=work.layouts
+            folder,
+            rows,
+            unread,
+            decoded,
+            work.tables,
+            twins=twins,
+            run_id=work.run_id,
+            layouts=work.layouts,
         )
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
-        twins = mark_parts(parts, staging=folder)
-        parts = [named.get(part, twins.get(part, part)) for part in parts]
+        marked = mark_parts(parts, twins, staging=folder)
+        parts = [named.get(part, marked.get(part, part)) for part in parts]
         if "findings" in work.tables:
             parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {
@@ -184,6 +186,23 @@ class _Run:
             "scan_bytes": sum(each.ends[-1] for of_one in scans for each in of_one),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
+
+    def _work(
+        self, captures: "Sequence[Any]", scans: "tuple[tuple[Any, ...], ...]", tables: frozenset[str]
+    ) -> Work:
+        return Work(
+            captures=tuple(captures),
+            scans=scans,
+            staging=str(self.staging.folder),
+            scratch=str(self.staging.scratch),
+            num_buckets=self.num_buckets,
+            tables=tables,
+            ports=self.ports,
+            limits=self.limits,
+            run_id=self.staging.run,
+            layouts=self.layouts,
+            times=(self.times.since, self.times.until),
+        )
 
     def _complete(
         self,

@@ -118,7 +118,9 @@ def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
     """Metadata of a schema by which pandas takes whole numbers and booleans as its types that know nulls.
 
     Without it, a column of whole numbers becomes floats where one of them is null, and offsets above 2**53
-    become others. Columns that are never null stay numpy's. Source: pandas' developer guide on DataFrames in parquet files.
+    become others. Columns that are never null stay numpy's.
+
+    Source: pandas' developer guide on DataFrames in parquet files.
     """
     kinds = [
         {"name": column.name, "field_name": column.name, "pandas_type": column.type,

@@ -179,10 +179,19 @@ CONNECTIONS = TableSchema(
         _count(
             "twin_of",
             "The connection_id of the connection seen first that carries the same bytes, at another place "
-            "under other addresses: behind NAT, or behind a proxy or load balancer. Findings "
-            "leave its calls out.",
+            "under other addresses: behind NAT, or behind a proxy or load balancer. Its calls stay rows; "
+            "summaries, findings, aggregates, and tables of what happened over several calls leave them out.",
             "initial sequence numbers and messages_hash of both connections",
             null="no other connection was proven to, or `live`, a stream or a data source made the row",
+        ),
+        _count(
+            "twin_delay_ns",
+            "How much later the first packet of this connection was seen than that of `twin_of`: the time "
+            "between the two places. Of microseconds, as the times of the table are.",
+            "first_time of both connections",
+            null="no twin; it stands at the other side of a proxy; the two are in different captures, whose "
+            "clocks may differ; or a SYN was lost between the places",
+            unit="nanoseconds",
         ),
         Column(
             name="tls_hello",
@@ -217,9 +226,10 @@ CONNECTIONS = TableSchema(
         *(
             _count(
                 f"{side}_isn",
-                f"The {side}'s initial sequence number, as it was on the wire.",
-                "TCP SYN (RFC 9293 3.4)",
-                null=f"the {side}'s SYN was not captured",
+                f"The {side}'s initial sequence number, as it was on the wire; where its SYN was not "
+                "captured, the number before its first byte that was.",
+                "TCP SYN, else the first segment (RFC 9293 3.4)",
+                null=f"neither a SYN nor a byte of the {side} was captured, or nobody knows which side it is",
             )
             for side in ("client", "broker")
         ),

@@ -21,6 +21,7 @@ from kwsniff.timelines.rebalance import Rebalance
 from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
 from kwsniff.timelines.topic_names import TopicNames
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
+from kwsniff.timelines.twins import Twins
 
 TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
 OFFSETS_OF = "partitions"
@@ -58,6 +59,14 @@ def noted(
     """Of a batch of api_calls, the bytes that the core gave with it, and the partitions of these calls."""
     offsets = told(calls, partitions, catalog) if partitions is not None and partitions.num_rows else None
     return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets)
+
+
+def without_twins(notes: Noted, twins: Twins) -> Noted:
+    """Only what is not about connections that are twins of others."""
+    if not twins:
+        return notes
+    offsets = None if notes.offsets is None else twins.without(notes.offsets)
+    return Noted(twins.without(notes.calls), offsets)
 
 
 def sources_of(tables: Container[str]) -> set[str]:

@@ -11,89 +11,169 @@ What proves it, and nothing less does:
 Both ask for times that overlap. The first seen of them is the one that counts.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import numbers, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, whole_numbers
+from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.timelines.twin_marks import KEYS, Marks
 
 COLUMNS: Final = (
-    "connection_id", "client_address", "client_port", "broker_address", "broker_port", "first_time",
-    "last_time", "client_isn", "broker_isn", "messages_hash", "end", "client_bytes", "client_missing_bytes",
-    "broker_bytes", "broker_missing_bytes",
+    "connection_id", "capture", "client_address", "client_port", "broker_address", "broker_port",
+    "first_time", "last_time", "client_isn", "broker_isn", "messages_hash", "end", "client_bytes",
+    "client_missing_bytes", "broker_bytes", "broker_missing_bytes", "syn_retries", "handshake",
 )  # fmt: skip
 """What `find_twins` reads of the table of connections."""
 
+_ENDS: Final = ("client_address", "client_port", "broker_address", "broker_port")
 _SLACK: Final = 1_000_000  # microseconds that the clocks of two captures may be apart
+_MOST_ALIKE: Final = 64  # more that are alike prove nothing of any two
+_TOGETHER: Final = 4096  # rows that are looked at as Python objects at a time
 
 Row = dict[str, Any]
+Source = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
+"""Batches of the table of connections, coded or plain, with these columns; it is asked more than once."""
 
 
-def find_twins(connections: pa.Table) -> dict[int, int]:
-    """connection_id -> that of the first connection that carries the same, for all but the first.
+class Twin(NamedTuple):
+    """`of`: connection_id of the first that carries the same. `delay_us`: how much later this one's first
+    packet was seen, by one clock; None where there is none."""
 
-    `connections`: rows of COLUMNS in any order, of one run; null and other values as the table has them.
+    of: int
+    delay_us: int | None
+
+
+@dataclass(slots=True)
+class Twins:
+    """Connection_id -> what it is the twin of. `left_out`: connections that were not compared."""
+
+    found: dict[int, Twin] = field(default_factory=dict)
+    left_out: int = 0
+    _ids: Numbers | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def without(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows, of any table, that are not about twins."""
+        if not self.found or "connection_id" not in batch.schema.names:
+            return batch
+        if self._ids is None:
+            self._ids = np.sort(np.fromiter(self.found, np.int64, len(self.found)))
+        ids = whole_numbers(batch["connection_id"], null=-1)
+        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+        twins = self._ids[at] == ids
+        return batch.filter(flags(~twins)) if twins.any() else batch
+
+    def mark(self, connections: pa.RecordBatch) -> pa.RecordBatch:
+        """The connections with `twin_of` and `twin_delay_ns`."""
+        twins = [self.found.get(number) for number in connections["connection_id"].to_pylist()]
+        columns = {
+            "twin_of": _nullable([twin and twin.of for twin in twins]),
+            "twin_delay_ns": _nullable(
+                [None if twin is None or twin.delay_us is None else 1000 * twin.delay_us for twin in twins]
+            ),
+        }
+        arrays = [columns.get(name, connections[name]) for name in connections.schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=connections.schema)
+
+
+def find_twins(connections: Source, most: int) -> Twins:
+    """The twins among connections in any order, of one run; null and other values as the table has them.
+
+    `most`: rows that are compared; of more that may be twins, those seen first.
     """
-    twins: dict[int, int] = {}
-    for group in _alike(connections, ("client_isn", "broker_isn")):
-        _join(twins, ((a, b) for a, b in _pairs(group) if _same_numbers(a, b)))
-    for group in _alike(connections, ("messages_hash",)):
-        firsts = [row for row in group if row["connection_id"] not in twins]
-        _join(twins, _proxied(firsts))
+    marks = Marks()
+    for batch in connections(KEYS):
+        marks.add(batch)
+    if not marks.any:
+        return Twins()
+    rows, left_out = _candidates(connections, marks, most)
+    twins = Twins(left_out=left_out)
+    for group in _alike(rows, ("client_isn", "broker_isn")):
+        _join(twins.found, ((a, b, _delay(a, b)) for a, b in pairwise(group) if _same_numbers(a, b)))
+    for group in _alike(rows, ("messages_hash",)):
+        firsts = [row for row in group if row["connection_id"] not in twins.found]
+        _join(twins.found, ((a, b, None) for a, b in _proxied(firsts)))
     return twins
 
 
-def mark_twins(connections: pa.Table, twins: Mapping[int, int]) -> pa.Table:
-    """The table with `twin_of`."""
-    at = connections.column_names.index("twin_of")
-    found = pa.array([twins.get(number) for number in connections["connection_id"].to_pylist()], pa.int64())
-    return connections.set_column(at, connections.schema.field(at), found)
+def _nullable(values: Sequence[int | None]) -> pa.Array:
+    known = np.array([value is not None for value in values], np.bool_)
+    return numbers(pa.int64(), np.array([value or 0 for value in values], np.int64), known)
 
 
-def with_twins(connections: pa.Table) -> pa.Table:
-    """The whole table of a run with `twin_of`."""
-    twins = find_twins(connections.select(COLUMNS))
-    return mark_twins(connections, twins) if twins else connections
+def _candidates(connections: Source, marks: Marks, most: int) -> tuple[pa.Table, int]:
+    """The rows that may be twins, and how many there are beyond `most`."""
+    schema = arrow_schema(TABLES["connections"])
+    plain = pa.schema([schema.field(name) for name in COLUMNS])
+    kept: list[pa.Table] = []
+    num = 0
+    for batch in connections(COLUMNS):
+        chosen = batch.filter(flags(marks.are_shared(batch)))
+        num += chosen.num_rows
+        kept.append(pa.Table.from_batches([chosen]).select(COLUMNS).cast(plain))
+        # What comes first in memory is not what was seen first: files of several tasks come in any order.
+        if sum(map(len, kept)) > 2 * most or len(kept) > _TOGETHER:
+            kept = [_first(pa.concat_tables(kept), most)]
+    rows = _first(pa.concat_tables(kept), most)
+    return rows, num - rows.num_rows
 
 
-def _alike(connections: pa.Table, keys: tuple[str, ...]) -> Iterable[list[Row]]:
+def _first(rows: pa.Table, most: int) -> pa.Table:
+    order = np.argsort(whole_numbers(rows["connection_id"].combine_chunks(), null=0), kind="stable")
+    return rows.take(numbers(pa.int64(), order[:most])).combine_chunks()
+
+
+def _alike(rows: pa.Table, keys: tuple[str, ...]) -> Iterator[list[Row]]:
     """Groups of two rows or more that have the same values, none of them null; each in the order of ids."""
-    values = [whole_numbers(connections[key].combine_chunks(), null=-1) for key in keys]
-    known = np.flatnonzero(np.logical_and.reduce([each >= 0 for each in values]))
-    order = known[np.lexsort([each[known] for each in values])]
-    same = np.logical_and.reduce([each[order][1:] == each[order][:-1] for each in values])
-    several = np.append(same, False) | np.append(False, same) if len(order) else same
-    if not several.any():
-        return []
-    rows = connections.select(COLUMNS).take(numbers(pa.int64(), np.sort(order[several])))
-    rows = rows.set_column(*_micros(rows, "first_time")).set_column(*_micros(rows, "last_time"))
-    groups: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows.sort_by("connection_id").to_pylist():
-        groups[tuple(row[key] for key in keys)].append(row)
-    return groups.values()
+    values = [whole_numbers(rows[key].combine_chunks(), null=-1) for key in keys]
+    known: Bits = np.logical_and.reduce([each >= 0 for each in values])
+    places = np.flatnonzero(known)
+    order = places[np.lexsort([each[places] for each in values])]
+    starts = np.flatnonzero(
+        np.append(True, np.logical_or.reduce([each[order][1:] != each[order][:-1] for each in values]))
+        if len(order)
+        else np.zeros(0, np.bool_)
+    )
+    sizes = np.diff(np.append(starts, len(order)))
+    wanted = (sizes > 1) & (sizes <= _MOST_ALIKE)
+    chosen: list[Numbers] = []
+    for start, size in zip(starts[wanted].tolist(), sizes[wanted].tolist(), strict=True):
+        chosen.append(np.sort(order[start : start + size]))
+        if sum(map(len, chosen)) >= _TOGETHER:
+            yield from _read(rows, chosen)
+            chosen = []
+    yield from _read(rows, chosen)
 
 
-def _micros(rows: pa.Table, name: str) -> tuple[int, str, pa.ChunkedArray]:
-    return rows.column_names.index(name), name, rows[name].cast(pa.int64())
+def _read(rows: pa.Table, groups: Sequence[Numbers]) -> Iterator[list[Row]]:
+    if not groups:
+        return
+    part = rows.take(numbers(pa.int64(), np.concatenate(groups).astype(np.int64)))
+    for name in ("first_time", "last_time"):
+        part = part.set_column(part.column_names.index(name), name, part[name].cast(pa.int64()))
+    found = iter(part.to_pylist())
+    for group in groups:
+        yield [next(found) for _ in range(len(group))]
 
 
-def _pairs(group: list[Row]) -> Iterable[tuple[Row, Row]]:
-    """Of neighbours only: the same numbers in more places are a chain of them."""
-    return pairwise(group)
-
-
-def _join(twins: dict[int, int], pairs: Iterable[tuple[Row, Row]]) -> None:
-    for first, other in pairs:
+def _join(twins: dict[int, Twin], pairs: Iterable[tuple[Row, Row, int | None]]) -> None:
+    for first, other, delay in pairs:
         number: int = first["connection_id"]
-        twins[other["connection_id"]] = twins.get(number, number)
+        before = twins.get(number, Twin(number, 0))
+        known = None if delay is None or before.delay_us is None else before.delay_us + delay
+        twins[other["connection_id"]] = Twin(before.of, known)
 
 
 def _ends(row: Row) -> tuple[Any, ...]:
-    return tuple(row[key] for key in COLUMNS[1:5])
+    return tuple(row[key] for key in _ENDS)
 
 
 def _overlap(a: Row, b: Row) -> bool:
@@ -106,6 +186,15 @@ def _overlap(a: Row, b: Row) -> bool:
 def _same_numbers(a: Row, b: Row) -> bool:
     hashes = {a["messages_hash"], b["messages_hash"]} - {None}
     return _ends(a) != _ends(b) and len(hashes) < 2 and _overlap(a, b) and _fit(_lengths(a), _lengths(b))
+
+
+def _delay(a: Row, b: Row) -> int | None:
+    """How much later `b` was seen: of the same SYN, by the clock of one capture."""
+    with_syn = a["handshake"] and b["handshake"] and a["syn_retries"] == b["syn_retries"]
+    if a["capture"] != b["capture"] or not with_syn:
+        return None
+    delay: int = b["first_time"] - a["first_time"]
+    return delay
 
 
 def _fit(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
@@ -124,17 +213,12 @@ def _lengths(row: Row) -> tuple[int, int] | None:
 
 def _proxied(group: list[Row]) -> Iterable[tuple[Row, Row]]:
     """Pairs of the connection before a proxy and that behind it, where each has no other choice."""
-    pairs = (
-        [(a, b) for a in group for b in group if _stands_before(a, b)] if len(group) <= _MOST_ALIKE else []
-    )
+    pairs = [(a, b) for a in group for b in group if _stands_before(a, b)]
     choices = Counter(before["connection_id"] for before, _ in pairs)
     places = Counter(behind["connection_id"] for _, behind in pairs)
     for before, behind in pairs:
         if choices[before["connection_id"]] == places[behind["connection_id"]] == 1:
             yield (before, behind) if before["connection_id"] < behind["connection_id"] else (behind, before)
-
-
-_MOST_ALIKE: Final = 64  # more that are alike prove nothing of any two
 
 
 def _stands_before(a: Row, b: Row) -> bool:

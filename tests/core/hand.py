@@ -24,9 +24,17 @@ def tcp(
     flags: int = ACK,
     *,
     ports: tuple[int, int] = (50_000, 9092),
+    options: bytes = b"",
 ) -> bytes:
-    """A segment without options (RFC 9293 3.1); the checksum is left 0."""
-    return struct.pack(">HHIIBBHHH", *ports, seq, ack, 0x50, flags, 512, 0, 0) + payload
+    """A segment (RFC 9293 3.1), with options of a multiple of four bytes; the checksum is left 0."""
+    words = (20 + len(options)) // 4 << 4
+    return struct.pack(">HHIIBBHHH", *ports, seq, ack, words, flags, 512, 0, 0) + options + payload
+
+
+def sack(*blocks: tuple[int, int]) -> bytes:
+    """TCP's option with these blocks (RFC 2018 3)."""
+    edges = [edge % 2**32 for block in blocks for edge in block]
+    return struct.pack(f">BBBB{len(edges)}I", 1, 1, 5, 2 + 4 * len(edges), *edges)
 
 
 def ipv4(
@@ -101,13 +109,16 @@ class Talk:
         flags: int = ACK,
         *,
         seq: int | None = None,
+        ack: int | None = None,
+        options: bytes = b"",
         keep: bool = True,
     ) -> bytes:
-        """Adds a segment (`seq`: not the next number, which then stays as it is); returns its packet."""
+        """Adds a segment (`seq`: not the next number, which then stays as it is; `ack`: not all that the
+        other side has sent); returns its packet."""
         number = self.next[from_client] if seq is None else seq
-        ack = self.next[not from_client] % 2**32 if flags & ACK else 0
+        ack = (self.next[not from_client] if ack is None else ack) % 2**32 if flags & ACK else 0
         ends = (CLIENT, BROKER) if from_client else (BROKER, CLIENT)
-        segment = tcp(payload, number % 2**32, ack, flags, ports=(ends[0][1], ends[1][1]))
+        segment = tcp(payload, number % 2**32, ack, flags, ports=(ends[0][1], ends[1][1]), options=options)
         packet = ipv4(segment, source=ends[0][0], target=ends[1][0])
         if seq is None:
             self.next[from_client] = number + len(payload) + bool(flags & SYN) + bool(flags & FIN)

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import struct
 from ipaddress import ip_address
+from itertools import pairwise
 
 import pytest
 
-from tests.core.hand import Talk, ask, assert_answered, connection_of, names, request, response, tables_of
+from tests.core.hand import (
+    START_NS,
+    Talk,
+    ask,
+    assert_answered,
+    connection_of,
+    names,
+    request,
+    response,
+    tables_of,
+)
+from tests.pipeline.running import analyzer
+from tests.traffic.files import Frame, pcap
 from tests.traffic.hello import client_hello, records, server_hello
 
 MAGIC = b"\r\n\r\n\x00\r\nQUIT\n"
@@ -185,3 +198,43 @@ def test_bytes_like_a_greeting_in_the_middle_of_a_stream() -> None:
         ask(talk, number)
     tables = tables_of(talk.packets)
     assert {row["correlation_id"] for row in tables["api_calls"] if row["status"] == "answered"} >= {3, 4, 5}
+
+
+FIRST = b"PROXY TCP4 192.0.2.7 192.0.2.8 41000 9092\r\n" + request(1)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4])
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("data", [FIRST, request(1), b"SSH-2.0-OpenSSH_9.6\r\n" * 3])
+def test_first_bytes_count_to_the_capture_they_came_in(data: bytes, opened: bool, parts: int) -> None:
+    """Rotated captures: each has some bytes of what shows what the connection carries."""
+    talk = Talk().open() if opened else Talk()
+    cuts = [len(data) * part // parts for part in range(parts + 1)]
+    files = [list(talk.packets)]
+    for start, end in pairwise(cuts):
+        files.append([talk.send(True, data[at : at + 3]) for at in range(start, end, 3)])
+    files.append([talk.send(False, response(1)[:2]), talk.send(False, response(1)[2:])])
+    assert_counted(files)
+
+
+def assert_counted(files: list[list[bytes]]) -> None:
+    """Every capture counts the bytes that it has."""
+    engine = analyzer()
+    payload = []
+    for number, packets in enumerate(files):
+        engine.open_capture(f"{number}.pcap")
+        engine.feed(pcap([Frame(START_NS + number, each, len(each)) for each in packets], 101))
+        payload.append(engine.close_capture()["tcp_payload_bytes"])
+    engine.finish()
+    assert [sum(engine.accounting(number).values()) for number in range(len(files))] == payload
+
+
+def test_an_answer_that_a_rotation_cuts() -> None:
+    """In the middle of a connection: few bytes in one capture, the rest in the next ones."""
+    for cuts in ([2], [2, 4], [1, 2, 3]):
+        talk = Talk(1, 1)
+        talk.send(True, request(1))
+        files = [list(talk.packets)]
+        for start, end in pairwise([0, *cuts, len(response(1))]):
+            files.append([talk.send(False, response(1)[start:end])])
+        assert_counted(files)

@@ -119,3 +119,14 @@ def test_responses_to_requests_that_were_not_captured_are_responses() -> None:
     tables = tables_of(talk.packets)
     assert [row[:2] for row in calls_of(tables)] == [(number, "response_only") for number in (7, 8, 9)]
     assert connection_of(tables)["protocol"] == "kafka"
+
+
+@pytest.mark.parametrize("ports", [(), (9092,)])
+def test_a_request_without_a_body_and_with_an_odd_name_is_whole(ports: tuple[int, ...]) -> None:
+    """In the middle of a connection: all of the frame is its name, and the answer is not missed meanwhile."""
+    talk = Talk(1, 1)
+    for number in (1, 2, 3):
+        talk.send(True, api_versions(number, client_id=b"we\x01ird\x1b\n"))
+        talk.send(False, versions(number))
+    tables = tables_of(talk.packets, ports=ports)
+    assert calls_of(tables) == [(number, "answered", None) for number in (1, 2, 3)]

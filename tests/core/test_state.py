@@ -16,6 +16,7 @@ from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
+from tests.pipeline.removal import selective_capture
 from tests.pipeline.test_damage import long_scene
 from tests.pipeline.test_eviction import three_connections
 from tests.traffic import damage, files, groups, scenes
@@ -98,6 +99,13 @@ def test_what_was_held_counts_against_the_limits_when_an_analysis_is_resumed(lim
     whole = analyzed_in_parts(data, [], **{limit: value})
     assert "held_limit" in [row["name"] for row in whole[0]["anomalies"]]
     assert analyzed_in_parts(data, packet_ends(data), **{limit: value}) == whole
+
+
+def test_resumed_with_ranges_that_were_received_behind_a_hole() -> None:
+    data = selective_capture(CAPTURES[0].parents[1] / "first_steps" / "capture.pcap")
+    whole = analyzed_in_parts(data, [])
+    assert "segment_not_captured" in [row["reason"] for row in whole[0]["api_calls"]]
+    assert analyzed_in_parts(data, packet_ends(data)) == whole
 
 
 def test_resumed_inside_packets() -> None:

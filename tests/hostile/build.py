@@ -19,7 +19,7 @@ def copy_sources(root: Path, folder: Path) -> None:
     built = shutil.ignore_patterns("*.so", "*.c", "*.html", "__pycache__", "build")
     shutil.copytree(root / "kwsniff", folder / "kwsniff", ignore=built)
     shutil.copytree(root / "dissectors", folder / "kwsniff" / "dissectors", ignore=built)
-    for room in ("hostile", "traffic", "core"):
+    for room in ("hostile", "traffic", "core", "pipeline"):
         shutil.copytree(root / "tests" / room, folder / "tests" / room, ignore=built)
     shutil.copy(root / "tests" / "__init__.py", folder / "tests")
 

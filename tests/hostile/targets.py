@@ -13,7 +13,7 @@ from kwsniff.core.tls import hello
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
-from tests.hostile import mutate, seeds
+from tests.hostile import conversations, mutate, seeds
 from tests.hostile.sealed import Piece, packed
 from tests.traffic.files import Frame, pcap
 from tests.traffic.tunnels import LINK_WRAPS, WRAPS, Carrier, ip_of, wrapped
@@ -121,6 +121,33 @@ def _one_capture(analyzer: Any, data: bytes, dice: random.Random, hold: Hold) ->
     verdicts = sum(facts[name] for name in facts if name.startswith("packets_"))
     if verdicts != facts["packets"]:
         raise Broken(f"{verdicts} verdicts for {facts['packets']} packets")
+
+
+def _conversations(make: conversations.Make) -> Callable[[int, int, Hold], None]:
+    """Whole conversations, some over two captures; every byte is counted once, and events are bounded."""
+
+    def target(seed: int, executions: int, hold: Hold) -> None:
+        dice = random.Random(seed)
+        for number in range(executions):
+            limits = dict(dice.choice(LIMITS)) | {"tcp_events": dice.choice((1, 3, 10_000))}
+            analyzer = seeds.analyzer(limits=limits, ports=dice.choice(((), (), (9092,))))
+            packets_ = make(dice)
+            cut = dice.randrange(len(packets_) + 1) if dice.random() < 0.3 else len(packets_)
+            payload = []
+            for part in (packets_[:cut], packets_[cut:]):
+                analyzer.open_capture("hostile")
+                analyzer.feed(hold(conversations.capture_of(part, dice)))
+                payload.append(analyzer.close_capture()["tcp_payload_bytes"])
+            analyzer.finish()
+            counted = [sum(analyzer.accounting(at).values()) for at in range(2)]
+            if counted != payload:
+                raise Broken(f"{counted} bytes of {payload}: execution {number}")
+            connections = analyzer.rows("connections")
+            if analyzer.rows("tcp_events") > (limits["tcp_events"] + 16) * connections:
+                raise Broken(f"too many events: execution {number}")
+            _take(analyzer)
+
+    return target
 
 
 def _take(analyzer: Any) -> None:
@@ -354,6 +381,8 @@ TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "python_entries": (python_entries, 2_000),
     "sealed": (sealed, 300),
     "hellos": (hellos, 3_000),
+    "preambles": (_conversations(conversations.carried), 300),
+    "acknowledgements": (_conversations(conversations.acknowledged), 300),
     "decode_lines": (decode_lines, 2_000),
 }
 """Name to target and executions of one round. Those of 200,000 need the built swarm."""

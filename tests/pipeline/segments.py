@@ -53,6 +53,18 @@ class Segment:
         more = bool(self.flags & SYN) + bool(self.flags & FIN)
         return (self.seq + len(self.payload) + more) % 2**32
 
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """What it acknowledges selectively (RFC 2018 3)."""
+        options = self.tcp[20:]
+        while options and options[0]:
+            size = options[1] if options[0] > 1 and len(options) > 1 else 1
+            if options[0] == 5:
+                edges = struct.unpack(f">{(size - 2) // 4}I", options[2:size])
+                return list(zip(edges[::2], edges[1::2], strict=True))
+            options = options[max(size, 1) :]
+        return []
+
     def packet(self) -> bytes:
         head = bytearray(self.head)
         size = len(head) - self.ip_at + len(self.tcp) + len(self.payload)
@@ -70,11 +82,25 @@ class Segment:
             tcp[13] = flags
         return replace(self, tcp=bytes(tcp), payload=payload)
 
+    def acknowledging(self, ack: int, *blocks: tuple[int, int]) -> Segment:
+        """The same with this acknowledgement, and with these selective ones instead of its options."""
+        edges = [edge % 2**32 for block in blocks for edge in block]
+        options = struct.pack(f">BBBB{len(edges)}I", 1, 1, 5, 2 + 4 * len(edges), *edges) if blocks else b""
+        tcp = bytearray(self.tcp[:20] + options)
+        struct.pack_into(">I", tcp, 8, ack % 2**32)
+        tcp[12] = len(tcp) // 4 << 4
+        return replace(self, tcp=bytes(tcp))
+
     def bare(self, seq: int, ack: int, flags: int, payload: bytes = b"", window: int = 512) -> Segment:
         """Another one from the same sender, without options."""
         ports = struct.unpack_from(">HH", self.tcp)
         tcp = struct.pack(">HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, 0x50, flags, window, 0, 0)
         return replace(self, tcp=tcp, payload=payload)
+
+
+def ahead(to: int, since: int) -> int:
+    """How far `to` is ahead of `since` (RFC 9293 3.4)."""
+    return (to - since + 2**31) % 2**32 - 2**31
 
 
 def read(path: Path) -> tuple[int, list[Segment]]:

@@ -16,6 +16,7 @@ from kwsniff.tables.build import Builder
 from tests.core.test_datagrams import pieces
 from tests.core.test_file_splits import boundaries, inner_capture
 from tests.pipeline.buckets import ARGUMENTS, CATALOG, bucketed, every, frozen, scanned, whole
+from tests.pipeline.removal import selective_capture
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, files, scenes
 from tests.traffic.files import Frame
@@ -74,6 +75,7 @@ def captures() -> dict[str, Callable[[], list[bytes]]]:
         "rotated": lambda: rotated(long, 5),
         "rotated_and_hurt": lambda: [one[:-3] for one in rotated(damage.drop_share(long, 0.05, 3), 4)],
         "mixed": lambda: [written(long[:70]), files.pcapng(files.frames(long[70:]))],
+        "selective": lambda: [selective_capture(CAPTURES / "first_steps" / "capture.pcap")],
         "inner_capture": lambda: [inner_capture(20_000)],
         "empty": lambda: [files.pcap([]), written(scenes.two_clients().packets())],
     }

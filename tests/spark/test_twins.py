@@ -10,11 +10,13 @@ import pytest
 from tests.core.hand import CLIENT, Talk, ask
 from tests.spark.compare import analyzed, written
 from tests.traffic import files
+from tests.traffic.nat import with_nat_twin, without_twin
 from tests.traffic.places import interleaved, renamed
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
+from kwsniff.spark.aggregates import aggregate
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.tables.schema import TABLES
 
@@ -41,3 +43,24 @@ def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_bu
     run_pipeline(path, tmp_path / "out", spark=NO_SPARK, tables=tuple(TABLES), num_buckets=num_buckets)
     assert written(tmp_path / "out") == (expected := analyzed(path))
     assert sum(row["twin_of"] is not None for row in expected["connections"]) == 8
+
+
+@pytest.mark.parametrize("name", ["error_rates", "talkers", "client_versions", "error_counts", "rebalances"])
+def test_aggregates_count_once(spark: Any, folders: tuple[Path, Path], name: str) -> None:
+    rows = []
+    for folder in folders:
+        aggregate_rows = aggregate(spark, name, folder, "run").collect()
+        rows.append(sorted(str(row.asDict()) for row in aggregate_rows))
+    assert rows[0]
+    assert rows[0] == rows[1]
+
+
+@pytest.fixture(scope="module")
+def folders(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Tables of a capture without and with a twin of every connection."""
+    made = tmp_path_factory.mktemp("twins")
+    recorded = Path(__file__).parents[2] / "captures" / "first_steps" / "capture.pcap"
+    for name, make in (("once", without_twin), ("twice", with_nat_twin)):
+        (made / f"{name}.pcap").write_bytes(make(recorded))
+        run_pipeline(made / f"{name}.pcap", made / name, spark=spark, num_buckets=1)
+    return made / "once", made / "twice"

@@ -40,6 +40,8 @@ cdef enum:
     BROKEN = 0x10000            # no EtherType
     MAX_NESTED = 4              # packets inside packets
     MAX_EXTENSION_HEADERS = 16
+    TIMESTAMPED = 32            # a TCP header with timestamps and nothing else,
+    TIMESTAMPS = 0x0101080A     # which begins like this (RFC 7323 A)
 
 cdef extern from *:
     """
@@ -322,6 +324,9 @@ cdef int read_tcp(Reader* reader, Octets packet, uint32_t length, Segment* segme
     segment.length = length - header
     if segment.length < segment.payload.num:
         segment.payload = keep(segment.payload, segment.length)
+    segment.sack = keep(segment.payload, 0)
+    if header > TIMESTAMPED or header == TIMESTAMPED and be32(packet, 20) != TIMESTAMPS:
+        segment.sack = find_sack(drop(keep(packet, header), 20))
     segment.ident = reader.ident
     segment.ttl = reader.ttl
     # Without the checksum: where the sender was captured, its card has not made it yet.
@@ -329,3 +334,19 @@ cdef int read_tcp(Reader* reader, Octets packet, uint32_t length, Segment* segme
         hash_octets(drop(keep(packet, header), 18), <uint64_t>segment.seq << 32 | segment.ack),
         (<uint64_t>segment.length << 16 | reader.ident) ^ <uint64_t>(segment.flags << 16 | segment.window) << 32) | 1
     return PACKET_TCP
+
+
+cdef Octets find_sack(Octets options) noexcept nogil:
+    """The edges in TCP's option of kind 5 (RFC 2018 3), as far as they were captured."""
+    cdef uint32_t kind, length
+    while options.num > 1:
+        kind = u8(options, 0)
+        if kind == 0:
+            break
+        length = 1 if kind == 1 else u8(options, 1)
+        if kind == 5:
+            return keep(drop(options, 2), length - 2) if length >= 2 else keep(options, 0)
+        if length == 0:
+            break
+        options = drop(options, length)
+    return keep(options, 0)

@@ -37,6 +37,7 @@ cdef struct Segment:
     uint32_t mark           # of its TCP header without checksum and IP identification, which copies of the packet share; 0: it has none
     uint32_t ident          # IP's identification, or 0
     uint32_t ttl
+    Octets sack             # its selective acknowledgements, two numbers each; none: empty
     uint64_t network        # VLANs, tunnels and interface that it came through; 0: none is named
     uint32_t encapsulation  # tunnels that it came through, a byte each, the outermost one in the highest; 0: none
 

@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc, free
 
 from kwsniff.core.octets.buffer cimport Buffer, shrink
 from kwsniff.core.kafka.kept_texts cimport forget_texts
-from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_missing
+from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_silent
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport wipe
 from kwsniff.core.kafka.row_sink cimport write_anomaly
@@ -115,7 +115,7 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
         reason[0] = REASON_ONE_DIRECTION
     elif dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].torn:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
-        reason[0] = why_missing(dialog.framing[broker].gap_cause)
+        reason[0] = why_silent(&dialog.framing[broker], call)
     else:
         status[0] = STATUS_UNANSWERED
         reason[0] = REASON_OPEN_AT_END

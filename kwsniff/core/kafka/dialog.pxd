@@ -300,6 +300,13 @@ cdef inline int why_missing(int cause) noexcept nogil:
     return REASON_SEGMENT_NOT_CAPTURED if cause == GAP_NOT_CAPTURED else REASON_SEGMENT_LOST
 
 
+cdef inline int why_silent(Framing* answers, Call* call) noexcept nogil:
+    """Bytes of the broker are missing since this call was asked; some that nobody acknowledged may be its answer."""
+    if answers.gap_cause == GAP_NOT_CAPTURED and answers.lost_at > call.broker_gaps:
+        return REASON_SEGMENT_LOST
+    return why_missing(answers.gap_cause)
+
+
 cdef inline int why_torn(Frame* frame) noexcept nogil:
     if frame.cause == GAP_CUT:
         return REASON_CUT_BY_SNAPLEN

@@ -29,6 +29,7 @@ from kwsniff.core.kafka.early_responses cimport give_up_parked
 from kwsniff.core.kafka.programs cimport NUM_LAYOUTS
 from kwsniff.core.kafka.requests cimport take_request
 from kwsniff.core.kafka.responses cimport take_response
+from kwsniff.core.kafka.preambles cimport count_early
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
@@ -186,6 +187,7 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
             count_bytes(context, dialog.framing[direction].capture,
                         BIN_UNFINISHED if dialog.confirmed else lost_bin(dialog),
                         dialog.framing[direction].captured)
+        count_early(context, &dialog.framing[direction], BIN_UNFINISHED if dialog.confirmed else lost_bin(dialog))
     end_events(context, connection, dialog)
     write_connection(context, connection, dialog)
     close_dialog(context, dialog)
@@ -252,6 +254,7 @@ cdef void forget_handshake(Context* context, Connection* connection) noexcept no
     cdef int i
     for i in range(2):
         bins[dialog.framing[i].capture * NUM_BINS + BIN_NOT_KAFKA] += dialog.framing[i].captured
+        count_early(context, &dialog.framing[i], BIN_NOT_KAFKA)
     if hello != NULL:
         context.kept_total -= hello_bytes(hello)
         end_hello(hello, 0)

@@ -13,7 +13,7 @@ Rules
 
 from libc.stdint cimport int16_t, int64_t, uint32_t
 from libc.stdlib cimport calloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
 from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_bytes, lost_bin
@@ -21,7 +21,7 @@ from kwsniff.core.kafka.frames cimport *
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, u8
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.kafka.preambles cimport (
-    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, peel,
+    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, count_early, note_early, peel,
 )
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, run
 from kwsniff.core.kafka.recognition cimport (
@@ -102,8 +102,7 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
             return
     context.kept_total -= <int64_t>framing.kept.cap
     if append(&framing.kept, data):
-        framing.captured += <int64_t>data.num
-        framing.capture = arrival.capture
+        note_early(framing, arrival.capture, <int64_t>data.num)
     else:
         count_bytes(context, arrival.capture, BIN_MEMORY_REFUSED, <int64_t>data.num)
     context.kept_total += <int64_t>framing.kept.cap
@@ -125,8 +124,7 @@ cdef void leave_tunnel(Context* context, Dialog* dialog) noexcept nogil:
         dialog.phase[i] = PHASE_PASSED
         dialog.preamble_left[i] = 0
         if framing.state == FRAMING_START:
-            count_bytes(context, framing.capture, BIN_NOT_KAFKA, framing.captured)
-            framing.captured = 0
+            count_early(context, framing, BIN_NOT_KAFKA)
             framing.kept.len = 0
     if dialog.connection.opener >= 0:
         turn_away(context, dialog, carried_in(dialog))
@@ -149,15 +147,28 @@ cdef void feed_early(Context* context, Dialog* dialog, int direction) noexcept n
     """Feeds what was collected of a direction before it was known how to read it."""
     cdef Framing* framing = &dialog.framing[direction]
     cdef Buffer early = framing.kept
+    cdef Octets part, rest = contents(&early)
     cdef Arrival first = framing.first
+    cdef int64_t offset = framing.offset
+    cdef int64_t[4] nums
+    cdef int64_t[4] captures
+    cdef int i, num = framing.num_early
     if early.len == 0 or framing.state == FRAMING_START:
         return
+    memcpy(nums, framing.early, sizeof(nums))
+    memcpy(captures, framing.early_capture, sizeof(captures))
+    framing.num_early = 0
     memset(&framing.kept, 0, sizeof(Buffer))
     context.kept_total -= <int64_t>early.cap
     framing.have = 0
     framing.need = 0
     framing.captured = 0
-    feed(context, dialog, direction, &first, framing.offset, contents(&early))
+    for i in range(num):
+        part = keep(rest, <size_t>nums[i])
+        first.capture = captures[i]
+        feed(context, dialog, direction, &first, offset, part)
+        offset += <int64_t>part.num
+        rest = drop(rest, part.num)
     release(&early)
 
 
@@ -228,6 +239,8 @@ cdef int look_closely(Context* context, Octets data) noexcept nogil:
     if name_protocol(data) != PROTOCOL_OTHER:
         return LOOK_NO
     look = look_twice(context, data)
+    if data.num >= 4 + <size_t>be32(data, 0):
+        return look
     return LOOK_MORE if look == LOOK_YES and data.num < 16 + be16(data, 12) else look
 
 
@@ -270,8 +283,7 @@ cdef void leave_preamble(Context* context, Dialog* dialog) noexcept nogil:
     for i in range(2):
         framing = &dialog.framing[i]
         if dialog.phase[i] < PHASE_PASSED and framing.state == FRAMING_START:
-            count_bytes(context, framing.capture, BIN_NOT_KAFKA, framing.captured)
-            framing.captured = 0
+            count_early(context, framing, BIN_NOT_KAFKA)
             framing.kept.len = 0
             framing.state = FRAMING_LOST
         dialog.phase[i] = PHASE_PASSED
@@ -290,6 +302,7 @@ cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nog
             if framing.captured:
                 count_bytes(context, framing.capture, lost_bin(dialog), framing.captured)
                 framing.captured = 0
+            count_early(context, framing, lost_bin(dialog))
             free_framing(framing, &context.kept_total)
         framing.state = FRAMING_IGNORED
     if protocol == PROTOCOL_TLS and dialog.hello == NULL:

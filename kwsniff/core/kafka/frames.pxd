@@ -37,6 +37,7 @@ cdef enum Found:
     FOUND_AT_SEGMENT = 2    # where a segment begins
 
 cdef enum:
+    EARLY = 4               # captures that the first bytes of a direction may be told apart by
     CHAIN_LENGTH = 3        # headers in a row that make a chain of responses believable
 
 # A response seen while searching, of which only the header was read.
@@ -64,8 +65,12 @@ cdef struct Framing:
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
     int gap_cause           # of the latest of them
+    int64_t lost_at         # how many there were with the latest one that nobody acknowledged
+    int num_early           # before it is known what the direction carries: the captures that its bytes came from,
+    int64_t early[4]        # and how many each of them gave
+    int64_t early_capture[4]
     uint8_t tail[8]         # out of step: segments too short to tell what they begin
-    size_t tail_num
+    size_t tail_num         # the first of them, of the capture before, are `early`
     int64_t tail_offset
     Arrival tail_first
     Link chain[3]

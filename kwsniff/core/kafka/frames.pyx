@@ -22,7 +22,7 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, shrink
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
-from kwsniff.core.tcp.connections cimport GAP_CUT, Arrival, GAP_PASSED_OVER
+from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
 
 cdef enum:
     PREFIX = 4
@@ -194,11 +194,19 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
     segment is waited for only where the segment is nothing else: frames mostly begin where segments begin."""
     cdef size_t at = 0
     if framing.tail_num and framing.tail_num + data.num < SHORT_SEGMENT:
-        copy_out(data, 0, &framing.tail[framing.tail_num], data.num)
-        framing.tail_num += data.num
-        framing.searched += <int64_t>data.num
-        count_captured(framing, sink, arrival, <int64_t>data.num)
-        return data.num
+        if framing.capture != arrival.capture and framing.num_early == 0:
+            framing.num_early = 1
+            framing.early[0] = <int64_t>framing.tail_num
+            framing.early_capture[0] = framing.capture
+            framing.captured = 0
+            framing.capture = arrival.capture
+        if framing.capture == arrival.capture:
+            copy_out(data, 0, &framing.tail[framing.tail_num], data.num)
+            framing.tail_num += data.num
+            framing.searched += <int64_t>data.num
+            framing.captured += <int64_t>data.num
+            return data.num
+        drop_tail(framing, sink)            # of three captures
     if framing.tail_num and begins_with_tail(framing, sink, limits, kept_total, data):
         return 0
     while at < data.num:
@@ -229,23 +237,27 @@ cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, in
     """Whether a frame began with the short segment before; if so, the stream is in step behind it."""
     cdef Buffer joined
     cdef uint8_t[8] tail
-    cdef size_t num = framing.tail_num
+    cdef size_t num = framing.tail_num, split = <size_t>framing.early[0] if framing.num_early else 0
+    cdef int64_t capture = framing.capture
     cdef Arrival first = framing.tail_first
     cdef int look = LOOK_NO
     memset(&joined, 0, sizeof(Buffer))
     memcpy(tail, framing.tail, num)
-    framing.tail_num = 0
     if append(&joined, make_octets(tail, num)) and append(&joined, data):
         look = sink.look(sink.context, sink.dialog, framing.direction, contents(&joined), True)
     release(&joined)
     if look != LOOK_YES:
-        sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
-        framing.captured = 0
+        drop_tail(framing, sink)
         return False
+    framing.tail_num = 0
+    framing.num_early = 0
     framing.captured = 0            # counted again as the frame's
     framing.searched -= <int64_t>num
     resume(framing, sink, kept_total, &first, framing.tail_offset, 0)
-    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset, make_octets(tail, num))
+    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset, keep(make_octets(tail, num), split))
+    first.capture = capture
+    feed_framing(framing, sink, limits, kept_total, &first, framing.tail_offset + <int64_t>split,
+                 drop(make_octets(tail, num), split))
     if framing.state == FRAMING_LOST:       # memory has no room for it: it must not be found again and again
         drop_tail(framing, sink)
         return False
@@ -255,6 +267,9 @@ cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, in
 cdef void drop_tail(Framing* framing, FrameSink* sink) noexcept nogil:
     if framing.tail_num:
         framing.tail_num = 0
+        if framing.num_early:
+            sink.passed(sink.context, sink.dialog, framing.early_capture[0], framing.early[0], False)
+            framing.num_early = 0
         sink.passed(sink.context, sink.dialog, framing.capture, framing.captured, False)
         framing.captured = 0
 
@@ -322,6 +337,8 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
     cdef int64_t take
     framing.gaps += 1
     framing.gap_cause = cause
+    if cause == GAP_LOST:
+        framing.lost_at = framing.gaps
     if framing.state != FRAMING_IN_STEP:
         if framing.state == FRAMING_START:
             framing.state = FRAMING_LOST
@@ -333,6 +350,8 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
         take = framing.need - framing.have
         if not framing.torn:
             framing.torn = True
+            framing.cause = cause
+        elif framing.cause == GAP_NOT_CAPTURED and cause == GAP_LOST:
             framing.cause = cause
         if num < take:
             framing.have += num

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from kwsniff.core.kafka.dialog cimport Context, Dialog
+from kwsniff.core.kafka.frames cimport Framing
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.tcp.connections cimport Arrival
 
@@ -23,3 +24,5 @@ cdef enum Phase:
 
 cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t* offset,
                  Octets data) noexcept nogil
+cdef void note_early(Framing* framing, int64_t capture, int64_t num) noexcept nogil
+cdef void count_early(Context* context, Framing* framing, int bin) noexcept nogil

@@ -22,7 +22,7 @@ from libc.string cimport memcmp
 
 from kwsniff.core.declared cimport BIN_NOT_KAFKA
 from kwsniff.core.kafka.dialog cimport Context, Dialog, count_bytes
-from kwsniff.core.kafka.frames cimport FRAMING_START, Framing
+from kwsniff.core.kafka.frames cimport EARLY, FRAMING_START, Framing
 from kwsniff.core.kafka.recognition cimport measure_proxy_header, read_proxy_header
 from kwsniff.core.octets.buffer cimport append, contents
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets, u8
@@ -55,21 +55,17 @@ cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arriv
         if before == 0:
             framing.first = arrival[0]
             framing.offset = offset[0]
-            length = measure(dialog, direction, data)
+            length = measure(dialog, direction, data, 0)
         else:
             if not keep_more(context, framing, keep(data, MOST_PIECE)):
                 dialog.phase[direction] = PHASE_BROKEN
                 return data
-            length = measure(dialog, direction, contents(&framing.kept))
+            length = measure(dialog, direction, contents(&framing.kept), before)
         if length == MORE:
             if before == 0 and not keep_more(context, framing, data):
                 dialog.phase[direction] = PHASE_BROKEN
                 return data
-            if framing.captured and framing.capture != arrival.capture and dialog.phase[direction] != PHASE_START:
-                count_bytes(context, framing.capture, BIN_NOT_KAFKA, framing.captured)
-                framing.captured = 0
-            framing.captured += <int64_t>data.num
-            framing.capture = arrival.capture
+            note_early(framing, arrival.capture, <int64_t>data.num)
             return make_octets(NULL, 0)
         if length == NONE:
             framing.kept.len = before
@@ -78,14 +74,31 @@ cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arriv
         phase = take_piece(dialog, direction, contents(&framing.kept) if before else data)
         num = <size_t>length - before
         framing.kept.len = 0
-        if framing.captured:
-            count_bytes(context, framing.capture, BIN_NOT_KAFKA, framing.captured)
-            framing.captured = 0
+        count_early(context, framing, BIN_NOT_KAFKA)
         count_bytes(context, arrival.capture, BIN_NOT_KAFKA, <int64_t>num)
         offset[0] += <int64_t>num
         data = drop(data, num)
         dialog.phase[direction] = phase
     return data
+
+
+cdef void note_early(Framing* framing, int64_t capture, int64_t num) noexcept nogil:
+    """So many more bytes are kept, of this capture; of more than EARLY captures the last ones count as one."""
+    cdef int last = framing.num_early - 1
+    if last < 0 or framing.early_capture[last] != capture and last + 1 < <int>EARLY:
+        last += 1
+        framing.num_early += 1
+        framing.early[last] = 0
+        framing.early_capture[last] = capture
+    framing.early[last] += num
+
+
+cdef void count_early(Context* context, Framing* framing, int bin) noexcept nogil:
+    """What was kept is part of nothing else."""
+    cdef int i
+    for i in range(framing.num_early):
+        count_bytes(context, framing.early_capture[i], bin, framing.early[i])
+    framing.num_early = 0
 
 
 cdef bint keep_more(Context* context, Framing* framing, Octets data) noexcept nogil:
@@ -101,18 +114,18 @@ cdef inline bint agrees(Octets data, const char* text, size_t num) noexcept nogi
     return memcmp(data.at, text, num if num < data.num else data.num) == 0
 
 
-cdef int64_t measure(Dialog* dialog, int direction, Octets data) noexcept nogil:
-    """Bytes of the next piece, MORE or NONE."""
+cdef int64_t measure(Dialog* dialog, int direction, Octets data, size_t before) noexcept nogil:
+    """Bytes of the next piece, MORE or NONE; `before` of `data` were not enough."""
     cdef int phase = dialog.phase[direction]
     cdef int64_t length
     if phase == PHASE_START:
-        length = measure_start(dialog, direction, data)
+        length = measure_start(dialog, direction, data, before)
     elif phase == PHASE_SOCKS_METHOD:
         length = 2 if u8(data, 0) == 5 else NONE
     elif phase == PHASE_SOCKS_STATUS:
         length = 2 if u8(data, 0) == 1 else NONE
     elif phase == PHASE_HTTP_ANSWER:
-        length = measure_head(data) if agrees(data, b"HTTP/1.", 7) else NONE
+        length = measure_head(data, before) if agrees(data, b"HTTP/1.", 7) else NONE
     elif phase == PHASE_SOCKS_ASKS and u8(data, 0) == 1:
         # Version, length and name, length and password: none of them is empty (RFC 1929 2).
         length = 3 + <int64_t>u8(data, 1)
@@ -123,7 +136,7 @@ cdef int64_t measure(Dialog* dialog, int direction, Octets data) noexcept nogil:
     return MORE if <int64_t>data.num < length else length
 
 
-cdef int64_t measure_start(Dialog* dialog, int direction, Octets data) noexcept nogil:
+cdef int64_t measure_start(Dialog* dialog, int direction, Octets data, size_t before) noexcept nogil:
     cdef int64_t length
     if not dialog.proxied and (agrees(data, b"\r\n\r\n\x00\r\nQUIT\n", 12) or agrees(data, b"PROXY ", 6)):
         if u8(data, 0) == 13:
@@ -138,7 +151,7 @@ cdef int64_t measure_start(Dialog* dialog, int direction, Octets data) noexcept 
     if dialog.framing[1 - direction].state != FRAMING_START or dialog.phase[1 - direction] != PHASE_START:
         return NONE                     # the other side has spoken: no tunnel begins like this
     if agrees(data, b"CONNECT ", 8):
-        return measure_head(data)
+        return measure_head(data, before)
     if u8(data, 0) == 5:
         return measure_greeting(data)
     return NONE
@@ -173,10 +186,10 @@ cdef int64_t measure_address(Octets data) noexcept nogil:
     return 7 + <int64_t>u8(data, 4) if kind == 3 else NONE
 
 
-cdef int64_t measure_head(Octets data) noexcept nogil:
-    """HTTP's first line and fields, up to the empty line."""
+cdef int64_t measure_head(Octets data, size_t before) noexcept nogil:
+    """HTTP's first line and fields, up to the empty line, which does not end in what was there before."""
     cdef size_t i
-    for i in range(3, keep(data, MOST_PIECE).num):
+    for i in range(before if before > 3 else 3, keep(data, MOST_PIECE).num):
         if data.at[i] == 10 and data.at[i - 1] == 13 and data.at[i - 2] == 10 and data.at[i - 3] == 13:
             return <int64_t>i + 1
     return MORE if data.num < MOST_PIECE else NONE

@@ -17,7 +17,7 @@ from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
-    RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_missing, why_torn,
+    RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_silent, why_torn,
 )
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.wire.facts cimport Facts, gather_facts
@@ -110,7 +110,7 @@ cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nog
     cdef Call* call = waiting_call(dialog, 0)
     cdef Framing* answers = &dialog.framing[1 - dialog.client]
     if answers.gaps != call.broker_gaps:
-        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_missing(answers.gap_cause))
+        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_silent(answers, call))
         return
     if call.reason != REASON_NONE:
         # It may have been one that needs no answer: its own bytes do not say.

@@ -100,15 +100,22 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_encapsulation(table, connection, dialog)
     put_int64(table, CONNECTIONS_DUPLICATE_PACKETS, connection.duplicates)
     put_null(table, CONNECTIONS_TWIN_OF)
+    put_null(table, CONNECTIONS_TWIN_DELAY_NS)
     put_proxied(table, dialog)
     put_marks(table, dialog, asks, answers)
     end_row(table)
 
 
+cdef inline int64_t first_number(Direction* own) noexcept nogil:
+    """The SYN's, or the one that a SYN just before the capture would have had."""
+    return own.isn if own.syn else <int64_t><uint32_t>(own.next_seq - <uint32_t>own.offset - 1)
+
+
 cdef void put_marks(Table* table, Dialog* dialog, Direction* asks, Direction* answers) noexcept nogil:
     """What twins have in common."""
-    put_known(table, CONNECTIONS_CLIENT_ISN, dialog.client >= 0 and asks.syn, asks.isn)
-    put_known(table, CONNECTIONS_BROKER_ISN, dialog.client >= 0 and answers.syn, answers.isn)
+    put_known(table, CONNECTIONS_CLIENT_ISN, dialog.client >= 0 and (asks.syn or asks.known), first_number(asks))
+    put_known(table, CONNECTIONS_BROKER_ISN, dialog.client >= 0 and (answers.syn or answers.known),
+              first_number(answers))
     put_known(table, CONNECTIONS_MESSAGES_HASH,
               dialog.confirmed and dialog.num_hashed[REQUEST] == HASHED_MESSAGES
               and dialog.num_hashed[RESPONSE] == HASHED_MESSAGES,

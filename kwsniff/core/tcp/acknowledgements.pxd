@@ -16,6 +16,7 @@ from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
 from kwsniff.core.tcp.repairs cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.selective cimport forget_ranges, take_sack
 
 
 cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -29,6 +30,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             end_repeated_acks(streams, connection, 1 - sender)
         other.acked = segment.ack
         other.acked_known = True
+        if other.num_sacked:
+            forget_ranges(other, segment.ack)
     elif (other.known and segment.length == 0 and segment.ack == other.acked
             and distance(segment.ack, other.next_seq) < 0 and not segment.flags & (TCP_SYN | TCP_FIN)):
         if other.repeated_acks == 0:
@@ -38,6 +41,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
         other.repeated_acks += 1
     if not other.known:
         return
+    if segment.sack.num:
+        take_sack(other, segment)
     ahead = distance(segment.ack, other.next_seq)
     arrival.acked = other.offset + ahead
     if other.timed and distance(segment.ack, other.timed_seq) >= 0:

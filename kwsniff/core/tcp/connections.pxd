@@ -89,6 +89,14 @@ cdef struct Seen:
 cdef enum:
     SEEN = 64               # a power of two
 
+# Bytes that the receiver said it has, while others before them were missing.
+cdef struct Range:
+    uint32_t start
+    uint32_t end            # the number behind
+
+cdef enum:
+    SACKED = 8              # so many ranges of a direction are kept
+
 cdef struct Direction:
     bint known              # next_seq means something
     bint syn
@@ -104,6 +112,8 @@ cdef struct Direction:
     bint acked_known
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
+    Range sacked[8]         # in no order; see selective.pxd
+    uint32_t num_sacked
     uint32_t flight         # most bytes under way at once
     bint beginning          # where the stream begins is not settled: what came is held
     int64_t begun_at        # packets of the connection by then

@@ -19,7 +19,8 @@ Rules
   9. Resets count where their receiver would take them (resets.pyx). A SYN in the middle of a connection means nothing
      until its SYN+ACK, or a segment with the number behind it (handshakes.pyx).
  10. Copies of a packet (copies.pyx) are counted and change nothing.
- 11. Nothing here knows what the bytes mean.
+ 11. What a receiver acknowledged out of order (selective.pxd) was on the wire, too, wherever its acknowledgements end.
+ 12. Nothing here knows what the bytes mean.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
@@ -52,6 +53,7 @@ from kwsniff.core.tcp.repairs cimport (
 )
 from kwsniff.core.tcp.resets cimport doubt_reset, goes_on_after_reset, is_reset, resets
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.selective cimport judge_hole
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
@@ -409,6 +411,7 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
     streams.sink.gap(streams.sink.context, connection, sender, arrival, -1, GAP_LOST)
     own.next_seq = segment.seq
     own.acked_known = False
+    own.num_sacked = 0
     deliver(streams, connection, sender, segment.payload, segment.length, arrival)
 
 
@@ -523,21 +526,19 @@ cdef void catch_up(Streams* streams, Connection* connection, int sender, int64_t
 
 cdef void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
                       Arrival* arrival) noexcept nogil:
+    """The bytes up to `to_seq` are missing: as one gap or, where parts of them were received, as several."""
     cdef Direction* own = &connection.direction[sender]
-    cdef uint32_t num
-    cdef int cause = GAP_LOST
-    if own.acked_known and distance(own.acked, to_seq) >= 0:
-        cause = GAP_NOT_CAPTURED
-    elif own.acked_known and 0 < distance(own.acked, own.next_seq) <= WINDOW:
-        declare_gap(streams, connection, sender, own.acked, arrival)
-        if connection.ended:
-            return
-    num = to_seq - own.next_seq
-    own.next_seq = to_seq
-    own.evidence_at = 0
-    streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)
-    own.missing += num
-    own.offset += num
+    cdef uint32_t num, end
+    cdef int cause
+    while distance(to_seq, own.next_seq) > 0 and not connection.ended:
+        end = to_seq
+        cause = judge_hole(own, &end)
+        num = end - own.next_seq
+        own.next_seq = end
+        own.evidence_at = 0
+        streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)
+        own.missing += num
+        own.offset += num
 
 
 cdef void drain_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
@@ -612,8 +613,12 @@ cdef void settle_tail(Streams* streams, Connection* connection, int sender) noex
 
 cdef inline uint32_t is_behind_fin(Direction* own, uint32_t number) noexcept nogil:
     """1 for the number that a FIN takes, which is no byte. Where one number is left at a stream's end, it was a FIN's."""
+    cdef uint32_t i
     if own.fin:
         return number == own.fin_seq + 1
+    for i in range(own.num_sacked):
+        if own.sacked[i].end == number and own.sacked[i].start + 1 == number:
+            return True
     return number == own.next_seq + 1
 
 

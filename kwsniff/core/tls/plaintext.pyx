@@ -168,6 +168,7 @@ cdef void take_cipher(void* opaque, Segment* segment) noexcept nogil:
         open_session(plaintext, session, segment, sender)
         if plaintext.current != session:
             return                          # the segment as it was has ended it
+    segment.sack = keep(segment.payload, 0)     # numbers of the encrypted stream
     if segment.flags & TCP_ACK:
         plaintext.unopened = distance(segment.ack, session.side[1 - sender].opened) > 0
         take_acknowledgement(&session.side[1 - sender], segment.ack)

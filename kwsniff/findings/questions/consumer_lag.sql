@@ -1,6 +1,7 @@
 -- How far behind are the consumers?
 with fetched as (
-  select client_id, topic, partition, arg_max(lag, time) lag from partitions
+  select client_id, topic, partition, arg_max(lag, time) lag
+  from partitions anti join (from connections where twin_of is not null) using (run_id, connection_id)
   where api_name = 'Fetch' and lag is not null group by all
 )
 select c.group_id, c.client_id, c.topic, c.partition, count(*) commits, arg_max(c."offset", c.time) committed,
