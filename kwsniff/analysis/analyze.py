@@ -19,6 +19,7 @@ from kwsniff.errors import CaptureError, UsageError
 from kwsniff.findings.bounds import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.paths import local_path
@@ -73,9 +74,11 @@ def analyze(
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
     made = with_sources(chosen)
-    analyzer = _analyzer(catalog, ports, limits or {}, delivered := _delivered(made))
+    delivered, bounds = _delivered(made), Limits.with_changes(dict(limits or {}))
     with _writer(output, made, run) as writer, ExitStack() as stack:
         rows = stack.enter_context(_Rows(catalog, summary := Summary(ports), writer, made))
+        analyzer = _analyzer(catalog, ports, bounds.as_dict(), delivered)
+        analyzer.when_full = lambda: rows.take(analyzer, delivered)
         _read(found, analyzer, rows, progress, tls_keylog=tls_keylog, times=times)
         analyzer.finish()
         rows.take(analyzer, delivered)
@@ -88,7 +91,9 @@ def analyze(
             return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
         change_written(writer, changes, rows.figures)
         if "findings" in chosen:
-            summary.findings = write_findings(writer, rows.figures, late=bool(changes))
+            summary.findings = write_findings(
+                writer, rows.figures, late=bool(changes), memory=bounds.memory // 2
+            )
         return Analysis(summary, writer.commit(set(made) - set(chosen)), {}, {}, chosen, run_id=run)
 
 

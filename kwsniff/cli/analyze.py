@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
@@ -80,12 +80,16 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
+    from tempfile import TemporaryDirectory
+
     from kwsniff.analysis.analyze import analyze
 
-    with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress:
-        analysis = analyze(
+    with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
+        # Tables that nobody wants go to the disk as well: captures may be larger than memory.
+        spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
+        summary = analyze(
             args.captures,
-            output=args.output,
+            output=args.output or spare,
             tables=[name.strip() for text in args.table for name in text.split(",")] or None,
             ports=ports,
             limits=limits,
@@ -93,8 +97,9 @@ def run(args: argparse.Namespace) -> int:
             tls_keylog=args.tls_keylog,
             since=args.since,
             until=args.until,
-        )
-    summary = analysis.summary
+        ).summary
+    if spare:
+        summary["tables"] = {}
     unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
     say_unread(unread, len(summary["captures"]) - len(unread))
     say_missed(summary["no_packets"])

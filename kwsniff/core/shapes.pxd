@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x83527d46171e0574ull
+    #define KWSNIFF_SHAPES 0xa6c5f2b625c4eb2aull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -183,6 +183,7 @@ class Rows:
         self._tables = tables
         self._noted = not tables.isdisjoint(TIMELINES)
         self._builder = Builder(catalog, ENUMS)
+        analyzer.when_full = self.take_all
 
     def drain(self) -> None:
         """Takes the larger tables once one of them fills a row group."""
@@ -202,6 +203,8 @@ class Rows:
     def finish(self) -> None:
         """No more captures come."""
         self.take_all()
+        if self._noted:  # calls that end now are noted by their connections, which come with the last of them
+            self.analyzer.when_full = None
         self.analyzer.finish()
         if self._noted:
             connections = self._builder.build("connections", self.analyzer.take("connections"))
