@@ -26,7 +26,13 @@ from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.build import Builder, ColumnData
-from kwsniff.tables.captures import account, capture_row, captures_batch, unread_anomalies, unread_row
+from kwsniff.tables.captures import (
+    account,
+    capture_row,
+    captures_batch,
+    unread_anomalies,
+    unread_row,
+)
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import DETAILS, TABLES

@@ -14,9 +14,10 @@ import pyarrow as pa
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
-from kwsniff.spark.inputs import Capture, mapped
+from kwsniff.spark.inputs import SHRUNK, Capture, mapped
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter, check_root
 from kwsniff.spark.values import known
@@ -142,7 +143,8 @@ def _read_whole(capture: Capture, source: Source, rows: "Rows") -> dict[str, Any
 def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucket: int) -> dict[str, Any]:
     frames = 0
     rows.analyzer.feed(capture.head or b"")
-    with mapped(capture.name) as data:
+    with mapped(capture.name) as file:
+        data = file.data
         for each in scans:
             rows.analyzer.begin_runs(
                 data, each.runs(bucket), each.shared(), begin=each.scan.begin, frames_before=frames
@@ -152,6 +154,8 @@ def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucke
                 left = rows.analyzer.feed_runs(_STEP_BYTES)
                 rows.drain()
                 _let_go(data, each.scan.begin, each.scan.end)
+            if file.size < each.scan.end:
+                raise CaptureError(f"{capture.name}: {SHRUNK}")
             frames += each.scan.packets
         return rows.analyzer.close_capture(end=scans[-1].scan.stop if scans else None)
 

@@ -59,10 +59,11 @@ def name(number: int, size: int = LONG) -> str:
 
 
 def _beat(number: int, client: str, group: str, member: str) -> Exchange:
-    texts = b"".join(struct.pack(">h", len(text)) + text.encode() for text in (group,))
-    body = texts + struct.pack(">ih", 1, len(member)) + member.encode()
+    body = (
+        struct.pack(">h", len(group)) + group.encode() + struct.pack(">ih", 1, len(member)) + member.encode()
+    )
     request = sized(request_bytes(12, 0, number, client, body))
-    return Exchange(12, 0, number, request, sized(response_bytes(12, 0, number, b"\0\0")))
+    return Exchange(12, 0, number, client, request, sized(response_bytes(12, 0, number, b"\0\0")))
 
 
 def client_ids() -> Packets:
@@ -163,7 +164,12 @@ def errors() -> Packets:
         group = b"\0\1g" + struct.pack(">i", 1) + b"\0\1m" + struct.pack(">qi", -1, 0)
         yield line.say(sized(request_bytes(8, 2, number, "c", group)))
         topic = name(number).encode()
-        body = struct.pack(">ih", 1, len(topic)) + topic + struct.pack(">i", 9000) + struct.pack(">ih", 7, 3) * 9000
+        body = (
+            struct.pack(">ih", 1, len(topic))
+            + topic
+            + struct.pack(">i", 9000)
+            + struct.pack(">ih", 7, 3) * 9000
+        )
         yield line.say(sized(response_bytes(8, 2, number, body)), back=True)
 
 
@@ -177,7 +183,9 @@ def large_frames() -> Packets:
             struct.pack(">hh", 3, LONG) + struct.pack(">i", each) + b"\xff" * (LONG - 4) + b"\0" + bytes(4)
             for each in range(1800)
         )
-        yield line.say(sized(response_bytes(3, 1, number, bytes(8) + struct.pack(">i", 1800) + topic)), back=True)
+        yield line.say(
+            sized(response_bytes(3, 1, number, bytes(8) + struct.pack(">i", 1800) + topic)), back=True
+        )
 
 
 def cells() -> Packets:
@@ -185,7 +193,9 @@ def cells() -> Packets:
     line = Line()
     yield line.open()
     for number in count():
-        yield line.say(sized(request_bytes(3, 1, number, "c", struct.pack(">i", 9_000_000) + bytes(18_000_000))))
+        yield line.say(
+            sized(request_bytes(3, 1, number, "c", struct.pack(">i", 9_000_000) + bytes(18_000_000)))
+        )
 
 
 GENERATORS: Final[dict[str, Callable[[], Packets]]] = {
@@ -209,7 +219,8 @@ def write(path: Path, generator: str, size: int) -> None:
 
 def analyze(capture: Path, output: Path, *options: str) -> Measured:
     """`kwsniff analyze`, in a process of its own."""
-    command = (sys.executable, "-m", "kwsniff", "analyze", str(capture), "-o", str(output / "tables"), *options)
+    program = Path(sys.executable).with_name("kwsniff")
+    command = (str(program), "analyze", str(capture), "-o", str(output / "tables"), *options)
     return process(command, output / "out")
 
 
@@ -226,12 +237,12 @@ def main() -> int:
             found = analyze(capture, Path(folder))
             size = capture.stat().st_size
             packed = len(subprocess.run(["gzip", "-c1", capture], capture_output=True, check=True).stdout)
-        print(
+        sys.stdout.write(
             f"{generator:18} {size / 1e6:6.1f} MB ({packed / 1e6:6.2f} packed)  "
             f"{found.peak_bytes / 1e6:6.0f} MB peak  {found.processor_seconds:6.2f} s  "
-            f"{found.processor_seconds / size * 1e9:6.1f} ns/byte  {found.problem or ''}",
-            flush=True,
+            f"{found.processor_seconds / size * 1e9:6.1f} ns/byte  {found.problem or ''}\n"
         )
+        sys.stdout.flush()
     return 0
 
 
