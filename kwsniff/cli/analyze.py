@@ -1,7 +1,6 @@
 """``kwsniff analyze``: captures to parquet tables and a summary on the screen."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,6 +10,7 @@ from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
 from kwsniff.cli.times import add_time_options, say_missed
 from kwsniff.errors import UsageError
+from kwsniff.texts import json_text
 
 _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     say_unread(unread, len(summary["captures"]) - len(unread))
     say_missed(summary["no_packets"])
     if args.json:
-        print(json.dumps(summary, indent=2, ensure_ascii=False))
+        print(json_text(summary, indent=2))
     else:
         from kwsniff.cli.summary import show_summary
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.hostile import greed
@@ -21,9 +22,7 @@ def test_memory_stays_below_its_bound(tmp_path: Path, generator: str) -> None:
 
 
 def test_every_row_of_a_capture_that_is_taken_in_parts_is_there(tmp_path: Path) -> None:
-    """Tables are taken between two calls, and no text is lost: 20 MB of names, in tables that are taken several times."""
-    import pyarrow.parquet as pq
-
+    """Tables are taken between two calls, and no text is lost: 20 MB of names, taken several times."""
     capture = tmp_path / "capture.pcap"
     greed.write(capture, "client_ids", 20_000_000)
     found = greed.analyze(capture, tmp_path)
@@ -33,7 +32,7 @@ def test_every_row_of_a_capture_that_is_taken_in_parts_is_there(tmp_path: Path) 
         for name in ("api_calls", "latencies", "anomalies")
     }
     names = tables["api_calls"]["client_id"].to_pylist()
-    assert tables["api_calls"].num_rows == tables["latencies"].num_rows > 600
+    assert len(names) == tables["latencies"].num_rows > 600
     assert names == [greed.name(number) for number in range(len(names))]
     assert tables["latencies"]["client_id"].to_pylist() == names
     assert tables["anomalies"].num_rows == 0
