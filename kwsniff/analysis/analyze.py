@@ -72,15 +72,14 @@ def analyze(
     kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as with
     those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random one.
     `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before the
-    other, texts as on the command line, datetimes, or timedeltas from the first packet.
-    What cannot be read has a row in captures, with the reason.
-    Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
+    other, texts as on the command line, datetimes, or timedeltas from the first packet. What cannot be read
+    has a row in captures, with the reason. Raises CaptureError (nothing that can be read), OutputError
+    (cannot be written), LayoutError, UsageError.
     """
-    times = TimeRange(since, until)
+    times, bounds = TimeRange(since, until), Limits.with_changes(dict(limits or {}))
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     chosen, run, catalog = _chosen(tables), check_run_id(run_id), load_catalog(layouts)
-    made = with_sources(chosen)
-    delivered, bounds = _delivered(made), Limits.with_changes(dict(limits or {}))
+    delivered = _delivered(made := with_sources(chosen))
     with _writer(output, made, run) as writer, ExitStack() as stack:
         rows = stack.enter_context(_Rows(catalog, summary := Summary(ports), writer, made))
         analyzer = _analyzer(catalog, ports, bounds.as_dict(), delivered)
