@@ -90,7 +90,6 @@ def analyze(
         rows.finish()
         _account(summary, analyzer, found)
         rows.keep("captures", captures_batch(summary.captures))
-        summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, made)
         if not writer:
             return Analysis(summary, {}, rows.batches, changes, chosen, run_id=run)
@@ -121,7 +120,8 @@ def _writer(
 
 
 def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:
-    """Completes the rows of captures."""
+    """Completes the rows of captures, and the names of topics."""
+    summary.late_topics = analyzer.late_topics()
     for number, row in enumerate(summary.captures):
         account(row, analyzer.accounting(number))
     summary.captures += map(unread_row, found.unread)
