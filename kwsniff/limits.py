@@ -10,18 +10,20 @@ _MIB = 1 << 20
 _TIB = 1 << 40
 _MOST_MEMORY = _TIB
 _MOST_INT32 = (1 << 31) - 1
-_LEAST = 1
+_MB = 1_000_000
 
 
-def _bound(value: int, greatest: int) -> Any:
-    """A default, and the greatest value for which the compiled rooms' numbers hold; the least one is 1."""
-    return field(default=value, metadata={"greatest": greatest})
+def _bound(value: int, greatest: int, least: int = 1) -> Any:
+    """A default, and the greatest and the least value for which the compiled rooms' numbers hold."""
+    return field(default=value, metadata={"greatest": greatest, "least": least})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Defaults suit one analysis on one machine; every field can be set by name."""
 
+    memory: int = _bound(400 * _MB, _MOST_MEMORY, 200 * _MB)
+    """Memory of an analysis, the interpreter and its libraries included, which are about 150 MB of it."""
     packet_bytes: int = _bound(16 * _MIB, _MOST_INT32)
     """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
     interfaces: int = _bound(65_536, 1_048_576)
@@ -60,7 +62,7 @@ class Limits:
     """Client id, group and topic names kept of one waiting request."""
     hits_per_message: int = _bound(65_536, _MOST_INT32)
     """Errors, partitions, record batches of one message that get rows of their own; more are only counted."""
-    session_partitions: int = _bound(4096, 16_777_216)
+    session_partitions: int = _bound(65_536, 16_777_216)
     """Partitions of a fetch session that are followed; of a larger one nobody knows what it asks for."""
     search_bytes: int = _bound(_MIB, _MOST_MEMORY)
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
@@ -98,7 +100,7 @@ class Limits:
     @classmethod
     def ranges(cls) -> dict[str, tuple[int, int]]:
         """Name to least and greatest value."""
-        return {bound.name: (_LEAST, bound.metadata["greatest"]) for bound in fields(cls)}
+        return {bound.name: (bound.metadata["least"], bound.metadata["greatest"]) for bound in fields(cls)}
 
     def as_dict(self) -> dict[str, int]:
         """Name to value, in the order above."""

@@ -1,6 +1,13 @@
-"""Numbers and foreign texts as people read them, on a terminal and on a page."""
+"""Numbers and foreign texts as people read them, on a terminal and on a page, and as JSON has them.
 
+What comes from the wire, or from names of files, goes to people through `clean` and to programs through
+`json_text`: nothing else writes it.
+"""
+
+import json
+import math
 from collections.abc import Iterable
+from typing import Any
 
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
@@ -52,3 +59,33 @@ def suggested(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = get_close_matches(name.lower(), names, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON without a character that could steer a terminal, or end a line for whoever reads line by line: C1,
+    signs of direction, U+2028 and their like are spelled out, as surrogates without a partner are.
+
+    NaN and infinity, which JSON does not have, are null.
+    """
+    try:
+        text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_without_nan(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else _spelled(char) for char in text)
+
+
+def _spelled(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return value

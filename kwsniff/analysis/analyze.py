@@ -29,7 +29,13 @@ from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import Decryption, KeyLog
 from kwsniff.tables.build import Builder, ColumnData
-from kwsniff.tables.captures import account, capture_row, captures_batch, unread_anomalies, unread_row
+from kwsniff.tables.captures import (
+    account,
+    capture_row,
+    captures_batch,
+    unread_anomalies,
+    unread_row,
+)
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import DETAILS, TABLES
@@ -83,7 +89,7 @@ def analyze(
         output=output,
         chosen=_chosen(tables),
         ports=ports,
-        limits=limits or {},
+        bounds=Limits.with_changes(dict(limits or {})),
         progress=progress,
         tls_keylog=tls_keylog,
         run=check_run_id(run_id),
@@ -106,7 +112,7 @@ class _Plan:
     output: str | os.PathLike[str] | None
     chosen: tuple[str, ...]
     ports: Sequence[int]
-    limits: Mapping[str, int]
+    bounds: Limits
     progress: Progress | None
     tls_keylog: KeyLog
     run: str
@@ -122,18 +128,20 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
     is counted while rows pass has to be counted without them."""
     made = with_sources((*plan.chosen, "connections"))
     found = replace(plan.found, unread=list(plan.found.unread))
-    analyzer = _analyzer(plan.catalog, plan.ports, plan.limits, delivered := _delivered(made))
+    delivered = _delivered(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
         rows = stack.enter_context(
             _Rows(plan.catalog, summary := Summary(plan.ports, twins), writer, made, twins)
         )
+        analyzer = _analyzer(plan.catalog, plan.ports, plan.bounds.as_dict(), delivered)
+        analyzer.when_full = lambda: rows.take(analyzer, delivered)
         times = TimeRange(plan.since, plan.until)
         _read(found, analyzer, rows, plan.progress, tls_keylog=plan.tls_keylog, times=times)
         analyzer.finish()
         rows.take(analyzer, delivered)
         rows.finish()
         if not twins:
-            most = Limits.with_changes(dict(plan.limits)).twin_candidates
+            most = plan.bounds.twin_candidates
             twins = twins_among(writer, rows.batches, most)
             if twins and plan.reads_again:
                 return twins
@@ -142,14 +150,14 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         _account(summary, analyzer, found)
         rows.keep("captures", captures_batch(summary.captures))
-        summary.late_topics = analyzer.late_topics()
         changes = late_names(summary.late_topics, made)
         if not writer:
             return Analysis(summary, {}, rows.batches, changes, plan.chosen, run_id=plan.run)
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in plan.chosen:
-            summary.findings = write_findings(writer, rows.figures, late=bool(changes))
+            memory = plan.bounds.memory // 2
+            summary.findings = write_findings(writer, rows.figures, late=bool(changes), memory=memory)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
@@ -185,7 +193,8 @@ def _writer(
 
 
 def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:
-    """Completes the rows of captures."""
+    """Completes the rows of captures, and the names of topics."""
+    summary.late_topics = analyzer.late_topics()
     for number, row in enumerate(summary.captures):
         account(row, analyzer.accounting(number))
     summary.captures += map(unread_row, found.unread)

@@ -15,15 +15,16 @@ from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.write import TableWriter
 
 
-def write_findings(writer: TableWriter, figures: Figures, *, late: bool) -> list[dict[str, Any]]:
+def write_findings(writer: TableWriter, figures: Figures, *, late: bool, memory: int) -> list[dict[str, Any]]:
     """Writes the table of findings, the last one; returns it as JSON has it.
 
     `figures`: those of all rows that were written. `late`: topics have got their names since.
+    `memory`: bytes that asking for them may take.
     """
     if late:
         figures.distrust()
     files = {name: [path] for name, path in writer.complete(READ).items()}
-    findings = find_in_files(files, figures)
+    findings = find_in_files(files, figures, f"{memory // 1_000_000}MB")
     writer.write("findings", batch_of("findings", rows_of(findings)))
     return [as_json(each) for each in findings]
 

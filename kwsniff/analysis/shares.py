@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.core.declared import ENUMS
-from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.arrays import whole_numbers, words_of
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.schema import TABLES
 
@@ -150,7 +150,7 @@ class Shares:
         places = starts[repeated]
         if most > 1:
             places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        labels = words.to_pylist()
+        labels = words_of(words)
         chosen = [part[repeated] if part.any() else part[:0] for part in parts]
         for place, sums in _added(codes[places], active[repeated], chosen):
             self._count("topics", (labels[place],), *sums)

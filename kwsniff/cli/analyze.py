@@ -1,16 +1,16 @@
 """``kwsniff analyze``: captures to parquet tables and a summary on the screen."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
 from kwsniff.cli.times import add_time_options, say_missed
 from kwsniff.errors import UsageError
+from kwsniff.texts import json_text
 
 _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
@@ -80,12 +80,16 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
+    from tempfile import TemporaryDirectory
+
     from kwsniff.analysis.analyze import analyze
 
-    with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress:
-        analysis = analyze(
+    with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
+        # Tables that nobody wants go to the disk as well: captures may be larger than memory.
+        spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
+        summary = analyze(
             args.captures,
-            output=args.output,
+            output=args.output or spare,
             tables=[name.strip() for text in args.table for name in text.split(",")] or None,
             ports=ports,
             limits=limits,
@@ -93,13 +97,14 @@ def run(args: argparse.Namespace) -> int:
             tls_keylog=args.tls_keylog,
             since=args.since,
             until=args.until,
-        )
-    summary = analysis.summary
+        ).summary
+    if spare:
+        summary["tables"] = {}
     unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
     say_unread(unread, len(summary["captures"]) - len(unread))
     say_missed(summary["no_packets"])
     if args.json:
-        print(json.dumps(summary, indent=2, ensure_ascii=False))
+        print(json_text(summary, indent=2))
     else:
         from kwsniff.cli.summary import show_summary
 

@@ -1,7 +1,6 @@
 """``kwsniff compare``: what is different in BAD, and who carries it."""
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from kwsniff.cli.grids import Grid, fitted, shortened
 from kwsniff.cli.inputs import HELP, add_input_options, opened, page_file, width, wrapped
 from kwsniff.errors import UsageError
-from kwsniff.texts import clean, plural
+from kwsniff.texts import clean, json_text, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             write_comparison(file, bad[0], differences, counts=counts, capture=named, notes=notes)
     if args.json:
         rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
-        print(json.dumps({"version": _VERSION, "differences": rows}, indent=2, ensure_ascii=True))
+        print(json_text({"version": _VERSION, "differences": rows}, indent=2))
     else:
         for line in _lines(differences, counts, width()):
             print(line)

@@ -11,6 +11,7 @@ from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import standard_input
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
+from kwsniff.texts import json_text
 
 _EXAMPLE = """examples:
   kwsniff decode 00120000000000070003666f6f
@@ -78,14 +79,14 @@ def _line_decoder(args: argparse.Namespace) -> LineDecoder:
     if args.records:
         from kwsniff.view.records import decode_records
 
-        return lambda line, data: json.dumps(
+        return lambda line, data: json_text(
             decode_records(data, limit=limits.decompressed_bytes, catalog=catalog).as_dict()
         )
     if args.schema is not None:
         from kwsniff.view.bare_bodies import check_schema, decode_schema
 
         check_schema(args.schema, catalog=catalog)
-        return lambda line, data: json.dumps(
+        return lambda line, data: json_text(
             decode_schema(data, args.schema, whole_number(line, "version"), catalog=catalog)
         )
     from kwsniff.view.decode import decode
@@ -143,7 +144,7 @@ def _bad_line(code: str) -> str:
         "body": None,
         "unknown_tags": [],
     }
-    return json.dumps({**empty, "error": error})
+    return json_text({**empty, "error": error})
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
@@ -190,7 +191,7 @@ def _one_record_set(args: argparse.Namespace) -> int:
     from kwsniff.view.records import decode_records
 
     found = decode_records(_argument_bytes(args.hex), limit=_limits(args).decompressed_bytes)
-    print(json.dumps(found.as_dict(), indent=2))
+    print(json_text(found.as_dict(), indent=2))
     return 1 if found.error else 0
 
 
@@ -216,7 +217,7 @@ def _one_message(args: argparse.Namespace) -> int:
     else:
         message = decode(data, catalog=catalog, limits=limits)
     if args.json:
-        print(json.dumps(message.as_full_dict()))
+        print(json_text(message.as_full_dict()))
     elif args.hexdump:
         print(message.hexdump())
     else:

@@ -1,7 +1,6 @@
 """``kwsniff explain``: a layout as the wire has it, an error code, what a release speaks."""
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.errors import UsageError
+from kwsniff.texts import json_text
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     facts, lines = _explain(load_catalog(), args.subject, args.which)
     if args.json:
-        print(json.dumps(facts, indent=2))
+        print(json_text(facts, indent=2))
     else:
         print("\n".join(line.rstrip() for line in lines))
     return 0

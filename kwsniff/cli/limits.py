@@ -1,9 +1,13 @@
 """``--limit NAME=N``: bounds on memory and work, for every verb that reads captures or messages."""
 
 import argparse
+import re
 from collections.abc import Iterable
 
 from kwsniff.errors import UsageError
+
+_UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_NUMBER = re.compile(rf"([0-9]+) ?({'|'.join(_UNITS)})")
 
 
 def add_limit_option(parser: argparse.ArgumentParser) -> None:
@@ -13,22 +17,27 @@ def add_limit_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="change a bound on memory or work, for example connections=1000000; see docs/limits.md",
+        help="change a bound on memory or work, for example memory=2GB; see docs/limits.md",
     )
 
 
 def parse_limits(texts: Iterable[str]) -> dict[str, int]:
-    """Name to number, whatever the names. Raises UsageError for what is not NAME=N."""
+    """Name to number, whatever the names; 400MB is 400,000,000, 64MiB 67,108,864.
+
+    Raises UsageError for what is not NAME=N.
+    """
     return dict(map(_parse_limit, texts))
 
 
 def _parse_limit(text: str) -> tuple[str, int]:
     name, equals, value = text.partition("=")
-    if not equals or not value.strip().isdecimal():
+    found = _NUMBER.fullmatch(value.strip())
+    if not equals or found is None:
         raise UsageError(
-            f"--limit {text}: give a name and a whole number, for example --limit connections=1000"
+            f"--limit {text}: give a name and a whole number, for example --limit connections=1000 or "
+            "--limit memory=400MB"
         )
     try:
-        return name.strip(), int(value)
+        return name.strip(), int(found[1]) * _UNITS[found[2]]
     except ValueError as error:  # Python reads no number of more than 4,300 digits
         raise UsageError(f"--limit {name}: a number of {len(value):,} digits is too large") from error

@@ -1,6 +1,5 @@
 """What ``kwsniff live`` prints where no terminal is: JSON per call, or a line per interval."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from kwsniff.live.lines import call_lines
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window, ranked
-from kwsniff.texts import clean, in_time
+from kwsniff.texts import clean, in_time, json_text
 
 _WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
 
@@ -111,7 +110,7 @@ def in_short(held: Held) -> str:
 def interval_json(window: Window, progress: Progress) -> str:
     """The same as one JSON object, with errors by client and by broker; times in seconds or nanoseconds."""
     apis = window.figures("apis")
-    return json.dumps(
+    return json_text(
         {
             "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z",
             "seconds": round(window.span, 3),
@@ -124,5 +123,4 @@ def interval_json(window: Window, progress: Progress) -> str:
             **window.failures().as_dict(),
             "findings": [each.as_dict() for each in window.held],
         },
-        ensure_ascii=False,
     )

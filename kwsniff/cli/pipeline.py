@@ -1,7 +1,6 @@
 """``kwsniff pipeline``: captures of any size and number to tables and aggregates, on Spark."""
 
 import argparse
-import json
 import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
 from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
 from kwsniff.errors import UsageError
+from kwsniff.texts import json_text
 
 if TYPE_CHECKING:
     from kwsniff.spark.pipeline import Result
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
             "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
             **result.facts,
         }
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
+        print(json_text(shown, indent=2))
     else:
         _show(result)
     return 0
@@ -208,7 +208,7 @@ def _follow(
 
     def tell(record: Record) -> None:
         if args.json:
-            print(json.dumps({"batch": record.batch, "rows": record.rows}), flush=True)
+            print(json_text({"batch": record.batch, "rows": record.rows}), flush=True)
         else:
             counts = ", ".join(f"{rows:,} {name}" for name, rows in record.rows.items() if rows)
             print(f"batch {record.batch}: {counts}", flush=True)

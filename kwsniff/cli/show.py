@@ -1,7 +1,6 @@
 """``kwsniff show``: every message of a capture as a tree, or one JSON object per message."""
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from kwsniff.cli.standard_streams import say_unread, says
 from kwsniff.cli.times import add_time_options, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import clean
+from kwsniff.texts import clean, json_text
 
 if TYPE_CHECKING:
     from kwsniff.view.call import DecodedCall, Drawing
@@ -180,7 +179,7 @@ def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) 
     draw = _plain if as_json or not sys.stdout.isatty() else _coloured()
     for decoded in calls:
         if as_json:
-            draw((json.dumps(one) for one in decoded.documents(drawing)), sys.stdout)
+            draw((json_text(one) for one in decoded.documents(drawing)), sys.stdout)
         else:
             draw([*decoded.lines(drawing), ""], sys.stdout)
         shown += 1

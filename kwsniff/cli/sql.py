@@ -3,7 +3,6 @@
 import argparse
 import base64
 import csv
-import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ from typing import Any, TextIO
 
 from kwsniff.cli.standard_streams import says
 from kwsniff.errors import UsageError
-from kwsniff.texts import clean
+from kwsniff.texts import clean, json_text
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are
@@ -144,7 +143,7 @@ def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: Text
     for batch in rows:
         for row in batch:
             values = {name: _plain(value) for name, value in zip(names, row, strict=True)}
-            out.write(f"{begin}{json.dumps(values, ensure_ascii=True, allow_nan=False)}")
+            out.write(f"{begin}{json_text(values)}")
             begin = ",\n"
     out.write("\n]}\n")
 
@@ -177,7 +176,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False)
+        return json_text(value)
     return str(value)
 
 

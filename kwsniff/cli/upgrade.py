@@ -1,12 +1,11 @@
 """``kwsniff upgrade``: which clients brokers of another release would refuse."""
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
-from kwsniff.texts import clean, plural
+from kwsniff.texts import clean, json_text, plural
 
 if TYPE_CHECKING:
     from kwsniff.findings.evaluate import Finding
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         findings = find_breaks(database, args.release, clients, capture=capture)
         basis = describe_basis(database)
     if args.json:
-        print(json.dumps(_facts(args.release, clients), indent=2, ensure_ascii=True))
+        print(json_text(_facts(args.release, clients), indent=2))
     else:
         for line in _lines(args.release, clients, findings, width()):
             print(line)

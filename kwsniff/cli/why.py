@@ -1,7 +1,6 @@
 """``kwsniff why``: what is wrong, who has to act, and the calls that prove it."""
 
 import argparse
-import json
 import shlex
 import tempfile
 import textwrap
@@ -17,7 +16,7 @@ from kwsniff.cli.inputs import TABLES, page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times, say_missed
-from kwsniff.texts import clean, in_bytes, plural
+from kwsniff.texts import clean, in_bytes, json_text, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -160,7 +159,7 @@ def _print_json(
         **errors,
         "not_seen": list(not_seen),
     }
-    print(json.dumps(found, indent=2, ensure_ascii=True))
+    print(json_text(found, indent=2))
 
 
 def _width() -> int:

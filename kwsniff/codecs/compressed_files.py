@@ -5,9 +5,12 @@ a proper end, else one clause. Nothing is raised for damaged bytes: what came be
 A yielded piece is only valid until the next one is asked for.
 """
 
+import re
 import zlib
 from collections.abc import Generator
 from typing import Any, Protocol
+
+from kwsniff.codecs.compressed_part import LEAST_GIVEN, MOST_GIVEN
 
 PIECE = 1 << 20
 """Most bytes handed out at a time."""
@@ -20,6 +23,7 @@ _ZSTD_LAST_STEP = 1 << 12
 _RAW_READ = 1 << 18
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZEROS = re.compile(rb"\0*")
 
 Pieces = Generator[memoryview, None, str | None]
 
@@ -32,30 +36,41 @@ class Readable(Protocol):
 
 def decompress_gzip(raw: Readable) -> Pieces:
     """Every member of a gzip stream (RFC 1952), one after the other."""
-    data = raw.read(_RAW_READ)
+    data, at = raw.read(_RAW_READ), 0
     while True:
         engine = zlib.decompressobj(_GZIP)
+        given = LEAST_GIVEN
         while not engine.eof:
-            if not data:
-                data = raw.read(_RAW_READ)
+            if at == len(data):
+                data, at = raw.read(_RAW_READ), 0
                 if not data:
                     return "the gzip stream ends early"
             before = engine.copy()
+            part = data[at : at + given]
             try:
-                piece = engine.decompress(data, PIECE)
+                piece = engine.decompress(part, PIECE)
             except zlib.error as error:
-                yield from _before_damage(before, data)
+                yield from _before_damage(before, part)
                 return f"the gzip stream is damaged ({error})"
-            data = engine.unconsumed_tail
+            at += len(part) - len(engine.unused_data if engine.eof else engine.unconsumed_tail)
+            given = min(2 * given, MOST_GIVEN)
             if piece:
                 yield memoryview(piece)
-        data = engine.unused_data.lstrip(b"\0") or raw.read(_RAW_READ).lstrip(b"\0")
-        if len(data) == 1:
-            data += raw.read(_RAW_READ)
-        if not data:
+        at = _behind_zeros(data, at)
+        if at == len(data):
+            data = raw.read(_RAW_READ)
+            at = _behind_zeros(data, 0)
+        if len(data) - at == 1:
+            data, at = data[at:] + raw.read(_RAW_READ), 0
+        if at == len(data):
             return None
-        if not data.startswith(_GZIP_MAGIC):
+        if not data.startswith(_GZIP_MAGIC, at):
             return IGNORED_BYTES
+
+
+def _behind_zeros(data: bytes, at: int) -> int:
+    found = _ZEROS.match(data, at)
+    return found.end() if found else at
 
 
 def _before_damage(engine: Any, data: bytes) -> Generator[memoryview, None, None]:

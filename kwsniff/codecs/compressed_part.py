@@ -12,6 +12,9 @@ from typing import Any, Final
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """Names by number, as Kafka writes them."""
 
+LEAST_GIVEN: Final = 1 << 9
+MOST_GIVEN: Final = 1 << 18
+"""Bytes that zlib is given at a time, few of a member's first: it copies those that it does not use."""
 _PIECE: Final = 1 << 18
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = 16
@@ -44,21 +47,24 @@ def decompress(codec: int, data: bytes, *, limit: int, message_format: int = 2) 
 
 def _gzip(data: bytes, limit: int) -> bytes:
     out = bytearray()
-    while data:
+    left, at = memoryview(data), 0
+    # What follows a member is another member; Java's reader, too, ignores anything else.
+    while at == 0 or data[at : at + 2] == b"\x1f\x8b":
         engine = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        given = LEAST_GIVEN
         while not engine.eof:
+            part = left[at : at + given]
             try:
-                piece = engine.decompress(data, _PIECE)
+                piece = engine.decompress(part, _PIECE)
             except zlib.error as error:
                 raise CodecError("damaged") from error
             out += piece
-            data = engine.unconsumed_tail
+            at += len(part) - len(engine.unused_data if engine.eof else engine.unconsumed_tail)
+            given = min(2 * given, MOST_GIVEN)
             if len(out) > limit:
                 raise CodecError("longer_than_limit")
-            if not piece and not data and not engine.eof:
+            if not piece and at == len(left) and not engine.eof:
                 raise CodecError("damaged")
-        # What follows a member is another member; Java's reader, too, ignores anything else.
-        data = engine.unused_data if engine.unused_data[:2] == b"\x1f\x8b" else b""
     return bytes(out)
 
 

@@ -47,6 +47,15 @@ class Analyzer:
     def close_capture(self, *, end: str | None = None) -> dict[str, Any]:
         """`end`: the `stop` of the last scan, where runs were fed."""
 
+    @property
+    def when_full(self) -> Callable[[], object] | None:
+        """Called in the middle of `feed`, `feed_runs` and `finish`, between two calls, once as many rows wait
+        as `--limit memory` gives them room for, to take them; with None they wait until somebody does."""
+
+    @when_full.setter
+    def when_full(self, take_rows: Callable[[], object] | None) -> None: ...
+    @property
+    def is_full(self) -> bool: ...
     def take_messages(
         self,
         ended: Buffer,

@@ -15,8 +15,9 @@ from kwsniff.core.declared cimport (
     ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS, NUM_TABLES,
 )
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
-from kwsniff.core.columns.columns cimport start_tables, take_table
+from kwsniff.core.columns.columns cimport clear_table, start_tables, take_table
 from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
+from kwsniff.core.kafka.memory cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
     begin_plaintext, close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
@@ -61,6 +62,12 @@ cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
     cdef Streams* streams = <Streams*>opaque
     streams.ordinal = streams.frames_before + segment.frame
     take_segment(streams, segment)
+    keep_within(streams, <Context*>streams.above, segment)
+
+
+cdef void drain_tables(void* owner) noexcept nogil:
+    with gil:
+        (<Analyzer>owner).drain()
 
 
 cdef void fetch_pieces(void* owner) noexcept nogil:
@@ -101,6 +108,8 @@ cdef class Analyzer:
     cdef bytes pieces           # the batch that `plaintext` reads
     cdef object compile_program
     cdef object compile_early
+    cdef object take_rows       # takes tables off this analyzer, in the middle of its work; or None
+    cdef bint draining          # it is doing so
     cdef list programs          # keeps the bytes that the compiled rooms point into
     cdef object failure
     cdef bint reading
@@ -146,6 +155,7 @@ cdef class Analyzer:
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
         self.context.rows = row_sink()
+        share_memory(&self.context, self.take_rows is not None)
         start_context(&self.context, <uint64_t>secrets.randbits(63))
         sink.context = &self.context
         sink.bytes = take_bytes
@@ -157,6 +167,7 @@ cdef class Analyzer:
         # The seed keeps a hostile capture from choosing addresses that share one hash bucket; it orders nothing.
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
             raise MemoryError
+        self.streams.above = &self.context
 
     def __dealloc__(self):
         # Dialogs of connections that were never finished go with their rows unwritten. Nothing may be decoded here:
@@ -232,8 +243,21 @@ cdef class Analyzer:
         except BaseException as error:  # feed() raises it, Ctrl-C too: this frame of the stack is compiled code's
             self.failure = error
 
-    cdef int check_idle(self) except -1:
-        if self.busy:
+    cdef void drain(self) noexcept:
+        cdef int i
+        if self.failure is None:
+            self.draining = True
+            try:
+                self.take_rows()
+            except BaseException as error:      # feed() raises it
+                self.failure = error
+            self.draining = False
+        if self.failure is not None:            # nobody takes them any more
+            for i in range(<int>NUM_TABLES):
+                clear_table(&self.context.tables[i])
+
+    cdef int check_idle(self, bint or_draining=False) except -1:
+        if self.busy and not (self.draining and or_draining):
             raise UsageError("the analyzer is at work: one thread at a time, and not while it asks for a layout")
         if self.streams.buckets == NULL:
             raise UsageError("the analyzer was never set up: __init__ did not run to its end")
@@ -404,7 +428,7 @@ cdef class Analyzer:
         cdef Dialog* dialog
         cdef int64_t oldest = NO_TIME
         cdef int64_t num = 0, due
-        self.check_idle()
+        self.check_idle(True)
         while connection != NULL:
             dialog = <Dialog*>connection.dialog
             if dialog != NULL and dialog.confirmed and dialog.num:
@@ -471,6 +495,26 @@ cdef class Analyzer:
         free_reader(reader)
         return facts
 
+    @property
+    def when_full(self):
+        """Called in the middle of `feed`, `feed_runs` and `finish`, between two calls, once as many rows wait as
+        `--limit memory` gives them room for, to take them; with None they wait until somebody does."""
+        return self.take_rows
+
+    @when_full.setter
+    def when_full(self, take_rows):
+        self.take_rows = take_rows
+        if take_rows is not None:
+            self.context.drain = drain_tables
+        else:
+            self.context.drain = NULL
+        share_memory(&self.context, self.take_rows is not None)
+
+    @property
+    def is_full(self):
+        """Whether the rows that wait are as many as `--limit memory` gives them room for: they are to be taken."""
+        return self.context.tables[0].spares.filled >= self.context.tables[0].spares.enough
+
     def take_messages(self, ended, *, needles=None, alone=True, most=None):
         """The messages of calls that are over, in the order they were completed, as dicts: their bytes (header and body,
         without the size) and where they stood. Only with messages=True. `ended`: two native int64 for each such call, its
@@ -491,7 +535,7 @@ cdef class Analyzer:
     def late_topics(self):
         """Topic ids (22 characters) that rows show because no message had named them yet, and the names that later
         messages gave them."""
-        self.check_idle()
+        self.check_idle(True)
         return self.name_topics(True)
 
     def topic_names(self):
@@ -557,6 +601,9 @@ cdef class Analyzer:
                 &analyzer.streams, &analyzer.reader):
             raise UsageError(
                 "not a state of this build of kwsniff with these layouts; analyze the captures again from the start")
+        share_memory(&analyzer.context, False)
+        analyzer.streams.limits = analyzer.context.limits
+        analyzer.streams.above = &analyzer.context
         analyzer.reading = data[0]
         analyzer.finished = data[1]
         analyzer.by_runs = data[2]
@@ -569,7 +616,7 @@ cdef class Analyzer:
     def take(self, table):
         """The waiting rows as a list of columns (see columns.COLUMNS); the table is empty afterwards."""
         number = TABLE_NUMBERS[table]
-        self.check_idle()
+        self.check_idle(True)
         return take_table(&self.context.tables[<int>number], number)
 
 

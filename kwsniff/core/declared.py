@@ -175,8 +175,9 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "frame_torn", "frame_kept_limit", "undecodable_request", "undecodable_response", "unknown_api",
         "unknown_version", "unexpected_response", "passed_over", "outstanding_limit", "parked_limit",
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
-        "capture_damaged", "connection_evicted", "not_decrypted", "reset_out_of_window", "reset_taken_back",
-        "handshake_out_of_place", "interfaces_limit", "trailing_bytes", "tcp_events_limit", "twins_limit",
+        "capture_damaged", "connection_evicted", "memory_limit", "not_decrypted", "reset_out_of_window",
+        "reset_taken_back", "handshake_out_of_place", "interfaces_limit", "trailing_bytes",
+        "tcp_events_limit", "twins_limit",
     ),
 }
 """Closed list -> its words."""

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 
 cdef struct Limits:
+    int64_t memory
     int64_t packet_bytes
     int64_t interfaces
     int64_t datagrams

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xe9fe78eca5f61a3full
+    #define KWSNIFF_SHAPES 0x6ca940da7bf3546cull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -21,8 +21,11 @@ from libc.string cimport memcpy, memset
 from kwsniff.core.octets.buffer cimport Buffer, contents
 from kwsniff.core.tcp.connections cimport adopt_connection, Connection, Direction, Held, Streams
 from kwsniff.core.octets.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Parked
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Parked, Slots
 from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
+from kwsniff.core.kafka.fetch_sessions cimport session_bytes
+from kwsniff.core.kafka.session_parts cimport index_session
+from kwsniff.core.kafka.memory cimport learned_bytes, parked_slots
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.shapes cimport KWSNIFF_SHAPES
 from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
@@ -257,23 +260,14 @@ cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
             and put_bytes(out, contents(&dialog.software_version))
             and put_bytes(out, contents(&dialog.sasl_mechanism)) and put_bytes(out, contents(&dialog.principal))
             and put_bytes(out, contents(&dialog.early_messages))
-            and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.text))
+            and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.topics))
+            and put_bytes(out, contents(&dialog.session.text))
             and (dialog.hello == NULL or save_hello(out, dialog.hello)))
 
 
-cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
-    cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
-    cdef int64_t num
-    cdef int num_parked, i
-    cdef bint with_hello
-    if dialog == NULL:
-        source.failed = True
-        return
-    get(source, dialog, sizeof(Dialog))
-    num = dialog.num
-    num_parked = dialog.num_parked
-    dialog.connection = connection
-    with_hello = dialog.hello != NULL
+cdef void detach(Dialog* dialog) noexcept nogil:
+    """Forgets addresses of another process."""
+    cdef int i
     dialog.hello = NULL
     dialog.calls = NULL
     dialog.num_slots = 0
@@ -288,9 +282,29 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     memset(&dialog.principal, 0, sizeof(Buffer))
     memset(&dialog.early_messages, 0, sizeof(Buffer))
     memset(&dialog.session.parts, 0, sizeof(Buffer))
+    memset(&dialog.session.topics, 0, sizeof(Buffer))
     memset(&dialog.session.text, 0, sizeof(Buffer))
+    memset(&dialog.session.part_slots, 0, sizeof(Slots))
+    memset(&dialog.session.topic_slots, 0, sizeof(Slots))
     for i in range(2):
         memset(&dialog.framing[i].kept, 0, sizeof(Buffer))
+
+
+cdef void load_dialog(Source* source, Context* context, Connection* connection) noexcept nogil:
+    cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
+    cdef int64_t num
+    cdef int num_parked, i
+    cdef bint with_hello
+    if dialog == NULL:
+        source.failed = True
+        return
+    get(source, dialog, sizeof(Dialog))
+    num = dialog.num
+    num_parked = dialog.num_parked
+    context.num_dialogs += 1
+    dialog.connection = connection
+    with_hello = dialog.hello != NULL
+    detach(dialog)
     memset(dialog.texts, 0, sizeof(dialog.texts))       # they tell places in another run's dictionaries
     connection.dialog = dialog
     for i in range(2):
@@ -305,8 +319,12 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     get_bytes(source, &dialog.principal)
     get_bytes(source, &dialog.early_messages)
     get_bytes(source, &dialog.session.parts)
+    get_bytes(source, &dialog.session.topics)
     get_bytes(source, &dialog.session.text)
-    context.waiting_total += <int64_t>(dialog.session.parts.cap + dialog.session.text.cap)
+    if not source.failed and dialog.session.topics.len and not index_session(&dialog.session, context.topic_ids.seed):
+        source.failed = True
+    context.waiting_total += session_bytes(dialog)
+    context.learned_total += learned_bytes(dialog)
     if with_hello and not source.failed:
         load_hello(source, context, dialog)
 
@@ -363,6 +381,7 @@ cdef void load_parked(Source* source, Context* context, Dialog* dialog, int num)
     if dialog.parked == NULL:
         source.failed = True
         return
+    context.waiting_total += parked_slots(context)
     for i in range(num):
         get(source, &dialog.parked[i], sizeof(Parked))
         get_bytes(source, &dialog.parked[i].bytes)

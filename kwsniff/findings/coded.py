@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import valid_rows, whole_numbers
+from kwsniff.tables.arrays import valid_rows, whole_numbers, words_of
 
 Numbers = np.ndarray[Any, Any]
 
@@ -27,7 +27,7 @@ def coded(batch: pa.RecordBatch, name: str) -> tuple[Numbers, list[str]]:
     column = batch[name]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    return whole_numbers(column.indices, null=-1), column.dictionary.to_pylist()
+    return whole_numbers(column.indices, null=-1), words_of(column.dictionary)
 
 
 def count_of(batch: pa.RecordBatch, name: str, word: str) -> int:

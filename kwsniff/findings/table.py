@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kwsniff.findings.bounds import Figures, figures_of
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
-from kwsniff.findings.tables import open_for
+from kwsniff.findings.tables import MEMORY, open_for
 from kwsniff.tables.rows import batch_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,8 +17,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Files = Mapping[str, Sequence[str | PathLike[str]]]
 
 
-def find_in_files(files: Files, figures: Figures | None = None) -> list[Finding]:
-    """The findings of parquet files, by table; `figures` are theirs, where they are known already.
+def find_in_files(files: Files, figures: Figures | None = None, memory: str = MEMORY) -> list[Finding]:
+    """The findings of parquet files, by table; `figures` are theirs, where they are known already;
+    `memory` is what DuckDB may take.
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
@@ -28,7 +29,7 @@ def find_in_files(files: Files, figures: Figures | None = None) -> list[Finding]
         return []
     total = known.total_ns()
     queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-    with open_for(queries, files, twins=known.twins, sums=known.sums()) as database:
+    with open_for(queries, files, twins=known.twins, sums=known.sums(), memory=memory) as database:
         return evaluate(database, rules=rules, total=total)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
+from kwsniff.tables.arrays import LONGEST_WORD
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
+_MAY_HOLD_LONG = 256 << 10
+"""Bytes of a file that may hold more texts than _LONG_TEXTS once it is unpacked."""
+_LONG_TEXTS = 8 << 20
+"""Bytes of texts of one column in one row group that names of ordinary length do not come to."""
 MEMORY = "512MB"
 """What DuckDB may take; beyond that it uses the disk."""
 
@@ -55,7 +60,7 @@ def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duck
     """Parquet files, by table, as views for rules; tables without files have no rows."""
     from duckdb import connect
 
-    return _shown(connect(), sources, _views(), {*READ, *_views()}, None)
+    return _shown(connect(), sources, _views(), wanted={*READ, *_views()}, columns=None)
 
 
 def open_for(
@@ -64,12 +69,13 @@ def open_for(
     *,
     twins: bool,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    memory: str = MEMORY,
 ) -> "duckdb.DuckDBPyConnection":
     """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
-    whose rows are known already, by column.
+    whose rows are known already, by column. `memory`: what DuckDB may take.
     """
     try:
         # DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
@@ -86,7 +92,7 @@ def open_for(
     database = connect()
     for name in named.intersection(known):
         _fill(database, name, known[name])
-    return _shown(database, sources, views, wanted, named)
+    return _shown(database, sources, views, wanted=wanted, columns=named, memory=memory)
 
 
 _SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
@@ -107,17 +113,22 @@ def _shown(
     database: "duckdb.DuckDBPyConnection",
     sources: Mapping[str, Sequence[str | os.PathLike[str]]],
     views: Mapping[str, str],
+    *,
     wanted: Container[str],
     columns: Container[str] | None,
+    memory: str = MEMORY,
 ) -> "duckdb.DuckDBPyConnection":
-    _set_up(database)
+    _set_up(database, memory)
+    shortened = any(
+        _has_long_texts(file) for name in READ if name in wanted for file in sources.get(name, ())
+    )
     if sum(Path(file).stat().st_size for listed in sources.values() for file in listed) < _SMALL:
         database.execute("set threads = 1")
     for name in READ:
         if name in wanted and sources.get(name):
             listed = ", ".join(map(_quoted, sources[name]))
             source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
-            _show(database, name, source, columns)
+            _show(database, name, source, columns, shortened=shortened)
         elif name in wanted:
             _show_nothing(database, name)
     return _with_views(database, views, wanted)
@@ -181,11 +192,11 @@ def _is_shown(file: Path, folder: Path) -> bool:
     return not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
-def _set_up(database: "duckdb.DuckDBPyConnection") -> None:
+def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None:
     # What does not fit goes where temporary files go, not into the current directory; DuckDB removes it.
     spare = _quoted(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}"))
     database.execute(
-        f"set TimeZone = 'UTC'; set memory_limit = '{MEMORY}'; set temp_directory = {spare}; "
+        f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
         "set parquet_metadata_cache = true"
     )
 
@@ -194,14 +205,42 @@ def _quoted(path: str | os.PathLike[str]) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
+def _has_long_texts(file: str | os.PathLike[str]) -> bool:
+    """Whether texts of a file may be too long to be grouped and joined by the million."""
+    if Path(file).stat().st_size < _MAY_HOLD_LONG:
+        return False
+    import pyarrow.parquet as pq
+
+    told = pq.read_metadata(file)
+    texts = [
+        place for place in range(told.num_columns) if told.schema.column(place).physical_type == "BYTE_ARRAY"
+    ]
+    groups = [told.row_group(number) for number in range(told.num_row_groups)]
+    return any(
+        group.column(place).total_uncompressed_size > _LONG_TEXTS + 4 * group.num_rows
+        for group in groups
+        for place in texts
+    )
+
+
 def _show(
-    database: "duckdb.DuckDBPyConnection", name: str, source: str, wanted: Container[str] | None = None
+    database: "duckdb.DuckDBPyConnection",
+    name: str,
+    source: str,
+    wanted: Container[str] | None = None,
+    *,
+    shortened: bool = False,
 ) -> None:
-    """A table with all columns of today, or some: those that a folder of before does not have are null."""
+    """A table with all columns of today, or some: those that a folder of before does not have are null.
+
+    `shortened`: texts are their first part and a hash, the same in all tables.
+    """
     # Names are those of TABLES; paths are quoted by _shown.
     there = {column[0] for column in database.execute(f"from {source} limit 0").description or ()}
     columns = [
-        f'"{column.name}"' if column.name in there else f'{_absent(column)} as "{column.name}"'
+        (_SHORT if shortened and column.type == "string" else '"{0}"').format(column.name)
+        if column.name in there
+        else f'{_absent(column)} as "{column.name}"'
         for column in TABLES[name].columns
         if wanted is None or column.name in wanted
     ]
@@ -220,6 +259,10 @@ def _absent(column: Column) -> str:
     return "''" if column.name == "run_id" else f"null::{_TYPES[column.type]}"
 
 
+_SHORT: Final = (
+    f'case when strlen("{{0}}") > {LONGEST_WORD} then left("{{0}}", 200) || \'… (\' || md5("{{0}}") || \')\' '
+    'else "{0}" end as "{0}"'
+)
 _TYPES: Mapping[str, Any] = {
     "bool": "boolean", "int16": "smallint", "int32": "integer", "int64": "bigint", "double": "double",
     "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz",

@@ -1,6 +1,5 @@
 """Calls as JSON lines, and intervals as lines of text, for other programs and for logs."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import pyarrow as pa
 
 from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.texts import json_text
 
 _TIMES = tuple(column.name for column in TABLES["api_calls"].columns if column.type == "time")
 
@@ -21,7 +21,7 @@ def call_lines(batch: pa.RecordBatch) -> Iterator[str]:
     columns = [_values(name, rows[name]) for name in present]
     for values in zip(*columns, strict=True):
         row = {name: value for name, value in zip(present, values, strict=True) if value is not None}
-        yield json.dumps(row, ensure_ascii=False)
+        yield json_text(row)
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:

@@ -1,14 +1,23 @@
 """Prometheus' text format over HTTP: calls, errors and latency histograms by API, client and topic.
 
-Label values come from the wire, so their number is bounded: of every label the first `MOST_SERIES` values are
-told apart, all later ones are counted as "other". A call without a client id has the empty label.
+Label values come from the wire, so their number and length are bounded: of every label the first
+`MOST_SERIES` values are told apart, all later ones are counted as "other"; of a long value there is the
+beginning and a hash. A call without a client id has the empty label.
+
+Whoever can reach the port can ask, and costs little: connections at a time and their seconds are bounded. A
+port of this machine alone answers only who calls it by its own name, which a page in a browser here does not.
 """
 
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +28,20 @@ from kwsniff.live.watch import Held
 from kwsniff.live.window import active_latencies, endpoint, topics_of
 from kwsniff.tables.arrays import Numbers, numbers
 from kwsniff.tables.grouping import Groups
+from kwsniff.texts import clean
 
 MOST_SERIES: Final = 200
+LONGEST_LABEL: Final = 120
+MOST_CONNECTIONS: Final = 16
 OTHER: Final = "other"
-_MOST_LETTERS: Final = 100
 _MOST_PAIRS: Final = 5 * MOST_SERIES
 EDGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper edges of the latency histograms, in seconds."""
 
 _EDGES_NS = np.array([round(edge * 1e9) for edge in EDGES_S], np.int64)
 _PATIENCE_S = 10.0  # for a scraper that asks nothing, or does not read
+_LONGEST_S = 30.0  # of a connection, whatever it does
+_SHORT_LABEL = 96
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = tuple[str, ...]
@@ -54,12 +67,18 @@ class _Labels:
         self._known: set[str] = set()
 
     def bounded(self, value: Any) -> str:
-        text = "" if value is None else str(value)
+        text = "" if value is None else _shortened(clean(str(value)))
         if text not in self._known:
             if len(self._known) >= MOST_SERIES:
                 return OTHER
             self._known.add(text)
         return text
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LONGEST_LABEL:
+        return text
+    return f"{text[:_SHORT_LABEL]}… ({blake2b(text.encode(), digest_size=6).hexdigest()})"
 
 
 class Metrics:
@@ -154,7 +173,7 @@ class Metrics:
         yield f"kwsniff_rebalances_total {self._rebalances}"
         yield from _family("finding", "gauge", "1 for each finding that holds now.")
         found: dict[Labels, int] = {
-            (each.finding.finding, _shortened(each.finding.subject)): 1 for each in self._held
+            (each.finding.finding, _shortened(clean(each.finding.subject))): 1 for each in self._held
         }
         yield from _samples("finding", ("finding", "subject"), found)
         for label, histograms in self._latencies.items():
@@ -218,21 +237,45 @@ def _progress_lines(progress: Progress) -> Iterator[str]:
         yield f"kwsniff_kernel_dropped_packets_total {progress.dropped_by_kernel}"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
-
-
 def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own; beyond MOST_CONNECTIONS it is hung up at once."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answers, and hangs up after _LONGEST_S, whatever the other side does."""
+        deadline = threading.Timer(_LONGEST_S, _hang_up, [request])
+        deadline.daemon = True
+        deadline.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            deadline.cancel()
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Says nothing of a scraper that hangs up in the middle, as one does whose time is over."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer:
@@ -265,11 +308,33 @@ class MetricsServer:
         self._thread.join()
 
 
+def _is_called(name: str | None, own: Any) -> bool:
+    """Whether a request names this machine, where only this machine is listened to.
+
+    A page whose name was made to lead here names another.
+    """
+    if not _is_loopback(str(own)):
+        return True
+    host = urlsplit(f"//{name or ''}").hostname or ""
+    return name is None or host == "localhost" or _is_loopback(host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _handler(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = _PATIENCE_S
 
         def do_GET(self) -> None:
+            address: Any = self.server.server_address
+            if not _is_called(self.headers.get("Host"), address[0]):
+                self.send_error(421, "Misdirected Request", "ask for it by an address of this machine")
+                return
             found = self.path.split("?")[0] in ("/metrics", "/")
             body = metrics.text().encode() if found else b"see /metrics\n"
             self.send_response(200 if found else 404)

@@ -110,6 +110,7 @@ class Session:
             tables=self._delivered,
             compile_early=early_access(catalog),
         )
+        self._analyzer.when_full = self._make_room
         self._analyzer.open_capture(source.interface)
         self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
@@ -123,6 +124,7 @@ class Session:
         self._stopping = False
         self._ending: str | None = None
         self._closed = False
+        self._overflow: list[dict[str, Sequence[tuple[Any, ...]]]] = []
         # Held while the core works or is looked at; waited on while too many rows wait.
         self._turn = threading.Condition()
         self._ended = threading.Event()
@@ -161,7 +163,7 @@ class Session:
 
     def _take(self, *, save: bool = False) -> tuple[Batches, bytes]:
         with self._turn:
-            taken = {table: self._analyzer.take(table) for table in self._waiting()}
+            taken = self._taken()
             state = self._analyzer.save() if save else b""
             self._packets = self._packets if self._finished else self._analyzer.packets
             self._turn.notify()
@@ -265,8 +267,7 @@ class Session:
         try:
             while size := os.readv(self.source.fileno(), [buffer]):
                 with self._turn:
-                    while not self._closed and self._is_full():
-                        self._turn.wait()
+                    self._wait_for_room()
                     self._analyzer.feed(buffer[:size])
                     self._bytes += size
                     self._heard_ns = time.monotonic_ns()
@@ -283,8 +284,24 @@ class Session:
         finally:
             self._ended.set()
 
+    def _wait_for_room(self) -> None:
+        while not self._closed and self._is_full():
+            self._turn.wait()
+
+    def _make_room(self) -> None:
+        """The core asks for it, in the middle of its work."""
+        if threading.current_thread() is self._thread:
+            self._wait_for_room()
+        else:  # who takes the last rows cannot wait for itself
+            self._overflow.append(self._taken())
+
     def _is_full(self) -> bool:
-        return any(self._analyzer.rows(table) >= MOST_ROWS for table in self._delivered)
+        return self._analyzer.is_full or any(
+            self._analyzer.rows(table) >= MOST_ROWS for table in self._delivered
+        )
+
+    def _taken(self) -> dict[str, Sequence[tuple[Any, ...]]]:
+        return {table: self._analyzer.take(table) for table in self._waiting()}
 
     def _waiting(self) -> list[str]:
         return [table for table in self._delivered if self._analyzer.rows(table)]
@@ -299,6 +316,8 @@ class Session:
         except CaptureError as error:
             raise CaptureError(f"{self.source.tool} wrote what is no capture: {error}") from error
         self._analyzer.finish()
+        while self._overflow:
+            yield self._batches(self._overflow.pop(0))
         yield self.take()
         self._timelines.finish()
         yield dict(self._timeline_rows())

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kwsniff.analysis.failures import Failures
 from kwsniff.live.session import Batches
 from kwsniff.live.watch import Held
-from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, whole_numbers, words_of
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
 
@@ -242,7 +242,7 @@ def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:
     ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
     rows = np.repeat(np.arange(batch.num_rows), np.diff(ends))
     numbers = whole_numbers(topics.values.indices, null=0)[ends[0] : ends[-1]]
-    return rows, numbers, topics.values.dictionary.to_pylist()
+    return rows, numbers, words_of(topics.values.dictionary)
 
 
 def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outcome: _Outcome) -> None:

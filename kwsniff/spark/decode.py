@@ -14,9 +14,10 @@ import pyarrow as pa
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.files import CaptureFile
-from kwsniff.spark.inputs import Capture, mapped
+from kwsniff.spark.inputs import SHRUNK, Capture, mapped
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter, check_root
 from kwsniff.spark.values import known
@@ -142,7 +143,8 @@ def _read_whole(capture: Capture, source: Source, rows: "Rows") -> dict[str, Any
 def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucket: int) -> dict[str, Any]:
     frames = 0
     rows.analyzer.feed(capture.head or b"")
-    with mapped(capture.name) as data:
+    with mapped(capture.name) as file:
+        data = file.data
         for each in scans:
             rows.analyzer.begin_runs(
                 data, each.runs(bucket), each.shared(), begin=each.scan.begin, frames_before=frames
@@ -152,6 +154,8 @@ def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucke
                 left = rows.analyzer.feed_runs(_STEP_BYTES)
                 rows.drain()
                 _let_go(data, each.scan.begin, each.scan.end)
+            if file.size < each.scan.end:
+                raise CaptureError(f"{capture.name}: {SHRUNK}")
             frames += each.scan.packets
         return rows.analyzer.close_capture(end=scans[-1].scan.stop if scans else None)
 
@@ -183,6 +187,7 @@ class Rows:
         self._tables = tables
         self._noted = not tables.isdisjoint(TIMELINES)
         self._builder = Builder(catalog, ENUMS)
+        analyzer.when_full = self.take_all
 
     def drain(self) -> None:
         """Takes the larger tables once one of them fills a row group."""
@@ -202,6 +207,8 @@ class Rows:
     def finish(self) -> None:
         """No more captures come."""
         self.take_all()
+        if self._noted:  # calls that end now are noted by their connections, which come with the last of them
+            self.analyzer.when_full = None
         self.analyzer.finish()
         if self._noted:
             connections = self._builder.build("connections", self.analyzer.take("connections"))

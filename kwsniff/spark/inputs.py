@@ -13,10 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from kwsniff.core.capture.file_splits import find_cuts, read_head
+from kwsniff.core.capture.mapping import Guard
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, Unread, unread_file
 from kwsniff.sources.order import find_in_order, first_time
 
+SHRUNK = "became shorter while it was read; was it rotated? Read it again, or a copy"
 SPLIT_BYTES = 128 << 20
 """Size of a split; smaller ones cost more in tasks than they bring."""
 
@@ -33,17 +35,36 @@ class Capture:
     """Why nothing of it can be read."""
 
 
+class Mapped:
+    """A file's bytes in memory, as far as they are touched.
+
+    Zeroes stand for what a file that became shorter no longer has.
+    """
+
+    def __init__(self, file: int, data: mmap.mmap) -> None:
+        self.data = data
+        self._file = file
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has now, at most those that are mapped."""
+        return min(os.fstat(self._file).st_size, len(self.data))
+
+
 @contextmanager
-def mapped(name: str) -> Iterator[mmap.mmap]:
-    """A file's bytes in memory, as far as they are touched."""
+def mapped(name: str) -> Iterator[Mapped]:
+    """Raises CaptureError where there is no such file, or nothing in it."""
     try:
         opened = Path(name).open("rb")  # noqa: SIM115 - closed below
     except FileNotFoundError as error:
         raise CaptureError(
             f"{name}: workers do not see it; captures have to be under the same path on all machines"
         ) from error
-    with opened as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        yield data
+    with opened as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise CaptureError(f"{name}: is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, Guard(data):
+            yield Mapped(file.fileno(), data)
 
 
 def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
@@ -68,22 +89,22 @@ def split(capture: Capture, split_bytes: int = SPLIT_BYTES) -> list[tuple[int, i
     """Begin and end of the splits of a capture; none of one that must be read whole."""
     if capture.head is None:
         return []
-    with mapped(capture.name) as data:
-        return [*pairwise(find_cuts(capture.head, data, split_bytes))]
+    with mapped(capture.name) as file:
+        return [*pairwise(find_cuts(capture.head, file.data, split_bytes))]
 
 
 def _looked_into(name: str) -> Capture:
     try:
-        with CaptureFile(name) as file:
-            buffers = file.buffers()
+        with CaptureFile(name) as capture:
+            buffers = capture.buffers()
             next(buffers, None)
             buffers.close()
-            plain = file.compression is None
+            plain = capture.compression is None
         size = Path(name).stat().st_size
         head = None
         if plain:
-            with mapped(name) as data:
-                head = read_head(data)
+            with mapped(name) as file:
+                head = read_head(file.data)
     except CaptureError as error:
         return Capture(name, Path(name).stat().st_size, None, None, unread_file(name, error))
     return Capture(name, size, head, first_time(name))

@@ -5,7 +5,7 @@ record, a pcapng section that changed what packets mean), the part behind is sca
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwsniff.core.capture.file_splits import Scan, meet, scan
+from kwsniff.errors import CaptureError
 from kwsniff.sources.times import TimeRange
-from kwsniff.spark.inputs import Capture, mapped, split
+from kwsniff.spark.inputs import SHRUNK, Capture, Mapped, mapped, split
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.parts import check_root
 from kwsniff.spark.values import known
@@ -74,14 +75,33 @@ def scan_split(
 ) -> Scanned:
     """The task: one walk over a split."""
     check_root(folder)
-    with mapped(split.name) as data:
-        found = scan(split.head, data, split.begin, split.end, num_buckets, limits, since=since, until=until)
+    walk = partial(scan, num_buckets=num_buckets, limits=limits, since=since, until=until)
+    with mapped(split.name) as file:
+        size = -1
+        while size != file.size:  # what it lost meanwhile was never read, or not as it was
+            size = file.size
+            found = _walk(split, file, size, walk)
     path = Path(folder) / f"{uuid.uuid4().hex}.runs"
     with path.open("wb") as file:
         for each in (found.shared, *found.runs):
             file.write(each)
     ends = tuple(accumulate(map(len, (found.shared, *found.runs))))
     return Scanned(found._replace(shared=b"", runs=()), str(path), ends)
+
+
+def _walk(split: Split, file: Mapped, size: int, walk: Callable[..., Scan]) -> Scan:
+    """What the split holds of the first `size` bytes, to which the file may have shrunk."""
+    if size < len(split.head):
+        raise CaptureError(f"{split.name}: {SHRUNK}")
+    is_gone = size <= split.begin
+    begin, end = (0, len(split.head)) if is_gone else (split.begin, min(split.end, size))
+    with memoryview(file.data)[:size] as there:
+        found = walk(split.head, there, begin, end)
+    if size >= split.end:
+        return found
+    if is_gone:
+        found = found._replace(begin=split.begin, end=split.begin)
+    return found._replace(asked=split.end, stop=found.stop or "truncated")
 
 
 def scan_captures(

@@ -5,7 +5,9 @@ something of it: a third of the time a small capture takes.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,9 @@ Numbers = np.ndarray[Any, Any]
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 _RADIX = 1 << 16
+LONGEST_WORD: Final = 256
+"""Bytes of a text that whoever counts or follows names keeps of each; tables have all of it."""
+_KEPT_OF_LONG: Final = 200
 
 
 def bits(flags: Bits) -> pa.Buffer:
@@ -56,6 +61,38 @@ def in_groups(group: Numbers, groups: int) -> Numbers:
     """Rows sorted by the number of their group, which is below `groups`; within one, as they were."""
     # A stable sort of these is a radix sort.
     return np.argsort(group.astype(np.uint16) if groups < _RADIX else group, kind="stable")
+
+
+def words_of(dictionary: pa.Array) -> list[Any]:
+    """A dictionary's values as Python's.
+
+    Texts above LONGEST_WORD are their first part, their size, and a hash that tells them from others: so much
+    is kept of each, whatever a capture says.
+    """
+    values: list[Any]
+    if not pa.types.is_string(dictionary.type) or dictionary.null_count or _is_short(dictionary):
+        values = dictionary.to_pylist()
+        return values
+    ends = np.frombuffer(dictionary.buffers()[1], np.int32)[dictionary.offset :][: len(dictionary) + 1]
+    long = np.flatnonzero(np.diff(ends) > LONGEST_WORD)
+    data = memoryview(dictionary.buffers()[2])
+    spans = pairwise(ends.tolist())
+    values = [str(data[begin:end][:LONGEST_WORD], "utf-8", "ignore") for begin, end in spans]
+    for place in long.tolist():
+        values[place] = _shortened(data[ends[place] : ends[place + 1]])
+    return values
+
+
+def _is_short(words: pa.StringArray) -> bool:
+    if not len(words):
+        return True
+    ends = np.frombuffer(words.buffers()[1], np.int32)[words.offset :][: len(words) + 1]
+    return bool(np.diff(ends).max() <= LONGEST_WORD)
+
+
+def _shortened(text: memoryview) -> str:
+    begin = str(text[:_KEPT_OF_LONG], "utf-8", "ignore")
+    return f"{begin}… ({len(text):,} bytes, {blake2b(text, digest_size=6).hexdigest()})"
 
 
 def texts(values: Sequence[str | None]) -> pa.StringArray:

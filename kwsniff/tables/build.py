@@ -5,6 +5,7 @@ kwsniff/core/columns/columns.pyx. Buffers become Arrow buffers as they are. Only
 (nanoseconds to microseconds, rounded down) and the derived columns looked up: one table access per row.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 ColumnData = tuple[Any, ...]
 
-_REPLACEMENT = "\ufffd".encode()
+_REPLACEMENT = re.compile("\ufffd".encode())
 _FIXED = {"int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "bool": pa.bool_()}
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -91,7 +92,7 @@ def _strings(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[An
     codes = pa.Array.from_buffers(pa.int32(), rows, [mask, pa.py_buffer(indices)], nulls)
     text = pa.py_buffer(data)
     entries = pa.Array.from_buffers(pa.string(), num_entries, [None, pa.py_buffer(offsets), text], 0)
-    if num_entries > 1 and _REPLACEMENT in memoryview(data).tobytes():
+    if num_entries > 1 and _REPLACEMENT.search(data):
         # Texts that were different on the wire can be the same once repaired; parquet wants each entry once.
         distinct = entries.dictionary_encode()
         codes = distinct.indices.take(codes)

@@ -16,6 +16,7 @@ from kwsniff.tables.arrays import (
     texts,
     valid_rows,
     whole_numbers,
+    words_of,
 )
 from kwsniff.tables.column import Column
 from kwsniff.tables.schema import TABLES, coded_schema
@@ -67,7 +68,7 @@ def picked(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterato
 
 def _values(array: pa.Array) -> Sequence[Any]:
     if pa.types.is_dictionary(array.type):
-        words = [*array.dictionary.to_pylist(), None]
+        words = [*words_of(array.dictionary), None]
         return [words[code] for code in whole_numbers(array.indices, null=-1).tolist()]
     if not pa.types.is_integer(array.type) and not pa.types.is_timestamp(array.type):
         values: list[Any] = array.to_pylist()

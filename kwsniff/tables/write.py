@@ -29,6 +29,7 @@ ROW_GROUP_ROWS = 1 << 16
 """Rows of a row group, more or less: a few MB, so that a reader may skip or share out parts of a file."""
 
 _COMPRESSION = "snappy"
+_DICTIONARY_BYTES = 1 << 30  # no limit: a text that many rows have is never written for each of them
 _BATCH_ROWS = 1 << 16  # of a column encoded at a time; Arrow's default of 1024 takes 7 % longer
 
 
@@ -203,6 +204,7 @@ def encoding(table: TableSchema) -> dict[str, Any]:
     return {
         "compression": _COMPRESSION,
         "write_batch_size": _BATCH_ROWS,
+        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
         "use_dictionary": [*words, *lists],
         "column_encoding": {
             **{column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in numbers},

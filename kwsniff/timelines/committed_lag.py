@@ -17,7 +17,17 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
-from kwsniff.tables.arrays import Bits, Numbers, flags, in_groups, numbers, texts, valid_rows, whole_numbers
+from kwsniff.tables.arrays import (
+    Bits,
+    Numbers,
+    flags,
+    in_groups,
+    numbers,
+    texts,
+    valid_rows,
+    whole_numbers,
+    words_of,
+)
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.topic_names import News
@@ -266,7 +276,7 @@ class _Told:
 
     def __init__(self, offsets: pa.RecordBatch) -> None:
         names, ids = offsets["topic"], offsets["topic_id"]
-        self._words = [*names.dictionary.to_pylist(), *(f"#{each}" for each in ids.dictionary.to_pylist())]
+        self._words = [*words_of(names.dictionary), *(f"#{each}" for each in ids.dictionary.to_pylist())]
         self._numbers = {word: number for number, word in enumerate(self._words)}
         same = np.array([self._numbers[word] for word in self._words], np.int64)
         by_id: Bits = valid_rows(ids)

@@ -1,6 +1,5 @@
 """What these modules pass on to each other: a message, what its bytes fields hold, where it breaks."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
@@ -8,6 +7,7 @@ from typing import Any, Final, Literal, Protocol
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.program import Program
 from kwsniff.limits import Limits
+from kwsniff.texts import json_text
 from kwsniff.view.document import document, unknown_tags
 from kwsniff.view.records import RecordSet
 from kwsniff.view.tree import Node, Tree
@@ -73,7 +73,7 @@ class Message:
 
     def json(self) -> str:
         """``as_dict`` as one line."""
-        return json.dumps(self.as_dict())
+        return json_text(self.as_dict())
 
 
 @dataclass(slots=True)

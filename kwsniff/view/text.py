@@ -3,12 +3,12 @@
 What bytes fields hold stands below them.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
+from kwsniff.texts import json_text
 from kwsniff.view.batches import record_set_lines, record_set_note
 from kwsniff.view.inner import found_inside
 from kwsniff.view.model import Inner, Message, Place
@@ -113,7 +113,7 @@ def inner_lines(found: Inner, depth: int) -> Iterator[str]:
 
 def _facts(found: Inner) -> Iterator[str]:
     if found.name != "metrics":
-        yield shorten(json.dumps(found.facts))
+        yield shorten(json_text(found.facts))
         return
     yield f"{found.facts['bytes']} bytes, {len(found.facts['metrics'])} metrics"
     for metric in found.facts["metrics"]:

@@ -11,6 +11,10 @@ cdef struct Spares:
     void* waiting[24]       # by log2 of the size; the first bytes of each lead to the next
     size_t bytes            # that wait
     int64_t users           # the owner, and the blocks that may still come back
+    int64_t filled          # bytes of rows and texts that wait in all tables,
+    int64_t enough          # how many of them are to be taken,
+    int64_t most            # and beyond which no long text is added
+    int64_t refused         # texts that were left out so
     bint closed             # the owner has left
 
 cdef Spares* start_spares() noexcept nogil

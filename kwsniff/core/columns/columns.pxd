@@ -39,14 +39,17 @@ cdef struct Table:
     uint32_t generation     # counts the times that the table was taken, from 1
     bint wanted             # false: rows are not even begun
     bint failed             # memory was refused: the row under way is lost
+    int64_t filled          # its share of `spares.filled`
     Spares* spares          # one for all tables
 
 cdef bint start_tables(Table* tables)
 cdef void free_tables(Table* tables) noexcept nogil
 cdef bint begin_row(Table* table) noexcept nogil
+cdef void set_enough(Table* tables, int64_t enough) noexcept nogil
 cdef bint put_text(Table* table, int column, Octets text) noexcept nogil
 cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil
 cdef void end_list(Table* table, int column, bint valid) noexcept nogil
+cdef void clear_table(Table* table) noexcept nogil
 cdef object take_table(Table* table, int number)
 
 cdef inline void put_null(Table* table, int column) noexcept nogil:

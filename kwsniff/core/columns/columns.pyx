@@ -7,6 +7,8 @@ Rules
   2. Strings are dictionary-coded as they come in: a row costs a hash and a compare, not a copy. Entries are the
      wire's bytes; what is not UTF-8 becomes U+FFFD when the table is taken, as Kafka itself reads it.
   3. Taking a table hands its memory over and empties it, dictionaries included: nothing grows with the run.
+  4. What waits is counted in bytes (`filled`). Once it is enough, whoever reads the capture has it taken between two
+     calls; a call that says still more loses long texts, which are null and counted in `refused`.
 
     values    | v0 | v1 | v2 | ...          validity  bit i of byte i/8, least significant first: 1 = there is a value
     string    int32 index per row -> ends[index] .. ends[index + 1] of bytes
@@ -31,6 +33,8 @@ cdef enum:
     ROOM_AT_FIRST = 64
     ROOM_STEP = 1024            # rows: their zeroes are still in the cache when the values come
     MANY_ROWS = 4096            # a table that had so many gets room for as many again
+    ENTRY_BYTES = 20            # of a dictionary, beside the text
+    SHORT_TEXT = 256            # texts up to this are never left out
 
 # Per process: who writes a capture cannot choose texts that share a slot. It orders nothing.
 cdef uint64_t hash_seed = secrets.randbits(64)
@@ -52,6 +56,7 @@ cdef bint start_tables(Table* tables):
         return False
     for i in range(<int>NUM_TABLES):
         tables[i].spares = spares
+    set_enough(tables, 0)
     for i, specs in enumerate((*COLUMNS.values(), *INNER_COLUMNS.values())):
         tables[i].columns = <Column*>calloc(len(specs), sizeof(Column))
         if tables[i].columns == NULL:
@@ -63,6 +68,17 @@ cdef bint start_tables(Table* tables):
             column = &tables[i].columns[j]
             column.kind, column.width = KINDS[kind.partition(":")[0]]
     return True
+
+
+cdef void set_enough(Table* tables, int64_t enough) noexcept nogil:
+    """When tables are to be taken: at so many bytes; never where it is 0."""
+    tables[0].spares.enough = enough if enough else 0x7FFFFFFFFFFFFFFF
+    tables[0].spares.most = 2 * enough if enough else 0x7FFFFFFFFFFFFFFF
+
+
+cdef inline void fill(Table* table, int64_t num) noexcept nogil:
+    table.filled += num
+    table.spares.filled += num
 
 
 cdef void free_dictionary(Dictionary* dictionary) noexcept nogil:
@@ -106,18 +122,21 @@ cdef bint grow_to(Buffer* buffer, size_t num, int fill) noexcept nogil:
 
 cdef bint make_room(Table* table, int64_t rows) noexcept nogil:
     cdef int i
+    cdef int64_t width = 0
     cdef Column* column
     cdef size_t bits = <size_t>(rows + 7) >> 3
     cdef bint ok = True
     for i in range(table.num_columns):
         column = &table.columns[i]
         ok = ok and grow_to(&column.validity, bits, 0xFF)
+        width += <int64_t>column.width
         if column.kind == COLUMN_BOOL:
             ok = ok and grow_to(&column.values, bits, 0)
         elif column.kind == COLUMN_STRINGS:
             ok = ok and grow_to(&column.list_ends, <size_t>(rows + 1) * 4, 0)
         else:
             ok = ok and grow_to(&column.values, <size_t>rows * column.width, 0)
+    fill(table, (rows - table.room) * width)
     return ok
 
 
@@ -159,8 +178,8 @@ cdef inline Octets entry_text(Dictionary* dictionary, uint32_t entry) noexcept n
     return keep(drop(contents(&dictionary.bytes), <size_t>ends[entry]), <size_t>(ends[entry + 1] - ends[entry]))
 
 
-cdef int32_t intern_text(Dictionary* dictionary, Octets text) noexcept nogil:
-    """The entry's number, new or old; -1 when memory is refused."""
+cdef int32_t intern_text(Table* table, Dictionary* dictionary, Octets text) noexcept nogil:
+    """The entry's number, new or old; -1 when memory is refused, or there is too much of it."""
     cdef uint32_t hash = <uint32_t>hash_octets(text, hash_seed)
     cdef uint32_t slot
     cdef uint64_t there
@@ -172,13 +191,26 @@ cdef int32_t intern_text(Dictionary* dictionary, Octets text) noexcept nogil:
         if there >> 32 == hash and same_octets(entry_text(dictionary, <uint32_t>there - 1), text):
             return <int32_t>(<uint32_t>there - 1)
         slot = (slot + 1) & (dictionary.num_slots - 1)
+    if not may_add(table, dictionary, text):
+        return -1
     return add_text(dictionary, text, hash, slot)
+
+
+cdef bint may_add(Table* table, Dictionary* dictionary, Octets text) noexcept nogil:
+    """Charges a new text to the tables. What is not UTF-8 may become three times as long."""
+    cdef int64_t cost = <int64_t>text.num
+    if not is_ascii(text.at, text.num):
+        cost *= 3
+    if (text.num > SHORT_TEXT and table.spares.filled + cost > table.spares.most
+            or dictionary.bytes.len + text.num > 0x7FFFFFFF):
+        table.spares.refused += 1
+        return False
+    fill(table, cost + ENTRY_BYTES)
+    return True
 
 
 cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32_t slot) noexcept nogil:
     cdef int32_t end = 0
-    if dictionary.bytes.len + text.num > 0x7FFFFFFF:
-        return -1
     if dictionary.num == 0 and not append_raw(&dictionary.ends, &end, 4):
         return -1
     if not (reserve(&dictionary.ends, 4) and append(&dictionary.bytes, text)):
@@ -193,7 +225,7 @@ cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32
 cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
     """Puts `text`. Whether there is a value now: null when memory is refused."""
     cdef Column* c = &table.columns[column]
-    cdef int32_t entry = intern_text(&c.dictionary, text)
+    cdef int32_t entry = intern_text(table, &c.dictionary, text)
     if entry < 0:
         put_null(table, column)
         return False
@@ -203,7 +235,9 @@ cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
 
 cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil:
     cdef Column* c = &table.columns[column]
-    cdef int32_t entry = intern_text(&c.dictionary, text)
+    cdef int32_t entry = intern_text(table, &c.dictionary, text)
+    table.filled += 4
+    table.spares.filled += 4
     return entry >= 0 and append_raw(&c.values, &entry, 4)
 
 
@@ -235,7 +269,7 @@ cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary, bint of_texts
     """(offsets, bytes, number of entries), the bytes in UTF-8 where they are texts; leaves the dictionary empty."""
     cdef uint32_t num = dictionary.num
     cdef int32_t zero = 0
-    cdef int32_t end
+    cdef int32_t end = 0
     cdef uint32_t i
     cdef int32_t* ends
     cdef Buffer clean
@@ -245,20 +279,15 @@ cdef tuple take_dictionary(Spares* spares, Dictionary* dictionary, bint of_texts
     if of_texts and not is_ascii(dictionary.bytes.data, dictionary.bytes.len):
         # Rare enough for Python: one object per distinct text, not per row.
         ends = <int32_t*>dictionary.ends.data
-        parts = [
-            (<const char*>dictionary.bytes.data)[ends[i] : ends[i + 1]].decode("utf-8", "replace").encode()
-            for i in range(num)
-        ]
-        joined = b"".join(parts)
-        if len(joined) > 0x7FFFFFFF or not append_raw(&clean, <const char*>joined, len(joined)):
-            release(&clean)
-            raise MemoryError
+        for i in range(num):
+            part = (<const char*>dictionary.bytes.data)[end : ends[i + 1]].decode("utf-8", "replace").encode()
+            if clean.len + <size_t>len(part) > 0x7FFFFFFF or not append_raw(&clean, <const char*>part, len(part)):
+                release(&clean)
+                raise MemoryError
+            end = ends[i + 1]
+            ends[i + 1] = <int32_t>clean.len
         release(&dictionary.bytes)
         dictionary.bytes = clean
-        end = 0
-        for i in range(num):
-            end += <int32_t>len(parts[i])
-            ends[i + 1] = end
     offsets = hand_over(spares, &dictionary.ends, (num + 1) * 4, False)
     data = hand_over(spares, &dictionary.bytes, dictionary.bytes.len, False)
     free_dictionary(dictionary)
@@ -285,6 +314,19 @@ cdef tuple take_column(Spares* spares, Column* column, str kind, int64_t rows):
     return (*head, values)
 
 
+cdef void clear_table(Table* table) noexcept nogil:
+    """Throws the rows away."""
+    cdef int i
+    for i in range(table.num_columns):
+        free_column(&table.columns[i])
+        table.columns[i].nulls = 0
+    table.generation += 1
+    table.rows = 0
+    table.room = 0
+    table.spares.filled -= table.filled
+    table.filled = 0
+
+
 cdef object take_table(Table* table, int number):
     cdef int i
     name, specs = (*COLUMNS.items(), *INNER_COLUMNS.items())[number]
@@ -293,5 +335,7 @@ cdef object take_table(Table* table, int number):
     if table.failed:
         raise MemoryError(f"rows of {name} were lost")
     table.generation += 1
+    table.spares.filled -= table.filled
+    table.filled = 0
     rows, table.rows, table.room = table.rows, 0, 0     # first: a column that memory is refused for is gone already
     return [take_column(table.spares, &table.columns[i], specs[i][1], rows) for i in range(table.num_columns)]

@@ -3,6 +3,7 @@ from kwsniff.core.declared cimport BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_R
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, count_bytes, lost_bin
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.kafka.memory cimport drain_if_full
 from kwsniff.core.kafka.row_sink cimport write_call, write_latency, write_partitions
 from kwsniff.core.kafka.tcp_events cimport settle_events
 
@@ -16,6 +17,7 @@ cdef inline void finish_call(Context* context, Dialog* dialog, Call* call, int s
                              Facts* facts) noexcept nogil:
     cdef int[4] bins = [BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_UNANSWERED, BIN_RESPONSE_NOT_CAPTURED]
     cdef int bin = bins[status] if dialog.confirmed else lost_bin(dialog)
+    drain_if_full(context)
     count_bytes(context, call.bytes_capture, bin, call.captured)
     if response != NULL:
         count_bytes(context, response.capture, bin, response.captured)

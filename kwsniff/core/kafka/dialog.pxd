@@ -3,7 +3,8 @@
 #
 # Rule 1: a call's struct stays in its ring's slot for the next call; only its two buffers are kept, up to SPARE_TEXT.
 # Rule 2: `waiting_total` counts every byte that calls and parked responses hold, whoever allocates or frees it.
-# Rule 3: every payload byte is counted in exactly one bin, when it is known which.
+# Rule 3: what grows is counted in one of the totals of memory.pxd.
+# Rule 4: every payload byte is counted in exactly one bin, when it is known which.
 #
 #     calls:  ring of num_slots (a power of two)   | free | head: oldest ... head + num | free |
 
@@ -130,6 +131,11 @@ cdef enum DialogText:
     TEXT_SOFTWARE_NAME = 3 * NUM_TABLES
     TEXT_SOFTWARE_VERSION, TEXT_MECHANISM, TEXT_PRINCIPAL, NUM_TEXTS
 
+# A hash table: numbers of entries + 1, or 0; `num` is a power of two, or 0.
+cdef struct Slots:
+    uint32_t* at
+    uint32_t num
+
 # The fetch session of a connection; its partitions as fetch_sessions.pyx keeps them.
 cdef struct Session:
     bint is_pending             # asked for, not answered yet
@@ -137,7 +143,11 @@ cdef struct Session:
     int64_t id
     int64_t epoch               # of the latest request
     Buffer parts
+    Buffer topics
     Buffer text
+    Slots part_slots
+    Slots topic_slots
+    uint32_t idle_topics        # that have no partitions any more
 
 # What the broker did for a call, as those in line behind it have to know.
 cdef struct Served:
@@ -244,6 +254,11 @@ cdef struct Context:
     void* owner
     int64_t kept_total          # bytes of unfinished frames
     int64_t waiting_total       # bytes of calls and responses that wait for each other
+    int64_t learned_total       # bytes of what connections are known to be: client ids, principals,
+    int64_t num_dialogs
+    int64_t below               # bytes of the connections themselves, as the latest packet left them
+    int64_t most_bytes          # that all of this may be, see memory.pxd
+    void (*drain)(void* owner) noexcept nogil   # has the tables taken; or NULL
     bint keeps_messages
     uint32_t bucket             # only connections of this bucket are followed,
     uint32_t num_buckets        # if there is more than one

@@ -20,6 +20,7 @@ from kwsniff.core.kafka.dialog cimport (
 )
 from kwsniff.core.kafka.frames cimport Frame, Framing
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_UNEXPECTED, keep_message
+from kwsniff.core.kafka.memory cimport parked_slots
 from kwsniff.core.octets.octets cimport keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.declared cimport *
@@ -49,6 +50,7 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
         if dialog.parked == NULL:
             count_bytes(context, frame.capture, BIN_MEMORY_REFUSED, frame.captured)
             return True
+        context.waiting_total += parked_slots(context)
     parked = &dialog.parked[dialog.num_parked]
     memset(parked, 0, sizeof(Parked))
     parked.id = new_call_id(dialog.connection)

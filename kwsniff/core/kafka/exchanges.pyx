@@ -26,6 +26,7 @@ from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Frame, fr
 from kwsniff.core.octets.hash cimport hash_octets, mix
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.kafka.early_responses cimport give_up_parked
+from kwsniff.core.kafka.memory cimport drain_if_full, learned_bytes, parked_slots
 from kwsniff.core.kafka.programs cimport NUM_LAYOUTS
 from kwsniff.core.kafka.requests cimport take_request
 from kwsniff.core.kafka.responses cimport take_response
@@ -71,7 +72,7 @@ cdef void free_context(Context* context) noexcept nogil:
 
 
 cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
-    cdef int64_t i
+    cdef int64_t i, learned = learned_bytes(dialog)
     cdef int j
     for j in range(2):
         free_framing(&dialog.framing[j], &context.kept_total)
@@ -84,6 +85,8 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     for j in range(dialog.num_parked):
         context.waiting_total -= <int64_t>dialog.parked[j].bytes.cap
         release(&dialog.parked[j].bytes)
+    if dialog.parked != NULL:
+        context.waiting_total -= parked_slots(context)
     free(dialog.parked)
     release(&dialog.client_id)
     release(&dialog.software_name)
@@ -94,6 +97,8 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     if dialog.hello != NULL:
         context.kept_total -= hello_bytes(dialog.hello)
     free_hello(dialog.hello)
+    context.learned_total -= learned
+    context.num_dialogs -= 1
     context.waiting_total -= session_bytes(dialog)
     end_session(dialog)
     free(dialog)
@@ -169,6 +174,7 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>connection.dialog
     cdef int direction
+    drain_if_full(context)
     if dialog == NULL:
         end_events(context, connection, NULL)
         write_connection(context, connection, NULL)

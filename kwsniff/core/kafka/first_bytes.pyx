@@ -45,6 +45,7 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
     if dialog == NULL:
         write_anomaly(context, connection, -1, NULL, -1, -1, ANOMALY_MEMORY_REFUSED, sizeof(Dialog))
         return NULL
+    context.num_dialogs += 1
     connection.dialog = dialog
     dialog.connection = connection
     dialog.protocol = PROTOCOL_UNDECIDED

@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc
 
 from kwsniff.core.kafka.apis cimport ApiRange, find_slot
 from kwsniff.core.kafka.dialog cimport PROGRAM_READY, PROGRAM_UNTRIED, Context, Program
+from kwsniff.core.kafka.memory cimport most_cells
 from kwsniff.core.wire.engine cimport run_program
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
@@ -47,7 +48,7 @@ cdef inline Program* find_program(Context* context, int key, int version, int di
 cdef inline int run(Context* context, Program* program, Octets message, EngineStop* stop) noexcept nogil:
     """An EngineStatus; `message` without its size."""
     return run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
-                       <size_t>context.limits.cells, stop)
+                       most_cells(context, message.num), stop)
 
 
 cdef inline Program* read_message(Context* context, int key, int version, int direction, Octets message, int* status,

@@ -20,6 +20,7 @@ from kwsniff.core.kafka.dialog cimport (
     KEPT_TRANSACTIONAL_ID, SPARE_TEXT, Call, Context, Dialog,
 )
 from kwsniff.core.kafka.kept_texts cimport keep_text, keep_topic
+from kwsniff.core.kafka.memory cimport learned_bytes
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets
 from kwsniff.core.kafka.request_partitions cimport keep_parts
@@ -32,6 +33,7 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call, Octets messag
     cdef Octets* topics = <Octets*>facts.topics.data
     cdef size_t i, num = facts.topics.len // sizeof(Octets)
     context.waiting_total -= <int64_t>(call.text.cap + call.parts.cap)
+    context.learned_total -= learned_bytes(dialog)
     # Without room only the names of those who talk are kept.
     call.most_facts = context.limits.call_facts_bytes
     if context.waiting_total > context.limits.waiting_bytes_total and call.most_facts > SPARE_TEXT:
@@ -61,6 +63,7 @@ cdef void keep_facts(Context* context, Dialog* dialog, Call* call, Octets messag
     learn_text(dialog, &dialog.software_name, facts.software_name)
     learn_text(dialog, &dialog.software_version, facts.software_version)
     learn_text(dialog, &dialog.sasl_mechanism, facts.sasl_mechanism)
+    context.learned_total += learned_bytes(dialog)
 
 
 cdef void keep_detail(Context* context, Call* call, Octets message) noexcept nogil:

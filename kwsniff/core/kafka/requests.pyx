@@ -25,6 +25,7 @@ from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
 from kwsniff.core.kafka.programs cimport MOST_TRAILING, has_few_behind, read_message
 from kwsniff.core.kafka.apis cimport find_slot
 from kwsniff.core.kafka.recognition cimport look_at_request, may_be_foreign
+from kwsniff.core.kafka.memory cimport learned_bytes
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
 from kwsniff.core.kafka.responses cimport answer_from_parked
@@ -84,7 +85,9 @@ cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept no
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_TOKEN, REQUEST, NULL, -1, -1)
     if not frame.torn:
+        context.learned_total -= learned_bytes(dialog)
         learn_principal(dialog, drop(frame.bytes, 4))
+        context.learned_total += learned_bytes(dialog)
     count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
     return True
 

@@ -229,6 +229,7 @@ cdef struct Streams:
     Connection* last_reset
     Limits limits
     StreamSink sink
+    void* above             # the context that whoever hands segments in works for
     bint no_memory
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil

@@ -3,9 +3,10 @@ from libc.stdint cimport uint64_t
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.tcp.connections cimport Streams, StreamSink
+from kwsniff.core.tcp.connections cimport Connection, Streams, StreamSink
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil
+cdef void evict(Streams* streams, Connection* connection) noexcept nogil
 cdef void end_streams(Streams* streams) noexcept nogil
 cdef void free_streams(Streams* streams) noexcept nogil

@@ -217,6 +217,7 @@ cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
 
 
 cdef void evict(Streams* streams, Connection* connection) noexcept nogil:
+    """Ends a connection before its time, and forgets it."""
     give_up(streams, connection)
     remove_connection(streams, connection)
 

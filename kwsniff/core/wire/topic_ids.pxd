@@ -21,6 +21,7 @@ cdef struct TopicIds:
     Buffer entries          # TopicEntry
     uint32_t* slots         # entry number + 1, or 0
     uint32_t num_slots
+    size_t bytes            # of names and slots
     uint32_t num
     uint32_t limit
     uint64_t seed           # see hash.pxd

@@ -59,6 +59,7 @@ cdef bint grow(TopicIds* ids) noexcept nogil:
     free(ids.slots)
     ids.slots = slots
     ids.num_slots = num_slots
+    ids.bytes += (num_slots // 2) * (sizeof(uint32_t) + sizeof(TopicEntry))
     for i in range(ids.num):
         slot = slot_of(ids, entries[i].id)
         while slots[slot]:
@@ -116,6 +117,7 @@ cdef bint keep_name(TopicIds* ids, TopicEntry* entry, Octets name) noexcept nogi
         block = <NameBlock*>malloc(sizeof(NameBlock))
         if block == NULL:
             return False
+        ids.bytes += sizeof(NameBlock)
         block.older = ids.names
         block.used = 0
         ids.names = block
