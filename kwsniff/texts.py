@@ -1,5 +1,7 @@
 """Numbers and foreign texts as people read them, on a terminal and on a page."""
 
+from collections.abc import Iterable
+
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 
@@ -41,3 +43,12 @@ def clean(text: str | None) -> str:
     if text is None:
         return ""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def display_filter(frames: Iterable[tuple[int | None, int | None]], port: int | None = None) -> str:
+    """For Wireshark: the packets between the first and last ones of messages; `port`: one that only the
+    connection's packets have, for what lies between."""
+    spans = sorted({(first, last or first) for first, last in frames if first is not None})
+    listed = ", ".join(f"{first}" if first == last else f"{first}..{last}" for first, last in spans)
+    between = port is not None and any(last > first + 1 for first, last in spans)
+    return f"frame.number in {{{listed}}}" + (f" and tcp.port == {port}" if between else "")
