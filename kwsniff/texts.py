@@ -89,3 +89,12 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_nan(each) for each in value]
     return value
+
+
+def display_filter(frames: Iterable[tuple[int | None, int | None]], port: int | None = None) -> str:
+    """For Wireshark: the packets between the first and last ones of messages; `port`: one that only the
+    connection's packets have, for what lies between."""
+    spans = sorted({(first, last or first) for first, last in frames if first is not None})
+    listed = ", ".join(f"{first}" if first == last else f"{first}..{last}" for first, last in spans)
+    between = port is not None and any(last > first + 1 for first, last in spans)
+    return f"frame.number in {{{listed}}}" + (f" and tcp.port == {port}" if between else "")

@@ -13,7 +13,7 @@ from kwsniff.errors import KwsniffError, UsageError
 from kwsniff.texts import suggested
 
 VERBS = (
-    "analyze", "pipeline", "show", "why", "upgrade", "compare", "sql", "live", "decode", "explain",
+    "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "sql", "live", "decode", "explain",
 )  # fmt: skip
 """Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
@@ -27,9 +27,9 @@ _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
   kwsniff VERB --help                         options and examples of a verb
 
-exit status: 0 done; 1 done, and the answer is bad news or nothing (show: nothing fits; decode: undecodable);
-2 could not run, or an output could not be written. Of several captures those that can be read are read, and
-the others named; 2 only if none could be.
+exit status: 0 done; 1 done, and the answer is bad news or nothing (show, slice: nothing fits; decode:
+undecodable); 2 could not run, or an output could not be written. Of several captures those that can be read
+are read, and the others named; 2 only if none could be.
 """
 
 

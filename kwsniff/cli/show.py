@@ -71,11 +71,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--request-only", action="store_true", help="only requests")
     sides.add_argument("--response-only", action="store_true", help="only responses")
-    _add_filters(parser.add_argument_group("filters, all of which a call must fit"))
+    add_filters(parser)
     parser.set_defaults(run=run)
 
 
-def _add_filters(group: "argparse._ArgumentGroup") -> None:
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose calls."""
+    group = parser.add_argument_group("filters, all of which a call must fit")
     group.add_argument(
         "--call", type=int, metavar="N", help="the call of this number (call_id in the tables)"
     )
@@ -108,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.hexdump:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
-    filters, times = _filters(args), time_range(args)
+    filters, times = chosen_filters(args), time_range(args)
     reader = CallReader(
         args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters
     )
@@ -134,7 +136,8 @@ def run(args: argparse.Namespace) -> int:
     return DONE if shown or (filters.is_empty and not times) else NOTHING_FOUND
 
 
-def _filters(args: argparse.Namespace) -> "Filters":
+def chosen_filters(args: argparse.Namespace) -> "Filters":
+    """What those options say. Raises UsageError."""
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors, parse_statuses
 

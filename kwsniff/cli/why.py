@@ -16,7 +16,7 @@ from kwsniff.cli.inputs import TABLES, page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times, say_missed
-from kwsniff.texts import clean, in_bytes, json_text, plural
+from kwsniff.texts import clean, display_filter, in_bytes, json_text, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,8 +37,15 @@ _VERSION = 1
 _NARROWEST, _WIDEST = 60, 100
 _MOST_ERRORS = 5
 _MOST_TOLD = 4
+_MOST_CALLS = 4
+_PACKETS = (
+    "call_id", "capture", "client_port", "request_frame", "request_end_frame", "response_frame",
+    "response_end_frame",
+)  # fmt: skip
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
+Packets = Mapping[int, Sequence[str]]
+"""Number of a call -> display filters of its packets, one for each run that has it."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -89,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         basis = describe_basis(database)
         not_seen = list_not_seen(basis)
         errors = count_errors(database)
+        packets = {} if args.json else _packets(database, findings)
         if file is not None:
             from kwsniff.report.report import write_report
 
@@ -98,9 +106,28 @@ def run(args: argparse.Namespace) -> int:
         _print_json(basis, findings, errors, not_seen)
     else:
         named = _captures(capture, args.inputs)
-        for line in _lines(basis, findings, errors, not_seen, width=_width(), captures=named):
+        screen = _lines(basis, findings, errors, not_seen, packets=packets, width=_width(), captures=named)
+        for line in screen:
             print(line)
     return int(any(each.severity == "problem" for each in findings))
+
+
+def _packets(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> Packets:
+    """Of the calls that are named on the screen."""
+    from kwsniff.findings.evaluate import fetch
+
+    numbers = sorted({number for each in findings for number in each.call_ids[:_MOST_CALLS]})
+    listed = ", ".join(map(str, numbers)) or "null"
+    rows = fetch(database, f"select {', '.join(_PACKETS)} from api_calls where call_id in ({listed})")  # noqa: S608
+    several = len({row["capture"] for row in rows}) > 1
+    said: dict[int, list[str]] = {}
+    for row in rows:
+        spans = [(row["request_frame"], row["request_end_frame"])]
+        if (row["response_frame"] or 0) >= (row["request_frame"] or 0):  # else it is in the next capture
+            spans.append((row["response_frame"], row["response_end_frame"]))
+        where = f", in {row['capture']}" if several else ""
+        said.setdefault(row["call_id"], []).append(f"{display_filter(spans, row['client_port'])}{where}")
+    return said
 
 
 def _captures(capture: str, inputs: Sequence[str]) -> str | None:
@@ -174,6 +201,7 @@ def _lines(
     errors: Errors,
     not_seen: Sequence[str],
     *,
+    packets: Packets,
     width: int,
     captures: str | None,
 ) -> Iterator[str]:
@@ -181,7 +209,7 @@ def _lines(
     told, rest = _chosen([finding for finding in findings if finding.severity != "info"])
     for finding in told:
         yield ""
-        yield from _paragraph(finding, width)
+        yield from _paragraph(finding, packets, width)
     if rest:
         yield ""
         yield "Besides (--json has all of it):"
@@ -250,7 +278,7 @@ def _headline(basis: Mapping[str, Any], findings: Sequence["Finding"], width: in
         yield from _wrapped("There are no Kafka calls to judge.", width, "")
 
 
-def _paragraph(finding: "Finding", width: int) -> Iterator[str]:
+def _paragraph(finding: "Finding", packets: Packets, width: int) -> Iterator[str]:
     share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrapped(
@@ -263,12 +291,16 @@ def _paragraph(finding: "Finding", width: int) -> Iterator[str]:
     yield from _wrapped(clean(finding.advice), width, "  Do: ")
     if finding.call_ids:
         yield from _wrapped("calls " + _some(finding.call_ids), width, "  Proof: ")
+        for number in finding.call_ids[:_MOST_CALLS]:
+            for said in packets.get(number, ()):
+                yield f"    {number}: {clean(said)}"
     elif finding.frames:
         yield from _wrapped("packets " + _some(finding.frames), width, "  Proof: ")
+        yield f"    {display_filter((each, each) for each in finding.frames[:_MOST_CALLS])}"
     yield f"  See: {clean(finding.command)}"
 
 
-def _some(numbers: Sequence[int] | Sequence[str], most: int = 4) -> str:
+def _some(numbers: Sequence[int] | Sequence[str], most: int = _MOST_CALLS) -> str:
     shown = ", ".join(str(number) for number in numbers[:most])
     return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
 

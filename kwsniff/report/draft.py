@@ -5,14 +5,15 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from kwsniff.errors import OutputError
 
 
 @contextmanager
-def draft(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """A hidden file beside `path` that takes its place at the end; on any exception it goes.
+def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[Any]]:
+    """A hidden file beside `path` that takes its place at the end; on any exception it goes, and where it was
+    closed: then nothing is to be written.
 
     Raises OutputError where it cannot be written, before anything else happens if it can be told then.
     """
@@ -21,11 +22,13 @@ def draft(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     if place.is_dir():
         raise OutputError(f"{place}: is a directory; name a file")
     try:
-        file = hidden.open("x", encoding="utf-8", newline="\n")
+        file: IO[Any] = hidden.open("xb") if binary else hidden.open("x", encoding="utf-8", newline="\n")
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     try:
         yield file
+        if file.closed:
+            return
         try:
             file.flush()
             os.fsync(file.fileno())
@@ -37,7 +40,7 @@ def draft(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
         _discard(file, hidden)
 
 
-def _discard(file: IO[str], hidden: Path) -> None:
+def _discard(file: IO[Any], hidden: Path) -> None:
     try:
         file.close()
     except OSError:  # what could not be flushed is lost with the file

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kwsniff.findings.evaluate import Finding, clock, fetch
 from kwsniff.report.section import Cell, Item, Section, Table, code, number, text
 from kwsniff.report.words import moment
-from kwsniff.texts import clean, in_percent, in_time
+from kwsniff.texts import clean, display_filter, in_percent, in_time
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,9 +57,7 @@ class Commands:
     @staticmethod
     def filter(frames: Iterable[tuple[int | None, int | None]]) -> str:
         """A display filter for runs of packets."""
-        spans = sorted({(first, last or first) for first, last in frames if first is not None})
-        listed = ", ".join(f"{first}" if first == last else f"{first}..{last}" for first, last in spans)
-        return f"frame.number in {{{listed}}}"
+        return display_filter(frames)
 
     def wireshark(self, capture: str, frames: Iterable[tuple[int | None, int | None]]) -> str:
         """Wireshark with the packets of a capture."""

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.limits import Limits
+from kwsniff.texts import display_filter
 from kwsniff.view.capture import Call, Packet
 from kwsniff.view.decode import Message, decode
 from kwsniff.view.inner import find_inner
@@ -62,6 +63,7 @@ class DecodedCall:
     def lines(self, drawing: Drawing) -> Iterator[str]:
         """The call as text: a heading, then each message with its frames, time, size and tree."""
         yield _heading(self.call)
+        yield from (f"  Wireshark: {each}" for each in self._display_filters(drawing))
         for part in self._chosen(drawing):
             yield f"  {_title(part, drawing)}"
             if part.message is None:
@@ -70,6 +72,19 @@ class DecodedCall:
                 continue
             lines = part.message.hexdump().splitlines() if drawing.hexdump else message_lines(part.message)
             yield from (f"    {line}" for line in lines)
+
+    def _display_filters(self, drawing: Drawing) -> Iterator[str]:
+        """One for each capture that has packets of the call."""
+        frames: dict[int, list[tuple[int, int | None]]] = {}
+        for packet in self.call.packets:
+            first, last = packet["first_frame"], packet["last_frame"]
+            if last is not None and packet["last_capture"] != packet["capture"]:
+                frames.setdefault(packet["last_capture"], []).append((last, last))
+                last = first
+            frames.setdefault(packet["capture"], []).append((first, last))
+        for capture, spans in sorted(frames.items()):
+            where = f", in {drawing.captures[capture]}" if len(frames) > 1 and drawing.captures else ""
+            yield f"{display_filter(spans, self.call.packets[0]['client_port'])}{where}"
 
     def documents(self, drawing: Drawing) -> Iterator[dict[str, Any]]:
         """The call's messages as JSON values: what the capture told, then the form of ``kwsniff decode``."""

@@ -45,6 +45,11 @@ class Filters:
         """Whether everything fits."""
         return self == Filters()
 
+    @property
+    def looks_inside(self) -> bool:
+        """Whether messages have to be decoded to tell."""
+        return bool(self.errors) or (self.client, self.topic, self.group) != (None, None, None)
+
     def fits(self, call: Call) -> bool:
         """By what is known before decoding. ``client`` may still be a client id."""
         packet = call.packets[0]

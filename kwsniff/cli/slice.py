@@ -1,0 +1,212 @@
+"""``kwsniff slice``: the packets of chosen calls as a pcapng file, for Wireshark."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.layouts import add_layouts_option
+from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.show import add_filters, chosen_filters
+from kwsniff.cli.standard_streams import say_unread, says
+from kwsniff.cli.times import add_time_options, say_missed, time_range
+from kwsniff.errors import UsageError
+from kwsniff.limits import Limits
+from kwsniff.texts import clean, plural
+
+if TYPE_CHECKING:
+    from kwsniff.sources.times import TimeRange
+    from kwsniff.view.capture import Call
+    from kwsniff.view.filters import Filters
+    from kwsniff.view.reader import CallReader
+    from kwsniff.view.wanted_packets import WantedPackets
+
+_EXAMPLES = """examples:
+  kwsniff slice capture.pcap --call 23000 -o call.pcapng     the packets of one call
+  kwsniff slice rotated/ --error any --handshake -o errors.pcapng
+  kwsniff slice day.pcap.zst --client shop --context 500ms -o shop.pcapng    with what was around them
+  kwsniff slice day.pcap --finding stale_leader -o proof.pcapng    the proof of a finding of kwsniff why
+  kwsniff slice day.pcap --since 22:06 --until 22:07 -o part.pcapng    every packet of a minute
+  kwsniff slice tls.pcap --tls-keylog keys.log --call 9000 --secrets -o one.pcapng    Wireshark decrypts it
+
+exit status: 0 done, 1 nothing fits and no file is written, 2 could not run or write
+"""
+
+DONE, NOTHING_FOUND = 0, 1
+_WHOLE = "all"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "slice",
+        help="the packets behind calls, for Wireshark",
+        description="Copy the packets of chosen calls into a pcapng file: bytes, link types and times as "
+        "they are, with comments that name the calls.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "captures",
+        nargs="+",
+        metavar="CAPTURE",
+        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the pcapng file")
+    parser.add_argument(
+        "--handshake",
+        action="store_true",
+        help="how the calls' connections began, too: SYN, SYN with ACK, ACK",
+    )
+    parser.add_argument(
+        "--context",
+        metavar="TIME|all",
+        help="all packets of the calls' connections from this long before to this long after a call, or all",
+    )
+    parser.add_argument(
+        "--secrets",
+        action="store_true",
+        help="put the secrets of these connections, from --tls-keylog or the captures, into the file; "
+        "their connections come whole, which decryption needs",
+    )
+    parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
+    parser.add_argument(
+        "--tls-keylog", metavar="FILE", help="decrypt TLS with the secrets in FILE; needs tshark"
+    )
+    add_time_options(parser)
+    add_limit_option(parser)
+    add_layouts_option(parser)
+    add_filters(parser)
+    parser.add_argument("--finding", metavar="NAME", help="the calls or packets that prove a finding of why")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status: 0 done, 1 nothing fits; what cannot be read or written raises a KwsniffError."""
+    from kwsniff.report.draft import draft
+
+    filters, times, around = chosen_filters(args), time_range(args), _around(args)
+    Limits.with_changes(parse_limits(args.limit))
+    _check(args, everything=filters.is_empty and not args.finding, bounded=bool(times))
+    with draft(args.output, binary=True) as file:  # before captures are read
+        packets, wanted = _slice(args, filters, times, around, file)
+        if not packets:
+            file.close()
+    if not packets:
+        if not times.missed:
+            says("nothing in the captures fits; no file was written")
+        return NOTHING_FOUND
+    print(f"{plural(packets, 'packet')} of {plural(wanted.calls, 'call')}: {clean(args.output)}")
+    return DONE
+
+
+def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None:
+    from kwsniff.sources.paths import local_path
+
+    args.output = local_path(args.output)
+    for name in args.captures:
+        if name == "-" or (Path(name).exists() and not (Path(name).is_file() or Path(name).is_dir())):
+            raise UsageError(f"{name}: captures are read twice; write it to a file first")
+        if Path(name).exists() and Path(args.output).exists() and Path(name).samefile(args.output):
+            raise UsageError(f"{args.output}: is a capture that is read; choose another name with -o")
+    if everything and not bounded:
+        raise UsageError("say what to take: a filter, --finding, --since or --until; kwsniff slice --help")
+    if args.finding:
+        from kwsniff.findings.rule import load_rules
+
+        names = [rule.name for rule in load_rules()]
+        if args.finding not in names:
+            near = get_close_matches(args.finding, names, 3, 0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else "docs/findings.md lists them"
+            raise UsageError(f"there is no finding '{args.finding}': {hint}")
+
+
+def _around(args: argparse.Namespace) -> int | None:
+    """Nanoseconds; -1: whole connections."""
+    from kwsniff.view.filters import parse_duration
+
+    if args.secrets or args.context == _WHOLE:
+        return -1
+    return None if args.context is None else parse_duration(args.context)
+
+
+def _slice(
+    args: argparse.Namespace, filters: "Filters", times: "TimeRange", around: int | None, file: IO[bytes]
+) -> tuple[int, "WantedPackets"]:
+    """How many packets were written, and what was wanted."""
+    from kwsniff.sources.slice_secrets import add_secrets
+    from kwsniff.sources.slices import SliceWriter, copy_packets
+    from kwsniff.view.reader import CallReader
+    from kwsniff.view.wanted_packets import WantedPackets
+
+    everything = filters.is_empty and not args.finding
+    proof = _proof(args) if args.finding else _Proof(None, [])
+    if proof.calls is not None:
+        both = proof.calls if filters.calls is None else proof.calls & filters.calls
+        filters = replace(filters, calls=both)
+    limits = Limits.with_changes(parse_limits(args.limit))
+    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    reader = CallReader(
+        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters
+    )
+    say_unread([str(each) for each in reader.unread], len(reader.captures))
+    wanted = WantedPackets(reader.captures, around=around, handshakes=args.handshake)
+    for call in _fitting(reader, filters, limits):
+        wanted.add(call)
+    for note in reader.notes:
+        says(f"note: {note}")
+    say_missed(times.missed)
+    for name, frame in proof.frames:
+        wanted.of[reader.captures.index(name)].single.add(frame)
+    for each in wanted.of if everything else ():
+        each.everything = True
+    if wanted.is_empty or times.missed:
+        return 0, wanted
+    with add_secrets(file, args.tls_keylog if args.secrets else None) as body:
+        out = SliceWriter(body)
+        for name, each in zip(reader.captures, wanted.of, strict=True):
+            if not each.is_empty:
+                copy_packets(name, each, out, since=times.since, until=times.until, secrets=args.secrets)
+    if out.timeless:
+        says(f"note: {plural(out.timeless, 'packet')} had no time in the capture, and stand at 1970")
+    return out.packets, wanted
+
+
+def _fitting(reader: "CallReader", filters: "Filters", limits: Limits) -> Iterator["Call"]:
+    from kwsniff.view.call import Conversation
+
+    conversation = Conversation(limits, reader.topics)
+    for call in reader.calls():
+        if filters.fits(call) and (
+            not filters.looks_inside or filters.fits_inside(conversation.decode(call), conversation.topics)
+        ):
+            yield call
+
+
+class _Proof(NamedTuple):
+    """What proves a finding: calls, and packets where no call does, with their capture."""
+
+    calls: frozenset[int] | None
+    frames: list[tuple[str, int]]
+
+
+def _proof(args: argparse.Namespace) -> _Proof:
+    from kwsniff.cli.inputs import opened
+    from kwsniff.findings.evaluate import evaluate, fetch
+
+    with opened(args.captures, args) as (database, _, _):
+        findings = [each for each in evaluate(database) if each.finding == args.finding]
+        spans = fetch(database, "select capture, first_time, last_time from captures")
+    frames = []
+    for finding in findings:
+        within = [
+            span["capture"]
+            for span in spans
+            if len(spans) == 1
+            or (span["first_time"] and span["first_time"] <= (finding.first_time or 0) <= span["last_time"])
+        ]
+        frames += [(within[0], frame) for frame in (() if finding.call_ids or not within else finding.frames)]
+    return _Proof(frozenset(number for each in findings for number in each.call_ids), frames)

@@ -1,0 +1,82 @@
+"""Which packets of the captures carry chosen calls, and what each of them is: what `kwsniff slice` copies."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, ip_address
+from typing import Final
+
+from kwsniff.core.capture.packet_places import connection_number, endpoint_number
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.sources.slices import Wanted
+from kwsniff.view.capture import Call, Packet
+from kwsniff.view.phrases import in_span
+
+_ALL: Final = (1 << 63) - 1
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+
+
+class WantedPackets:
+    """Collects calls. `around`: nanoseconds of their connections' packets before and after each call, -1 all
+    of them; `handshakes`: how these connections began."""
+
+    def __init__(
+        self, captures: Sequence[str], *, around: int | None = None, handshakes: bool = False
+    ) -> None:
+        self.captures = captures
+        self.of = [Wanted(handshakes=handshakes) for _ in captures]
+        """In the order of the captures."""
+        self.calls = 0
+        self._around = around
+        self._everywhere = around is not None or handshakes
+
+    def add(self, call: Call) -> None:
+        """All packets that carry a call's bytes; the first of each message says in a comment what it is."""
+        self.calls += call.id is not None
+        for packet in call.packets:
+            client = _end(packet["client_address"], packet["client_port"])
+            broker = _end(packet["broker_address"], packet["broker_port"])
+            connection = connection_number(client, broker)
+            sender = broker if packet["direction"] else client
+            first, last = packet["capture"], max(packet["capture"], packet["last_capture"])
+            for number in range(first, last + 1):
+                begin = packet["first_frame"] if number == first else 0
+                end = packet["last_frame"] or begin
+                self.of[number].frames[connection, sender].append((begin, end if number == last else _ALL))
+                self.of[number].connections.add(connection)
+            self.of[first].comments[packet["first_frame"]].append(_comment(call, packet))
+            if self._everywhere:
+                self._add_surroundings(connection, packet)
+
+    def _add_surroundings(self, connection: int, packet: Packet) -> None:
+        times = [time for time in (packet["first_time"], packet["last_time"]) if time is not None]
+        for wanted in self.of:
+            wanted.connections.add(connection)
+            if self._around == -1:
+                wanted.frames[connection, 0] = [(0, _ALL)]
+            elif self._around is not None and times:
+                wanted.times[connection].append((min(times) - self._around, max(times) + self._around))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was chosen."""
+        return all(wanted.is_empty for wanted in self.of)
+
+
+@lru_cache(10_000)
+def _end(address: str, port: int) -> int:
+    known = ip_address(address)
+    return endpoint_number((_MAPPED if isinstance(known, IPv4Address) else b"") + known.packed, port)
+
+
+def _comment(call: Call, packet: Packet) -> str:
+    key, version = packet["api_key"], packet["api_version"]
+    api = None if key is None else load_catalog().apis.get(key)
+    name = "Kafka" if key is None else f"{api.name if api else f'API {key}'} v{version}"
+    told = [f"{name} {'response' if packet['direction'] else 'request'}"]
+    if packet["correlation_id"] is not None:
+        told.append(f"correlation id {packet['correlation_id']}")
+    if packet["direction"] and packet["latency_ns"] is not None:
+        told.append(f"answered in {in_span(packet['latency_ns'])}")
+    elif not packet["direction"] and call.status not in (None, "answered"):
+        told.append(call.status.replace("_", " ") if call.status else "")
+    return f"{'' if call.id is None else f'call {call.id}: '}{', '.join(told)}"
