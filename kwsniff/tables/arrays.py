@@ -13,6 +13,8 @@ import pyarrow as pa
 Numbers = np.ndarray[Any, Any]
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
+_RADIX = 1 << 16
+
 
 def bits(flags: Bits) -> pa.Buffer:
     """Truth values as Arrow's bitmap."""
@@ -48,6 +50,12 @@ def valid_rows(array: pa.Array) -> Bits:
         return np.ones(len(array), np.bool_)
     memory = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")
     return memory[array.offset : array.offset + len(array)].view(np.bool_)
+
+
+def in_groups(group: Numbers, groups: int) -> Numbers:
+    """Rows sorted by the number of their group, which is below `groups`; within one, as they were."""
+    # A stable sort of these is a radix sort.
+    return np.argsort(group.astype(np.uint16) if groups < _RADIX else group, kind="stable")
 
 
 def texts(values: Sequence[str | None]) -> pa.StringArray:

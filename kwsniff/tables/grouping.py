@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import in_groups, numbers, valid_rows, whole_numbers
 
 _FEW = 1 << 16  # combinations, of which a table is faster than a hash
 
@@ -59,9 +59,7 @@ class Groups:
         if column.null_count:
             valid = valid_rows(column)
             values, group = values[valid], group[valid]
-        if len(self._codes) < 1 << 16:
-            group = group.astype(np.uint16)  # a stable sort of these is a radix sort
-        order = np.argsort(group, kind="stable")
+        order = in_groups(group, len(self._codes))
         ends = np.cumsum(np.bincount(group, minlength=len(self._codes)))
         return iter(np.split(values[order], ends[:-1]))
 

@@ -1,5 +1,12 @@
-"""The cluster as clients are told: brokers from Metadata, versions offered from ApiVersions."""
+"""The cluster as clients are told: brokers from Metadata, versions offered from ApiVersions.
 
+A cluster may have many partitions, and clients ask for them again and again: an answer that a broker gave
+before, byte for byte, is only counted as long as nothing that was new came since; its rows are seen to when
+something did.
+"""
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
@@ -7,15 +14,19 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import BROKERS
-from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.arrays import Bits, flags, valid_rows, whole_numbers
+from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import PLACE, Said, read_response
-from kwsniff.timelines.leaders import Leaders, Teller
+from kwsniff.timelines.leaders import Leaders, Teller, touch
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_BROKERS = 10_000
 """Entries of brokers; what comes after is left out."""
 MOST_RANGES = 200_000
+MOST_ANSWERS = 10_000
+"""Answers remembered to know them again, and rows that these tell of; beyond them all are forgotten."""
+MOST_ANSWER_ROWS = 1_000_000
 LONGEST_NAME = 256
 
 COLUMNS: Final = (
@@ -23,7 +34,24 @@ COLUMNS: Final = (
     "client_id",
 )  # fmt: skip
 
+_ANSWER: Final = ("broker_address", "broker_port", "api_key", "api_version", "response")
+
+_FORGOTTEN: Final = -1
+
 Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Answer:
+    """One that may come again: the keys of the rows that it tells of, how often it came since these were seen
+    to, and the last call with it (time in microseconds)."""
+
+    news: int = _FORGOTTEN
+    brokers: list[tuple[Any, ...]] = field(default_factory=list)
+    leaders: list[tuple[Any, ...]] = field(default_factory=list)
+    times: int = 0
+    call_id: int = 0
+    time: int | None = None
 
 
 class Cluster:
@@ -38,29 +66,70 @@ class Cluster:
         self._roles = {key: api.traits.cluster for key, api in catalog.apis.items() if api.traits.cluster}
         self._known: dict[tuple[Any, ...], Row] = {}
         self._offered: dict[tuple[Any, ...], None] = {}
-        self._last: dict[tuple[str, int], bytes] = {}
+        self._seen: dict[tuple[Any, ...], Answer] = {}
+        """By what _ANSWER names, of the last a digest."""
+        self._seen_rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes calls in the order in which they ended."""
         chosen = np.isin(whole_numbers(batch["api_key"], null=-1), [*self._roles])
-        for call_id, key, version, address, port, time, capture, client, place, response in picked(
-            batch, chosen, (*COLUMNS, PLACE, "response")
-        ):
-            if response is None:
+        chosen &= valid_rows(batch["response"])
+        if not chosen.any():
+            return
+        part = batch.select([*COLUMNS, PLACE, "response"]).filter(flags(chosen))
+        every: Bits = np.ones(part.num_rows, np.bool_)
+        answers = Groups(part, _ANSWER)
+        labels = [
+            (*label, blake2b(response, digest_size=16).digest()) for *label, response in answers.labels()
+        ]
+        seen = [self._seen.get(label) for label in labels]
+        rows: list[tuple[Any, ...]] = []
+        ends = picked(part, every, ("call_id", "response_end_time"))
+        for row, (number, (call_id, time)) in enumerate(zip(answers.numbers.tolist(), ends, strict=True)):
+            found = seen[number]
+            if found is not None and found.news == self._news:
+                found.times += 1
+                found.call_id, found.time = call_id, time
                 continue
-            if self._roles[key] == BROKERS:
-                said = read_response(self._catalog, key, version, response)
-                self._names.learn(said, place)
-                self._leaders.take(response, said, Teller(call_id, capture, client, address, port, time))
-                self._take_metadata(said, call_id, time, capture)
-            elif self._last.get((address, port)) != response:
-                if len(self._last) < MOST_BROKERS:
-                    self._last[address, port] = response
-                said = read_response(self._catalog, key, version, response)
-                self._take_ranges(said, (call_id, address, port, time, capture))
+            rows = rows or list(picked(part, every, (*COLUMNS, PLACE, "response")))
+            seen[number] = self._take(labels[number], rows[row])
 
-    def _take_metadata(self, said: Said, call_id: int, time: int | None, capture: str) -> None:
+    def _take(self, label: tuple[Any, ...], row: tuple[Any, ...]) -> "Answer":
+        """An answer that is read in full."""
+        call_id, key, version, address, port, time, capture, client, place, response = row
+        before = self._seen.pop(label, None)
+        if before is not None:
+            self._settle(before)
+            self._seen_rows -= len(before.leaders) + len(before.brokers)
+        found = Answer()
+        if self._roles[key] == BROKERS:
+            said = read_response(self._catalog, key, version, response)
+            self._names.learn(said, place)
+            teller = Teller(call_id, capture, client, address, port, time)
+            found.leaders = self._leaders.take(said, teller)
+            found.brokers = self._take_metadata(said, call_id, time, capture)
+        elif before is None:
+            said = read_response(self._catalog, key, version, response)
+            self._take_ranges(said, (call_id, address, port, time, capture))
+        found.news = self._news
+        rows = len(found.leaders) + len(found.brokers)
+        if len(self._seen) >= MOST_ANSWERS or self._seen_rows + rows > MOST_ANSWER_ROWS:
+            self._settle_all()
+        self._seen_rows += rows
+        self._seen[label] = found
+        return found
+
+    @property
+    def _news(self) -> int:
+        """Grows with whatever may change what an answer means."""
+        return len(self._known) + self._leaders.news
+
+    def _take_metadata(
+        self, said: Said, call_id: int, time: int | None, capture: str
+    ) -> list[tuple[Any, ...]]:
+        """The keys of the rows that were told of."""
         moment = None if time is None else time * 1000
+        keys = []
         for each in said.get("brokers") or ():
             if "port" not in each:
                 continue  # the message broke off in it
@@ -76,8 +145,9 @@ class Cluster:
                 named = dict(zip(("cluster_id", "node_id", "host", "port", "rack"), key, strict=True))
                 row = self._known[key] = {"capture": capture, **named, "first_time": moment, "calls": 0}
                 row["first_call_id"] = call_id
-            row["calls"] += 1
-            row["last_time"], row["last_call_id"] = moment, call_id
+            keys.append(key)
+            touch(row, 1, call_id, time)
+        return keys
 
     def _take_ranges(self, said: Said, seen: tuple[Any, ...]) -> None:
         call_id, address, port, time, capture = seen
@@ -105,14 +175,30 @@ class Cluster:
             )
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; rows are not part of it."""
-        return self._known, self._offered, self._last
+        """What is followed, for `resume`; rows are not part of it. To be taken before that of the leaders."""
+        self._settle_all()
+        return self._known, self._offered
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Goes on where another stood."""
-        self._known, self._offered, self._last = state
+        self._known, self._offered = state
 
     def finish(self) -> None:
-        """No more calls come: what is known of brokers becomes rows."""
+        """No more calls come: what is known of brokers and leaders becomes rows."""
+        self._settle_all()
+        self._leaders.finish()
         self.brokers += self._known.values()
         self._known.clear()
+
+    def _settle_all(self) -> None:
+        for answer in self._seen.values():
+            self._settle(answer)
+            answer.news = _FORGOTTEN
+        self._seen.clear()
+        self._seen_rows = 0
+
+    def _settle(self, answer: Answer) -> None:
+        if answer.times:
+            for key in answer.brokers:
+                touch(self._known[key], answer.times, answer.call_id, answer.time)
+            self._leaders.touch(answer.leaders, answer.times, answer.call_id, answer.time)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
-from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, texts, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, flags, in_groups, numbers, texts, valid_rows, whole_numbers
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.topic_names import News
@@ -74,6 +74,7 @@ class End(NamedTuple):
 
 _NO_END = End(-1, NOT_KNOWN, -1)
 _PARTITION = 0xFFFFFFFF
+_ROOM = 1 << 62
 
 
 def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
@@ -257,27 +258,19 @@ class _Told:
         )
         reached = whole_numbers(offsets["reached"], null=-1)
         ends = np.flatnonzero(reached >= 0)
-        self._rows = ends[np.argsort(self.keys[ends], kind="stable")]
+        self._own, which = _numbered(self.keys[ends])
+        order = in_groups(which, len(self._own))
+        self._rows, self._which = ends[order], which[order]
+        self._begins = np.searchsorted(self._which, np.arange(len(self._own)))
         self._ends = np.stack(
             [
-                reached,
-                whole_numbers(offsets["response_end_time"], null=NOT_KNOWN),
-                whole_numbers(offsets["call_id"], null=0),
+                reached[self._rows],
+                whole_numbers(offsets["response_end_time"], null=NOT_KNOWN)[self._rows],
+                whole_numbers(offsets["call_id"], null=0)[self._rows],
             ]
-        )[:, self._rows]
-        self._own, self._begins, self._which = np.unique(
-            self.keys[self._rows], return_index=True, return_inverse=True
         )
         self._num = len(code)
-        _, rank = np.unique(self._ends[0], return_inverse=True)
-        # The key's number in front makes one running maximum of all of them.
-        ranked = self._which * self._num + rank
-        places = np.arange(len(self._rows))
-        self._greatest = (
-            np.maximum.accumulate(np.where(ranked == np.maximum.accumulate(ranked), places, 0))
-            if len(places)
-            else places
-        )
+        self._greatest = _greatest(self._ends[0], self._which, self._begins)
 
     def place(self, key: int) -> tuple[str, int]:
         """Word of the topic and partition."""
@@ -306,3 +299,30 @@ class _Told:
             ends = self._ends[:, self._greatest[lasts]].T.tolist()
             for key, end in zip(self._own.tolist(), ends, strict=True):
                 yield self.place(key), End(*end)
+
+
+def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """The different keys, sorted, and the place of each row's key among them."""
+    coded = numbers(pa.int64(), keys).dictionary_encode()
+    own = whole_numbers(coded.dictionary, null=0)
+    order = np.argsort(own)
+    ranks = np.empty(len(own), np.int64)
+    ranks[order] = np.arange(len(own))
+    return own[order], ranks[whole_numbers(coded.indices, null=0)]
+
+
+def _greatest(values: Numbers, which: Numbers, begins: Numbers) -> Numbers:
+    """Place of the greatest of the values of one key up to each; of equal ones the last. None is negative."""
+    if not len(values):
+        return values
+    lowest = np.minimum.reduceat(values, begins)
+    span = int((np.maximum.reduceat(values, begins) - lowest).max()) + 1
+    if span * len(begins) < _ROOM:
+        levels = values - lowest[which]
+    else:
+        _, levels = np.unique(values, return_inverse=True)
+        span = len(values)
+    # The key's number in front makes one running maximum of all of them.
+    levels = levels + which * span
+    places = np.arange(len(values))
+    return np.maximum.accumulate(np.where(levels == np.maximum.accumulate(levels), places, 0))

@@ -1,10 +1,6 @@
-"""Leaders of partitions as Metadata responses name them, and when others were named.
+"""Leaders of partitions as Metadata responses name them, and when others were named."""
 
-A cluster may have many partitions, and clients ask for them again and again: a response with the bytes of the
-one before, from the same broker, is only counted; its rows are seen to when another one comes.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kwsniff.timelines.details import Said, listed
@@ -12,7 +8,6 @@ from kwsniff.timelines.topic_names import topic_id_of
 
 MOST_LEADERS = 200_000
 """Rows; what comes after is left out."""
-MOST_BROKERS = 10_000
 LONGEST_NAME = 256
 
 Row = dict[str, Any]
@@ -37,39 +32,33 @@ class Leaders:
         self._known: dict[tuple[Any, ...], Row] = {}
         self._latest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """Topic and partition -> the key that was told last, where responses have no epochs."""
-        self._repeated: dict[tuple[str, int], list[Any]] = {}
-        """Broker -> its last response, the keys of what it says, how often it came again, and when last."""
         self._ids: dict[str, str] = {}
         """Topic -> its id, which older versions do not say."""
+        self.news = 0
+        """Grows with whatever may change what a response means."""
 
-    def take(self, response: bytes, said: Said, teller: Teller) -> None:
-        """One response, in the order in which calls ended."""
-        broker = teller.address, teller.port
-        again = self._repeated.get(broker)
-        if again is not None and again[0] == response:
-            again[2] += 1
-            again[3] = teller.call_id, teller.time
-            return
-        if again is not None:
-            self._settle(self._repeated.pop(broker))
+    def take(self, said: Said, teller: Teller) -> list[tuple[Any, ...]]:
+        """One response, in the order in which calls ended; gives the keys of the rows that it tells of."""
         keys = [self._see(place, leader, epoch, teller) for place, leader, epoch in self._told(said)]
-        if len(self._repeated) < MOST_BROKERS:
-            self._repeated[broker] = [response, [key for key in keys if key], 0, None]
+        return [key for key in keys if key]
+
+    def touch(self, keys: Iterable[tuple[Any, ...]], times: int, call_id: int, time: int | None) -> None:
+        """The rows of these keys were told of so many times more, last by that call."""
+        for key in keys:
+            touch(self._known[key], times, call_id, time)
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""
-        return self._known, self._latest, self._repeated, self._ids
+        return self._known, self._latest, self._ids
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Goes on where another stood."""
-        self._known, self._latest, self._repeated, self._ids = state
+        self._known, self._latest, self._ids = state
 
     def finish(self) -> None:
         """No more calls come: what is known becomes rows."""
-        for again in self._repeated.values():
-            self._settle(again)
         self.rows += self._known.values()
-        for followed in (self._known, self._latest, self._repeated, self._ids):
+        for followed in (self._known, self._latest, self._ids):
             followed.clear()
 
     def _see(
@@ -77,15 +66,15 @@ class Leaders:
     ) -> tuple[Any, ...] | None:
         """The key of a leader's row; None where there is no room for one."""
         key = (*place, leader, epoch, 0)
-        if epoch is None:
-            before = self._latest.get(place)
-            if before is not None:
-                # Without epochs, one that is back has a row of its own.
-                key = before if before[-3] == leader else (*key[:-1], before[-1] + 1)
+        before = self._latest.get(place) if epoch is None else None
+        if before is not None:
+            # Without epochs, one that is back has a row of its own.
+            key = before if before[-3] == leader else (*key[:-1], before[-1] + 1)
         row = self._known.get(key)
         if row is None:
             if len(self._known) >= MOST_LEADERS:
                 return None
+            self.news += 1
             name, topic_id, partition = place
             row = self._known[key] = {
                 "capture": teller.capture,
@@ -101,9 +90,10 @@ class Leaders:
                 "client_id": teller.client_id,
                 "first_call_id": teller.call_id,
             }
-        if epoch is None:
+        if epoch is None and key is not before:
+            self.news += 1
             self._latest[place] = key
-        _touch(row, 1, teller.call_id, teller.time)
+        touch(row, 1, teller.call_id, teller.time)
         return key
 
     def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None]]:
@@ -111,8 +101,8 @@ class Leaders:
         for topic in listed(said, "topics"):
             name = (topic.get("name") or "")[:LONGEST_NAME] or None
             topic_id = topic_id_of(topic)
-            if name and topic_id and (name in self._ids or len(self._ids) < MOST_LEADERS):
-                self._ids[name] = topic_id
+            if name and topic_id:
+                self._name(name, topic_id)
             for each in listed(topic, "partitions"):
                 if "leader_id" not in each:
                     continue  # the message broke off in it
@@ -120,17 +110,16 @@ class Leaders:
                 place = name, topic_id or self._ids.get(name or ""), each["partition_index"]
                 yield place, each["leader_id"], None if epoch < 0 else epoch
 
-    def _settle(self, again: list[Any]) -> None:
-        _, keys, times, last = again
-        if times:
-            for key in keys:
-                _touch(self._known[key], times, *last)
+    def _name(self, name: str, topic_id: str) -> None:
+        if self._ids.get(name) != topic_id and (name in self._ids or len(self._ids) < MOST_LEADERS):
+            self.news += 1
+            self._ids[name] = topic_id
 
 
-def _touch(row: Row, times: int, call_id: int, time: int | None) -> None:
-    """It was told so again; what is settled late does not take back what was told since."""
+def touch(row: Row, times: int, call_id: int, time: int | None) -> None:
+    """A row was told of again; what is settled late does not take back what was told since."""
     row["calls"] += times
     moment = None if time is None else time * 1000
     before = row.get("last_time")
-    if before is None or (moment is not None and moment >= before):
+    if before is None or (moment is not None and (moment, call_id) >= (before, row["last_call_id"])):
         row["last_time"], row["last_call_id"] = moment, call_id

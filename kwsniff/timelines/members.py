@@ -17,7 +17,7 @@ from kwsniff.tables.rows import picked
 from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.details import BYTES, Said, listed, read_request, read_response
 from kwsniff.timelines.rebalance import LONGEST_NAME, Row
-from kwsniff.timelines.rebalances import JOIN, LEAVE, SYNC, UNKNOWN_MEMBER_ID, group_roles
+from kwsniff.timelines.rebalances import FENCED_INSTANCE_ID, JOIN, LEAVE, SYNC, UNKNOWN_MEMBER_ID, group_roles
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_MEMBERS_TOTAL = 100_000
@@ -26,7 +26,6 @@ MOST_LISTED = 1_000
 """Topics and partitions listed of a member; more partitions are only counted."""
 LONGEST_REASON = 1_024
 
-_FENCED_INSTANCE_ID = 82
 COLUMNS: Final = (
     "call_id", "api_key", "api_version", "group_id", "member_id", "group_instance_id", "client_id",
     "client_address", "generation", "request_time", "response_end_time", "error_code", "capture",
@@ -106,7 +105,7 @@ class Members:
         before = len(group)
         if role == LEAVE:
             before += self._take_leave(place, call)
-        elif call.error_code in (UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID):
+        elif call.error_code in (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID):
             how = "session_expired" if call.error_code == UNKNOWN_MEMBER_ID else "fenced"
             self._end(place, group, call.member_id, call, how)
         elif kind != CLASSIC:

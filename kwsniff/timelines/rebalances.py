@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
-from kwsniff.tables.arrays import Bits, flags, whole_numbers
-from kwsniff.tables.grouping import Groups
+from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import Said, listed, read_request
 from kwsniff.timelines.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebalance, Row
@@ -29,6 +28,7 @@ JOIN, HEARTBEAT, LEAVE, SYNC = "join", "heartbeat", "leave", "sync"
 """Roles of classic groups' calls; the newer groups have one each, which is named as their kind."""
 _MEMBER_ID_REQUIRED = 79
 UNKNOWN_MEMBER_ID = 25
+FENCED_INSTANCE_ID = 82
 COLUMNS: Final = (
     "api_key", "group_id", "member_id", "group_instance_id", "client_id", "generation", "protocol_type",
     "request_time", "response_end_time", "error_code", "capture", "call_id",
@@ -60,7 +60,6 @@ class Rebalances:
         self._catalog = catalog or load_catalog()
         self._roles = group_roles(self._catalog)
         self._apis = [*self._roles]
-        self._heartbeats = [key for key, role in self._roles.items() if role == HEARTBEAT]
         self.forgotten = 0
         """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL."""
         self._groups: dict[tuple[str, str], Group] = {}
@@ -68,31 +67,7 @@ class Rebalances:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes calls in the order in which they ended."""
-        if not batch.num_rows:
-            return
-        keys = whole_numbers(batch["api_key"], null=-1)
-        chosen = np.isin(keys, self._apis)
-        if np.isin(keys[chosen], self._heartbeats).all():
-            self._add_heartbeats(batch, chosen)
-            return
-        self._take_rows(batch, chosen)
-
-    def _add_heartbeats(self, batch: pa.RecordBatch, chosen: Bits) -> None:
-        """Most batches have no other calls of groups: then only the last heartbeat of each member counts."""
-        if not chosen.any():
-            return
-        part = batch.select([*COLUMNS, "request"]).filter(flags(chosen))
-        members = Groups(
-            part, ("group_id", "group_instance_id", "member_id", "client_id", "generation", "error_code")
-        )
-        # Later rows overwrite earlier ones.
-        last = np.zeros(members.numbers.max() + 1, np.int64)
-        last[members.numbers] = np.arange(part.num_rows)
-        picks = np.zeros(part.num_rows, np.bool_)
-        picks[last] = True
-        self._take_rows(part, picks)
-
-    def _take_rows(self, batch: pa.RecordBatch, chosen: Bits) -> None:
+        chosen = np.isin(whole_numbers(batch["api_key"], null=-1), self._apis)
         columns = (*COLUMNS, "request")
         for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, columns):
             if group is None:

@@ -14,6 +14,7 @@ from kwsniff.timelines import cluster, members, rebalances, transactions
 from kwsniff.timelines.cluster import Cluster
 from kwsniff.timelines.committed_lag import NO_OFFSETS, Commits, told
 from kwsniff.timelines.details import with_details
+from kwsniff.timelines.heartbeats import without_repeats
 from kwsniff.timelines.leaders import Leaders
 from kwsniff.timelines.members import Member, Members
 from kwsniff.timelines.rebalance import Rebalance
@@ -71,6 +72,7 @@ class Timelines:
     def __init__(self, catalog: Catalog) -> None:
         error_names = {code: error.name for code, error in catalog.errors.items()}
         names = TopicNames()
+        self._catalog = catalog
         self._names = names
         self.rebalances = Rebalances(catalog)
         self.members = Members(names, catalog)
@@ -83,6 +85,7 @@ class Timelines:
         """Calls in the order in which they ended, as `noted` gives them."""
         batch, offsets = noted
         if batch.num_rows:
+            batch = without_repeats(batch, self._catalog)
             self.cluster.add(batch)
             self.rebalances.add(batch)
             self.members.add(batch, valid_rows(batch["group_id"]))
@@ -107,7 +110,6 @@ class Timelines:
             self.members,
             self.transactions,
             self.commits,
-            self.leaders,
             self.cluster,
         ):
             each.finish()
@@ -135,6 +137,6 @@ class Timelines:
             self.members,
             self.transactions,
             self.commits,
-            self.leaders,
             self.cluster,
+            self.leaders,
         )

@@ -78,8 +78,13 @@ def metadata(
     client_id: str | None = CLIENT,
     errors: Mapping[str, int] | None = None,
     partitions: int = 2,
+    leader: int = 1,
+    epoch: int = 5,
 ) -> Exchange:
-    """Metadata 1-12: every topic with ``partitions`` partitions, or none and an error code."""
+    """Metadata 1-12: every topic with ``partitions`` partitions, or none and an error code.
+
+    Responses name the leader's epoch from version 7 on.
+    """
     codes = dict(errors or {})
     flexible = is_flexible(3, version)
     request = Encoder(flexible)
@@ -107,9 +112,9 @@ def metadata(
     response.i32(1)
 
     def partition(index: int) -> None:
-        response.i16(0).i32(index).i32(1)
+        response.i16(0).i32(index).i32(leader)
         if version >= 7:
-            response.i32(5)
+            response.i32(epoch)
         response.count(1).i32(1).count(1).i32(1)
         if version >= 5:
             response.count(0)

@@ -1,0 +1,43 @@
+"""Heartbeats that say the same again and again: most calls of groups are such, and first and last tell all.
+
+Between two other calls of groups, nothing comes of the heartbeats in between: they show that a member lived,
+as the later one does. What timelines make of the calls is the same with and without them.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.layout.catalog import Catalog
+from kwsniff.tables.arrays import flags, numbers, valid_rows, whole_numbers
+from kwsniff.tables.grouping import Groups
+from kwsniff.timelines.rebalances import FENCED_INSTANCE_ID, HEARTBEAT, UNKNOWN_MEMBER_ID, group_roles
+
+_SAYS: Final = (
+    "api_key", "group_id", "group_instance_id", "member_id", "client_id", "client_address", "generation",
+    "error_code", "capture",
+)  # fmt: skip
+_END_MEMBERSHIPS: Final = (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID)
+
+
+def without_repeats(batch: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
+    """Noted calls, in the order in which they ended, without heartbeats that tell nothing new."""
+    roles = group_roles(catalog)
+    keys = whole_numbers(batch["api_key"], null=-1)
+    beats = np.isin(keys, [key for key, role in roles.items() if role == HEARTBEAT])
+    beats &= ~valid_rows(batch["request"]) & valid_rows(batch["request_time"])
+    beats &= ~np.isin(whole_numbers(batch["error_code"], null=0), _END_MEMBERSHIPS)
+    if np.count_nonzero(beats) < 2:
+        return batch
+    others = np.isin(keys, [*roles]) & ~beats
+    rows = np.flatnonzero(beats)
+    alike = Groups(batch.select(list(_SAYS)).filter(flags(beats)), _SAYS).numbers.astype(np.int64)
+    alike += np.cumsum(others)[rows] * (alike.max() + 1)
+    which = whole_numbers(numbers(pa.int64(), alike).dictionary_encode().indices, null=0)
+    kept = ~beats
+    for order in (rows, rows[::-1]):
+        ends = np.zeros(which.max() + 1, np.int64)
+        ends[which if order is rows else which[::-1]] = order  # later ones overwrite earlier ones
+        kept[ends] = True
+    return batch if kept.all() else batch.filter(flags(kept))
