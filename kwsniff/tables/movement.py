@@ -175,7 +175,8 @@ RECORD_BATCHES = TableSchema(
             type="int32",
             doc="The producer's number for the first record.",
             source=_HEADER,
-            null="the producer is not idempotent",
+            null="the producer is not idempotent, or a broker wrote the batch in its name (a transaction's "
+            "marker, what it commits for a group): it has no number",
         ),
         Column(
             name="transactional",

@@ -64,14 +64,15 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "wait": {
         "none": "no wait that the broker meant",
-        "long_poll": "a fetch waited for data until max_wait_ms was over, and answered with too little",
-        "long_poll_possible": "a fetch came back with too little before max_wait_ms was over: something else "
-        "ended its wait for data",
+        "long_poll": "a fetch waited for data until max_wait_ms was over (a broker's timer is up to 5 ms "
+        "late), and answered with too little",
+        "long_poll_possible": "a fetch came back with too little after more than 5 ms and before max_wait_ms "
+        "was over: something else ended its wait for data",
         "data": "a fetch waited for records that did not exist yet: their timestamps lie within the wait",
-        "data_possible": "a fetch that may wait came back with records after more than 1 ms, and nothing "
+        "data_possible": "a fetch that may wait came back with records after more than 5 ms, and nothing "
         "says when they were written",
         "group": "a member waited for the first members of its group (group.initial.rebalance.delay.ms)",
-        "group_possible": "JoinGroup or SyncGroup took more than 1 ms: it is answered when the other members "
+        "group_possible": "JoinGroup or SyncGroup took more than 5 ms: it is answered when the other members "
         "have asked, too",
         "replicas": "a Produce with acks=-1 waited for followers, in vain: the error says so",
         "replicas_possible": "a Produce with acks=-1 took more than 10 ms: part of broker_ns may be waiting "

@@ -1,8 +1,8 @@
 """Where the time of a call went: kwsniff's parts against the brokers' own clocks and the relay's distance.
 
 `python -m tests.pipeline.clocks [RECORDING...] [--each]` prints, per recording of captures/clocks and side,
-how many calls agree in each part; with `--each` also every one that does not. A part agrees if it is within
-2 ms or 15 % of its witness, whichever is more:
+how many calls agree in each part, and why the others do not (explained.py); with `--each` also every one of
+them. A part agrees if it is within 2 ms or 15 % of its witness, whichever is more:
 
     part      kwsniff (DESIGN 8.4)     witness
     wait      deliberate_wait_ns       remote time of calls that wait for others by their nature; and how long
@@ -287,7 +287,9 @@ def disagreements(names: Iterable[str] = NAMES) -> str:
 
 
 if __name__ == "__main__":
+    from tests.pipeline.explained import explained
+
     chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or NAMES
-    sys.stdout.write(table(chosen))
+    sys.stdout.write(table(chosen) + "\n" + explained(chosen))
     if "--each" in sys.argv:
         sys.stdout.write(disagreements(chosen))

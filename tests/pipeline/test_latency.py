@@ -121,12 +121,19 @@ def test_answers_that_share_a_segment_are_all_queue_but_the_first(tmp_path: Path
 
 
 @pytest.mark.parametrize("version", [4, 11, 13, 16])
-def test_an_empty_long_poll_waited_exactly_max_wait(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize(
+    ("answer_us", "broker_us"),
+    [(500_000, 0), (500_600, 600), (503_250, 1_000), (506_000, 1_000), (512_000, 7_000), (700_000, 195_000)],
+)
+def test_an_empty_long_poll_waited_max_wait_and_for_a_timer_that_was_late(
+    tmp_path: Path, version: int, answer_us: int, broker_us: int
+) -> None:
+    """Brokers' own clocks: their timers end up to 5 ms late. What is more is a broker that was slow."""
     scene, script = talk()
     fetch = messages.fetch(version, 1, EMPTY, max_wait_ms=500)
-    script.call(fetch, at=MILLISECOND, answer_at=504 * MILLISECOND + 250)
+    script.call(fetch, at=MILLISECOND, answer_at=MILLISECOND + answer_us * MICROSECOND)
     row = latencies(tmp_path, scene.packets())[1]
-    assert parts(row) == (0, 0, 3 * MILLISECOND + 250, 500 * MILLISECOND, 0)
+    assert parts(row) == (0, 0, broker_us * MICROSECOND, (answer_us - broker_us) * MICROSECOND, 0)
     assert row["wait"] == "long_poll"
 
 
@@ -154,7 +161,10 @@ def test_a_long_poll_that_fills_too_little_waited_too(tmp_path: Path) -> None:
         (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 1}), 600_000, "none", 600_000),
         (messages.fetch(11, 1, EMPTY, error=70), 600_000, "none", 600_000),
         (messages.fetch(11, 1, DATA), 1_000, "none", 1_000),
-        (messages.fetch(11, 1, DATA), 1_001, "data_possible", 1_000),
+        (messages.fetch(11, 1, DATA), 5_000, "none", 5_000),  # brokers' own clocks: so short is no wait
+        (messages.fetch(11, 1, DATA), 5_001, "data_possible", 1_000),
+        (messages.fetch(11, 1, EMPTY), 5_000, "none", 5_000),
+        (messages.fetch(11, 1, EMPTY), 5_001, "long_poll_possible", 1_000),
         (messages.fetch(11, 1, DATA), 600_000, "data_possible", 100_000),  # never more than max_wait
         (messages.fetch(11, 1, DATA, max_wait_ms=0), 600_000, "none", 600_000),
     ],
@@ -180,7 +190,7 @@ def test_a_long_poll_behind_another_call_waits_from_when_its_turn_came(tmp_path:
         messages.fetch(11, 3, EMPTY, max_wait_ms=100), at=2 * MILLISECOND, answer_at=214 * MILLISECOND
     )
     rows = latencies(tmp_path, scene.packets())
-    assert parts(rows[2]) == (0, 9 * MILLISECOND, 2 * MILLISECOND, 100 * MILLISECOND, 0)
+    assert parts(rows[2]) == (0, 9 * MILLISECOND, MILLISECOND, 101 * MILLISECOND, 0)
     assert parts(rows[3]) == (0, 111 * MILLISECOND, MILLISECOND, 100 * MILLISECOND, 0)
 
 

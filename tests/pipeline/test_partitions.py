@@ -124,7 +124,7 @@ def test_batches_say_what_their_headers_say(tmp_path: Path) -> None:
         (13, 13, None, None),
         (7, 11, None, None),
     ]
-    assert [row["base_sequence"] for row in rows] == [17, -1, None, None]
+    assert [row["base_sequence"] for row in rows] == [17, None, None, None]  # a marker has none: NO_SEQUENCE
     assert picked(rows, "transactional", "control", "timestamp_type") == [
         (True, False, "create_time"),
         (True, True, "create_time"),

@@ -98,6 +98,15 @@ def test_a_member_may_have_waited_for_the_others(call: Exchange, tmp_path: Path)
     assert (row["wait"], parts(row)) == ("group_possible", (0, 0, 1 * MS, 899 * MS, 0))
 
 
+@pytest.mark.parametrize(("took_us", "wait"), [(5_000, "none"), (5_001, "group_possible")])
+def test_a_member_that_is_answered_soon_waited_for_nobody(took_us: int, wait: str, tmp_path: Path) -> None:
+    """As brokers' own clocks have it."""
+    scene, script = talk()
+    script.call(groups.join_group(7, 1, "g"), at=10 * MS, answer_at=10 * MS + took_us * 1_000)
+    row = latencies(tmp_path, scene.packets())[1]
+    assert (row["wait"], row["broker_ns"]) == (wait, 5 * MS if wait == "none" else 1 * MS)
+
+
 def test_the_first_generation_of_a_group_waits_for_its_first_members(tmp_path: Path) -> None:
     scene, script = talk()
     script.call(groups.join_group(7, 1, "g"), at=10 * MS, answer_at=3020 * MS)

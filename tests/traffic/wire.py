@@ -29,6 +29,7 @@ APIS: Mapping[int, tuple[str, int]] = {
     25: ("AddOffsetsToTxn", 3),
     26: ("EndTxn", 3),
     28: ("TxnOffsetCommit", 3),
+    31: ("DeleteAcls", 2),
     32: ("DescribeConfigs", 4),
     33: ("AlterConfigs", 2),
     36: ("SaslAuthenticate", 2),

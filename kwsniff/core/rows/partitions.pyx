@@ -235,9 +235,11 @@ cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* fac
         put_number(table, RECORD_BATCHES_PRODUCER_ID, batch.producer_id)
         if batch.producer_id.is_known:
             put_int16(table, RECORD_BATCHES_PRODUCER_EPOCH, <int16_t>batch.producer_epoch)
-            put_int32(table, RECORD_BATCHES_BASE_SEQUENCE, batch.base_sequence)
         else:
             put_null(table, RECORD_BATCHES_PRODUCER_EPOCH)
+        if batch.producer_id.is_known and batch.base_sequence >= 0:
+            put_int32(table, RECORD_BATCHES_BASE_SEQUENCE, batch.base_sequence)
+        else:
             put_null(table, RECORD_BATCHES_BASE_SEQUENCE)
         put_bool(table, RECORD_BATCHES_TRANSACTIONAL, batch.magic >= 2 and batch.attributes & 0x10)
         put_bool(table, RECORD_BATCHES_CONTROL, batch.magic >= 2 and batch.attributes & 0x20)

@@ -11,11 +11,13 @@ Rules
   3. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
      next request waits for that is deliberate. One from before answers late: the throttle lies in the call itself.
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
-     (DelayedFetch). One that came back with data waited for it if the batches were made meanwhile, by their own
+     (DelayedFetch), and the few milliseconds by which the broker's timer was late. What is left is the broker's: one
+     that stalls is blamed. One that came back with data waited for it if the batches were made meanwhile, by their own
      timestamps, and did not if they leave more to be fetched. Of a wait whose end nobody tells, all is deliberate but
      a usual broker's own time, and never more than max_wait.
   5. JoinGroup and SyncGroup wait for the other members (DelayedJoin): the layouts call them rendezvous. The first
-     generation of a group waits group.initial.rebalance.delay.ms.
+     generation of a group waits group.initial.rebalance.delay.ms. Where nothing proves a wait, of fetches neither, a
+     call that was short did not wait: brokers' own clocks say so of nearly all.
   6. A Produce with acks=-1 waits for followers; only errors about them prove it. Until then the time is the broker's.
   7. Failed authentication is answered late on purpose (connection.failed.authentication.delay.ms).
   8. Where an answer begins before its question has ended, the overlap is the question's.
@@ -48,6 +50,8 @@ cdef extern from *:
     """
     #define MILLISECOND 1000000LL
     #define LOCAL 1000000LL
+    #define LATE 5000000LL
+    #define SHORT 5000000LL
     #define LONG_PRODUCE 10000000LL
     #define FIRST_DELAY 3000000000LL
     #define FAILURE_DELAY 100000000LL
@@ -55,6 +59,8 @@ cdef extern from *:
     """
     const int64_t MILLISECOND
     const int64_t LOCAL             # what a broker takes for a call that waits for nobody
+    const int64_t LATE              # by so much a broker's timers may end after their time
+    const int64_t SHORT             # nothing that took less was waited for, unless something proves it
     const int64_t LONG_PRODUCE      # one that takes longer may have waited for followers
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
     const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
@@ -148,20 +154,23 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
     cdef int64_t asked = call.min_bytes.value if call.min_bytes.is_known else 1
     cdef int64_t most = call.max_wait.value * MILLISECOND
     cdef int64_t made = facts.made_first.value if asked <= 1 else facts.made_last.value
+    cdef int64_t late
     if facts.made_last.is_known and facts.made_last.value > done // MILLISECOND:
         dialog.clocks_differ = True
     if facts.num_errors == 0 and facts.record_bytes < asked and rest >= most:
-        parts.deliberate += most
+        late = within(rest - most - LOCAL, 0, LATE)
+        parts.deliberate += most + late
         parts.wait = WAIT_LONG_POLL
-        return rest - most
+        return rest - most - late
     if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left or facts.num_errors and facts.record_bytes < asked:
         return rest
-    if facts.record_bytes < asked:
-        parts.wait = WAIT_LONG_POLL_POSSIBLE
-    elif facts.made_first.is_known and not dialog.clocks_differ and begun // MILLISECOND < made <= done // MILLISECOND:
+    if (facts.record_bytes >= asked and facts.made_first.is_known and not dialog.clocks_differ
+            and begun // MILLISECOND < made <= done // MILLISECOND):
         parts.wait = WAIT_DATA
+    elif rest <= SHORT:
+        return rest
     else:
-        parts.wait = WAIT_DATA_POSSIBLE
+        parts.wait = WAIT_DATA_POSSIBLE if facts.record_bytes >= asked else WAIT_LONG_POLL_POSSIBLE
     parts.deliberate += at_most(rest - LOCAL, most)
     return rest - at_most(rest - LOCAL, most)
 
@@ -182,7 +191,7 @@ cdef int64_t take_other_wait(Parts* parts, Context* context, Call* call, Facts* 
             if facts.num_errors == 0 and rest > LONG_PRODUCE:
                 parts.wait = WAIT_REPLICAS_POSSIBLE
             return rest
-    elif is_rendezvous(context, call) and (
+    elif rest > SHORT and is_rendezvous(context, call) and (
             facts.num_errors == 0 or facts.first_error == REBALANCE_IN_PROGRESS):
         parts.wait = WAIT_GROUP_POSSIBLE
         if facts.generation.is_known and facts.generation.value == 1 and rest >= FIRST_DELAY:

@@ -41,6 +41,7 @@ cdef struct Pending:
     uint32_t node
     int16_t code
     int depth
+    Octets message
 
 cdef struct Fold:
     Octets message
@@ -210,8 +211,7 @@ cdef void settle_errors(Facts* facts, Fold* fold, TopicIds* topic_ids) noexcept 
         if hit.topic.at == NULL and hit.topic_id.at != NULL:
             hit.topic = find_topic(topic_ids, hit.topic_id)
         hit.group = fold.group.span
-        if fold.message_text.depth == pending.depth:
-            hit.message = fold.message_text.span
+        hit.message = pending.message
         if facts.errors.len < facts.most_hits * sizeof(ErrorHit):
             append_raw(&facts.errors, &hit, sizeof(ErrorHit))
     fold.num_pending = kept
@@ -247,7 +247,7 @@ cdef void take_field(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
         if cell.value >= 0:
             count_records(facts, fold, cell_span(fold.message, cell))
     elif meaning == MEANING_ERROR_MESSAGE:
-        set_register(&fold.message_text, cell_span(fold.message, cell), fold.depth)
+        take_message(fold, cell_span(fold.message, cell))
     elif meaning == MEANING_THROTTLE or meaning == MEANING_HELD_BACK:
         facts.has_throttle = True
         facts.held_back = meaning == MEANING_HELD_BACK
@@ -348,7 +348,17 @@ cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
     pending.node = cell.node
     pending.code = <int16_t>cell.value
     pending.depth = fold.depth
+    pending.message = fold.message_text.span if fold.message_text.depth == fold.depth else make_octets(NULL, 0)
     fold.num_pending += 1
+
+
+cdef inline void take_message(Fold* fold, Octets text) noexcept nogil:
+    """Of the errors of this struct, before it and behind it; structs inside have texts of their own."""
+    cdef int i = fold.num_pending
+    set_register(&fold.message_text, text, fold.depth)
+    while i > 0 and fold.pending[i - 1].depth == fold.depth:
+        i -= 1
+        fold.pending[i].message = text
 
 
 cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noexcept nogil:
