@@ -9,6 +9,7 @@ or by id; Metadata responses that came before say which belong together. Memory 
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -34,7 +35,8 @@ OFFSETS: Final = pa.schema(
         *((name, pa.int64()) for name in ("committed", "reached")),
     ]
 )
-"""What `told` gives, texts as dictionaries: rows commit an offset, or tell how far a partition reaches."""
+"""What `told` gives, texts as dictionaries: rows commit an offset, or tell how far a partition reaches, or
+neither (-1)."""
 
 NO_OFFSETS: Final = pa.RecordBatch.from_arrays(
     [
@@ -73,24 +75,24 @@ class End(NamedTuple):
 
 
 _NO_END = End(-1, NOT_KNOWN, -1)
+_COMMITS, _LISTS, _PRODUCES = 1, 2, 3
+_MOST = 0.75
 _PARTITION = 0xFFFFFFFF
 _ROOM = 1 << 62
 
 
 def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
     """What rows of partitions commit and tell; `calls`: the rows of their calls in api_calls."""
-    keys = whole_numbers(partitions["api_key"], null=-1)
-    good = whole_numbers(partitions["error_code"], null=-1) == 0
+    roles = _roles(catalog)[whole_numbers(partitions["api_key"], null=-1)]
+    roles = np.where(whole_numbers(partitions["error_code"], null=-1) == 0, roles, 0)
     offset = whole_numbers(partitions["offset"], null=-1)
-    commits = good & np.isin(keys, _keys(catalog, "offsets", COMMITTED)) & valid_rows(partitions["group_id"])
-    committed = np.where(commits, offset, -1)
+    committed = np.where((roles == _COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
     reached = whole_numbers(partitions["high_watermark"], null=-1)
     base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
-    produced = good & (base >= 0) & np.isin(keys, _keys(catalog, "records", "produced"))
     # A message set that does not say how many they are has one at least.
+    produced = (roles == _PRODUCES) & (base >= 0)
     reached = np.maximum(reached, np.where(produced, base + np.maximum(count, 1), -1))
-    listed = good & np.isin(keys, _keys(catalog, "offsets", "listed"))
-    reached = np.maximum(reached, np.where(listed, offset, -1))
+    reached = np.maximum(reached, np.where(roles == _LISTS, offset, -1))
     named = valid_rows(partitions["topic"]) | valid_rows(partitions["topic_id"])
     chosen = ((committed >= 0) | (reached >= 0)) & named & valid_rows(partitions["partition"])
     ids = whole_numbers(calls["call_id"], null=-1)
@@ -99,21 +101,38 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     places = (
         order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)] if len(ids) else wanted
     )
-    chosen &= ids[places] == wanted if len(ids) else False
-    places = places[chosen]
-    part = partitions.select(list(_OWN)).filter(flags(chosen))
+    known = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
+    chosen &= known
+    part = partitions.select(list(_OWN))
+    if known.all() and np.count_nonzero(chosen) > _MOST * len(chosen):
+        # It takes less to keep all than to leave out a few.
+        committed, reached = (np.where(chosen, values, -1) for values in (committed, reached))
+    else:
+        part = part.filter(flags(chosen))
+        committed, reached, places = committed[chosen], reached[chosen], places[chosen]
+    places = places.astype(np.int64)
     columns = {
         **{name: part[name] for name in _OWN},
-        PLACE: numbers(pa.int64(), places.astype(np.int64)),
-        "response_end_time": calls["response_end_time"].take(numbers(pa.int64(), places.astype(np.int64))),
-        "committed": numbers(pa.int64(), committed[chosen].astype(np.int64)),
-        "reached": numbers(pa.int64(), reached[chosen].astype(np.int64)),
+        PLACE: numbers(pa.int64(), places),
+        "response_end_time": calls["response_end_time"].take(numbers(pa.int64(), places)),
+        "committed": numbers(pa.int64(), committed.astype(np.int64)),
+        "reached": numbers(pa.int64(), reached.astype(np.int64)),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in OFFSETS.names], names=OFFSETS.names)
 
 
-def _keys(catalog: Catalog, trait: str, word: str) -> list[int]:
-    return [key for key, api in catalog.apis.items() if getattr(api.traits, trait) == word]
+@lru_cache(maxsize=4)
+def _roles(catalog: Catalog) -> Numbers:
+    """What an API's partitions say, by its key; negative keys count from the end, as in any array."""
+    roles = np.zeros(1 << 16, np.int8)
+    for key, api in catalog.apis.items():
+        if api.traits.offsets == COMMITTED:
+            roles[key] = _COMMITS
+        elif api.traits.offsets == "listed":
+            roles[key] = _LISTS
+        elif api.traits.records == "produced":
+            roles[key] = _PRODUCES
+    return roles
 
 
 class Commits:
@@ -182,10 +201,13 @@ class Commits:
         others = [self._other(place) for place in places]
         other = np.array([told.key(place) for place in others], np.int64)
         best = _Best(_known(self._ends.get(place) for place in places)[:, which])
-        best.better(_known(self._ends.get(place) if place else None for place in others)[:, which])
         best.better(told.before(own[which], commits))
-        best.better(told.before(other[which], commits))
-        self.batches.append(self._rows(offsets.take(numbers(pa.int64(), commits)), best))
+        if any(others):
+            best.better(_known(self._ends.get(place) if place else None for place in others)[:, which])
+            best.better(told.before(other[which], commits))
+        chosen = np.zeros(offsets.num_rows, np.bool_)
+        chosen[commits] = True
+        self.batches.append(self._rows(offsets.filter(flags(chosen)), best))
 
     def _other(self, place: tuple[str, int]) -> tuple[str, int] | None:
         """The same partition as messages of other versions name it."""

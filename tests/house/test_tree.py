@@ -18,7 +18,7 @@ COMPILED_LINES = 400
 LONG_COMPILED = {
     "analyzer.pyx": 580,
     "engine.pyx": 600,
-    "facts.pyx": 430,
+    "facts.pyx": 440,
     "packets.pyx": 510,
     "rows.pyx": 440,
     "state.pyx": 450,

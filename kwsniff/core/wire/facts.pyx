@@ -354,11 +354,11 @@ cdef void take_error(Facts* facts, Fold* fold, const Op* op, Cell* cell, TopicId
 
 cdef inline void take_message(Fold* fold, Octets text) noexcept nogil:
     """Of the errors of this struct, before it and behind it; structs inside have texts of their own."""
-    cdef int i = fold.num_pending
+    cdef int i
     set_register(&fold.message_text, text, fold.depth)
-    while i > 0 and fold.pending[i - 1].depth == fold.depth:
-        i -= 1
-        fold.pending[i].message = text
+    for i in range(fold.num_pending):
+        if fold.pending[i].depth == fold.depth:
+            fold.pending[i].message = text
 
 
 cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noexcept nogil:
