@@ -46,8 +46,8 @@ from tests.broker.requestlog import Logged, read
 from tests.pipeline.compare import Row, Tables, analyzed
 
 CLOCKS = Path(__file__).parents[2] / "captures" / "clocks"
-NAMES = sorted(path.parent.name for path in CLOCKS.glob("*/about.toml"))
-SIDES = ("client", "broker")
+NAMES: list[str] = sorted(path.parent.name for path in CLOCKS.glob("*/about.toml"))
+SIDES: tuple[str, ...] = ("client", "broker")
 PARTS = ("wait", "waited", "word", "broker", "network", "lost", "line", "behind", "unread")
 WAITING = {0, 1, 11, 14, 78}  # Produce, Fetch, JoinGroup, SyncGroup, ShareFetch
 WITHIN_US, WITHIN = 2_000, 0.15
