@@ -11,7 +11,7 @@ from kwsniff.errors import UsageError as UsageError
 
 if TYPE_CHECKING:
     from kwsniff.analysis.analyze import analyze as analyze
-    from kwsniff.analysis.analyze import calls as calls
+    from kwsniff.analysis.call_batches import calls as calls
     from kwsniff.analysis.stored import open as open
     from kwsniff.live.sniff import sniff as sniff
     from kwsniff.view.decode import decode as decode
@@ -34,7 +34,7 @@ __all__ = [
 # Public name -> room. Rooms are imported when they are asked for: `import kwsniff` costs nothing.
 _HOMES = {
     "analyze": "kwsniff.analysis.analyze",
-    "calls": "kwsniff.analysis.analyze",
+    "calls": "kwsniff.analysis.call_batches",
     "decode": "kwsniff.view.decode",
     "open": "kwsniff.analysis.stored",
     "sniff": "kwsniff.live.sniff",

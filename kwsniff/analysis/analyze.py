@@ -1,7 +1,6 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
@@ -167,18 +165,6 @@ def _analyzer(
 ) -> Analyzer:
     arguments, early = analyzer_arguments(catalog), early_access(catalog)
     return Analyzer(*arguments, ports=ports, limits=limits, tables=tables, compile_early=early)
-
-
-def calls(paths: Paths, **options: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of api_calls as record batches, whatever the size of the captures; what `analyze` takes.
-
-    They pass through a temporary folder: a topic's name that only the last packet tells is in the first row.
-    Raises what `analyze` raises, when the first batch is asked for.
-    """
-    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
-        done = analyze(paths, output=folder, tables="api_calls", **options)
-        with pq.ParquetFile(done.paths["api_calls"]) as file:
-            yield from file.iter_batches()
 
 
 @contextmanager
