@@ -227,6 +227,8 @@ EMPTY: dict[str, Any] = {
     "groups": [],
     "transactions": [],
     "throttling": [],
+    "no_packets": None,
+    "twins": {"left_out": 0, "counted": 0},
     "transport": Trouble().as_dict()["transport"],
 }
 
@@ -257,6 +259,7 @@ def test_what_the_capture_lacks_is_said() -> None:
         "skipped_fragment": 0,
         "skipped_malformed": 2,
         "skipped_unknown_link_type": 0,
+        "skipped_other_time": 0,
         "not_read": ["ESP=123", "UDP=3"],
         "encapsulations": ["vxlan=46", "gre=1"],
         "dropped_by_kernel": 3,

@@ -61,7 +61,7 @@ def test_the_version_of_a_bare_source_tree_is_no_error(
     assert "not installed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["analyze"], ["analyze", "x", "--fast"]])
+@pytest.mark.parametrize("arguments", [[], ["analyze"], ["analyze", "x", "--fast"]])
 def test_wrong_usage_ends_with_2_and_says_how(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +69,11 @@ def test_wrong_usage_ends_with_2_and_says_how(
         run(arguments)
     assert ended.value.code == 2
     assert "usage: kwsniff" in capsys.readouterr().err
+
+
+def test_a_verb_that_is_none_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fly"]) == 2
+    assert capsys.readouterr().err.startswith("kwsniff: error: there is no verb 'fly'; ")
 
 
 def test_an_error_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,7 +117,7 @@ def test_a_call_is_shown_with_frames_times_and_sizes(
     # The scene: three packets of handshake, the request after 10 ms, the response 2 ms later.
     assert shown[0].startswith("call 4000: Metadata v9 (key 3), connection 1, ")
     assert shown[0].endswith(", answered in 2 ms")
-    assert shown[1] == f"  request, frame 4, 2023-11-14T22:13:20.010000000Z, {len(call.request)} bytes"
+    assert shown[2] == f"  request, frame 4, 2023-11-14T22:13:20.010000000Z, {len(call.request)} bytes"
     answer = f"  response, frame 5, 2023-11-14T22:13:20.012000000Z, {len(call.response)} bytes"
     assert answer in shown
     assert "      correlation_id: 5" in shown
@@ -132,7 +132,7 @@ def test_frames_over_several_segments_have_their_first_and_last_frame(
     carrying = [number for number, packet in enumerate(packets, 1) if packet.payload and packet.from_client]
     assert len(carrying) == 4
     shown = lines(capsys, written(tmp_path / "big.pcap", packets))
-    assert shown[1].startswith(f"  request, frames {carrying[0]} to {carrying[-1]}, ")
+    assert shown[2].startswith(f"  request, frames {carrying[0]} to {carrying[-1]}, ")
 
 
 def test_the_json_has_what_decode_has_and_where_it_was(shop: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "show": ["show", "shop.pcap"],
     "show --json": ["show", "shop.pcap", "--json"],
     "show --hexdump": ["show", "shop.pcap", "--hexdump"],
+    "slice": ["slice", "shop.pcap", "--error", "any", "-o", "some.pcapng"],
     "why": ["why", "shop.pcap"],
     "why --json": ["why", "shop.pcap", "--json"],
     "upgrade": ["upgrade", "4.3.1", "shop.pcap"],

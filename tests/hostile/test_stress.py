@@ -52,7 +52,9 @@ assert sizes[-1] - sizes[0] < 300 * MIB, (sizes[0], sizes[-1])
 facts = ended(analyzer)
 assert facts["packets_tcp"] == 1_000_000
 assert ended_early + analyzer.rows("connections") == 1_000_000
-assert evicted == ended_early == 950_000
+# Beyond the limit on connections the one on memory closes some more.
+assert evicted == ended_early
+assert 950_000 <= evicted < 980_000, evicted
 """,
         seconds=300,
         memory=GIB,

@@ -300,4 +300,4 @@ def test_label_values_cannot_break_the_format() -> None:
     metrics.add({"api_calls": batch.set_column(at, batch.schema.field(at), column)}, NOTHING)
     assert [
         dict(labels)["client"] for (name, labels) in samples(metrics) if name == "kwsniff_calls_total"
-    ] == [evil]
+    ] == ['a"} 1\\n\\x']

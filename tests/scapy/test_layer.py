@@ -125,7 +125,7 @@ def test_show_prints_the_tree_that_kwsniff_show_prints(
     assert run(["show", str(tmp_path / "scripted.pcap")]) == 0
     lines = capsys.readouterr().out.splitlines()
     split = next(index for index, line in enumerate(lines) if line.startswith("  response"))
-    for packet, part in ((request, lines[2:split]), (response, lines[split + 1 : -1])):
+    for packet, part in ((request, lines[3:split]), (response, lines[split + 1 : -1])):
         packet.show()
         shown = capsys.readouterr().out.splitlines()
         assert shown[0].startswith("###[ Kafka Metadata v9 re")

@@ -82,7 +82,8 @@ def test_those_seen_first_are_compared(backwards: bool) -> None:
 def test_many_that_are_alike_prove_nothing(number: int) -> None:
     """A flood of SYNs with one number."""
     rows = [
-        {"connection_id": at, "client_isn": 1, "broker_isn": 2, "client_port": at} for at in range(number)
+        {"connection_id": at, "client_isn": 1, "broker_isn": 2, "client_address": f"10.0.0.{at}"}
+        for at in range(number)
     ]
     assert len(find_twins(Connections(rows), 1_000).found) == (63 if number == 64 else 0)
 
