@@ -52,6 +52,25 @@ def test_commands_of_the_readme_are_what_ci_runs() -> None:
     assert [line for line in setups if line not in script] == []
 
 
+def test_a_bare_debian_gets_what_the_readme_says() -> None:
+    """The lines with which .ci/bare takes packages and commands from README.md."""
+    script = (ROOT / ".ci" / "bare").read_text("utf-8")
+    taking = [line for line in script.splitlines() if "README.md)" in line]
+    taken = subprocess.run(
+        ["bash", "-euc", "\n".join([*taking, 'printf "%s\\n" "$packages" "${commands[@]}"'])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert taken[0].split() == ["python3", "python3-dev", "python3-venv", "gcc", "g++"]
+    assert taken[1:] == [line for line in commands(README) if line.startswith("python3 -m venv")]
+    refused = subprocess.run(
+        ["bash", str(ROOT / ".ci" / "bare"), "11"], capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stderr) == (2, ".ci/bare: give the number of a Debian: 12 or 13\n")
+
+
 def test_ci_runs_the_tests_of_the_readme_without_tools_it_does_not_ask_for(tmp_path: Path) -> None:
     """The functions of .ci/run: a PATH with Python and the compilers, without the tools; then all is back."""
     script = (ROOT / ".ci" / "run").read_text("utf-8")
@@ -130,7 +149,9 @@ def test_every_extra_and_dependency_is_named_once() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needs = [re.match(r"[\w.-]+", need)[0] for need in project["dependencies"]]  # type: ignore[index]
     assert len(needs) == len(set(needs))
-    assert set(needs) == {"duckdb", "numpy", "pandas", "pyarrow", "rich"}
+    assert set(needs) == {
+        "argparse-manpage", "duckdb", "numpy", "pandas", "pyarrow", "rich", "shtab",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
