@@ -6,8 +6,11 @@ What comes from the wire, or from names of files, goes to people through `clean`
 
 import json
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+JSON_VERSION: Final = 1
+"""Of the JSON that verbs print: a higher one where something goes away or means something else."""
 
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
@@ -59,6 +62,11 @@ def suggested(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = get_close_matches(name.lower(), names, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+
+
+def versioned(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """An object that verbs print, with the version of its form in front (docs/promises.md)."""
+    return {"version": JSON_VERSION, **facts}
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

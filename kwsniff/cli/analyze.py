@@ -4,13 +4,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_unread
-from kwsniff.cli.times import add_time_options, say_missed
+from kwsniff.cli.standard_streams import say_left, say_read
+from kwsniff.cli.times import add_time_options
 from kwsniff.errors import UsageError
-from kwsniff.texts import json_text
+from kwsniff.texts import json_text, versioned
 
 _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
@@ -83,7 +84,12 @@ def run(args: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     from kwsniff.analysis.analyze import analyze
+    from kwsniff.findings.tables import files_of_tables
+    from kwsniff.sources.paths import local_path
 
+    if args.output is not None:
+        args.output = local_path(args.output)
+    before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.
         spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
@@ -100,11 +106,11 @@ def run(args: argparse.Namespace) -> int:
         ).summary
     if spare:
         summary["tables"] = {}
-    unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
-    say_unread(unread, len(summary["captures"]) - len(unread))
-    say_missed(summary["no_packets"])
+    say_read(summary)
+    if args.output is not None:
+        say_left(args.output, before, summary["tables"], files_of_tables(Path(args.output)))
     if args.json:
-        print(json_text(summary, indent=2))
+        print(json_text(versioned(summary), indent=2))
     else:
         from kwsniff.cli.summary import show_summary
 

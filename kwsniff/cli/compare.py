@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kwsniff.cli.grids import Grid, fitted, shortened
 from kwsniff.cli.inputs import HELP, add_input_options, opened, page_file, width, wrapped
 from kwsniff.errors import UsageError
-from kwsniff.texts import clean, json_text, plural
+from kwsniff.texts import JSON_VERSION, clean, json_text, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +28,6 @@ _EXAMPLES = """examples:
 exit status: 0 done, 2 could not run
 """
 
-_VERSION = 1
 _ROW = ("subject_kind", "subject", "what", "good", "bad", "ratio", "call_ids")
 _SLOWEST = 0.95
 _MOST = 20
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             write_comparison(file, bad[0], differences, counts=counts, capture=named, notes=notes)
     if args.json:
         rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
-        print(json_text({"version": _VERSION, "differences": rows}, indent=2))
+        print(json_text({"version": JSON_VERSION, "differences": rows}, indent=2))
     else:
         for line in _lines(differences, counts, width()):
             print(line)

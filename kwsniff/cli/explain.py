@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.errors import UsageError
-from kwsniff.texts import json_text
+from kwsniff.texts import json_text, versioned
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     facts, lines = _explain(load_catalog(), args.subject, args.which)
     if args.json:
-        print(json_text(facts, indent=2))
+        print(json_text(versioned(facts), indent=2))
     else:
         print("\n".join(line.rstrip() for line in lines))
     return 0
@@ -148,7 +148,7 @@ def _list(catalog: "Catalog", subject: str) -> Answer:
     else:
         facts = list(catalog.releases.names)
         rows = [(name, "", "", "") for name in facts]
-    return facts, _table(rows)
+    return {subject: facts}, _table(rows)
 
 
 def _range(low: int, high: int) -> str:
@@ -209,7 +209,7 @@ def _layouts(catalog: "Catalog", api: "ApiRange", version: int) -> Answer:
     facts = {
         "api_key": api.key,
         "name": api.name,
-        "version": version,
+        "api_version": version,
         "releases": list(releases),
         **{name: _program_facts(program) for name, program in zip(_DIRECTIONS, found, strict=True)},
     }
@@ -224,7 +224,7 @@ def _schema(catalog: "Catalog", name: str, version: int) -> Answer:
     if program is None:
         known = ", ".join(map(str, catalog.schemas[name].versions))
         raise UsageError(f"{name} has versions {known}, not {version}")
-    facts = asdict(catalog.schemas[name]) | {"version": version} | _program_facts(program)
+    facts = asdict(catalog.schemas[name]) | {"schema_version": version} | _program_facts(program)
     return facts, [f"{name} v{version}", *_program_lines(program)]
 
 

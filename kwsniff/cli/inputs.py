@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_unread
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times, say_missed
+from kwsniff.cli.standard_streams import say_read
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,9 +64,7 @@ def opened(
             since=args.since,
             until=args.until,
         ).summary
-        unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
-        say_unread(unread, len(summary["captures"]) - len(unread))
-        say_missed(summary["no_packets"])
+        say_read(summary)
         with open_folder(folder) as database:
             yield database, shlex.join([*inputs, *asked_words(args)]), "DIR"
 

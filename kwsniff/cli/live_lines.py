@@ -11,7 +11,7 @@ from kwsniff.live.lines import call_lines
 from kwsniff.live.session import Batches, Progress, Session
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window, ranked
-from kwsniff.texts import clean, in_time, json_text
+from kwsniff.texts import JSON_VERSION, clean, in_time, json_text
 
 _WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
 
@@ -112,6 +112,7 @@ def interval_json(window: Window, progress: Progress) -> str:
     apis = window.figures("apis")
     return json_text(
         {
+            "version": JSON_VERSION,
             "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z",
             "seconds": round(window.span, 3),
             "calls": sum(found.calls for found in apis.values()),

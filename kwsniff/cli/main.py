@@ -13,7 +13,8 @@ from kwsniff.errors import KwsniffError, UsageError
 from kwsniff.texts import suggested
 
 VERBS = (
-    "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "sql", "live", "decode", "explain",
+    "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "verify", "sql", "live", "decode",
+    "explain",
 )  # fmt: skip
 """Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
@@ -26,6 +27,7 @@ _INTERRUPTED = 130
 _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
   kwsniff VERB --help                         options and examples of a verb
+  eval "$(kwsniff --completion bash)"         TAB knows verbs, options and words, in this shell
 
 exit status: 0 done; 1 done, and the answer is bad news or nothing (show, slice: nothing fits; decode:
 undecodable); 2 could not run, or an output could not be written. Of several captures those that can be read
@@ -37,12 +39,37 @@ class _Version(argparse.Action):
     """Looks the version up when it is asked for: what reads the package's metadata takes a while to load."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib import metadata
+        version = _version()
+        print(f"kwsniff {version}" if version else "kwsniff, from a source tree that is not installed")
+        parser.exit()
 
-        try:
-            print(f"kwsniff {metadata.version('kwsniff')}")
-        except metadata.PackageNotFoundError:
-            print("kwsniff, from a source tree that is not installed")
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("kwsniff")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+class _Completion(argparse.Action):
+    """Prints what a shell wants for TAB."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: object, values: object, __: object = None) -> None:
+        from kwsniff.cli.shells import completion
+
+        print(completion(make_parser(), str(values)))
+        parser.exit()
+
+
+class _Manual(argparse.Action):
+    """Prints a manual page."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from kwsniff.cli.shells import manual
+
+        print(manual(make_parser(), _version()))
         parser.exit()
 
 
@@ -55,6 +82,15 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    parser.add_argument(
+        "--completion",
+        action=_Completion,
+        choices=("bash", "zsh", "fish"),
+        help="print what the shell wants for TAB",
+    )
+    parser.add_argument(
+        "--man", action=_Manual, nargs=0, help="print the manual page: kwsniff --man | man -l -"
+    )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
         import_module(f"kwsniff.cli.{verb}").add_parser(verbs)

@@ -2,15 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Collection
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_unread
+from kwsniff.cli.standard_streams import say_broken, say_left, say_unread
 from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
 from kwsniff.errors import UsageError
-from kwsniff.texts import json_text
+from kwsniff.texts import json_text, versioned
 
 if TYPE_CHECKING:
     from kwsniff.spark.pipeline import Result
@@ -130,16 +132,17 @@ def run(args: argparse.Namespace) -> int:
     limits = parse_limits(args.limit)
     settings = dict(_parse_conf(text) for text in args.conf)
     _check(args)
-
     if args.stream:
         return _follow(args, settings, ports, limits)
 
+    from kwsniff.findings.tables import files_of_tables
     from kwsniff.spark.session import start_session
 
     if args.delta:
         from kwsniff.spark.delta import check_delta
 
         check_delta()
+    before = files_of_tables(Path(args.output))
     spark = start_session(args.master, settings)
 
     from kwsniff.spark.pipeline import run_pipeline
@@ -157,8 +160,7 @@ def run(args: argparse.Namespace) -> int:
         since=args.since,
         until=args.until,
     )
-    say_unread([str(each) for each in result.unread], len(result.captures) - len(result.unread))
-    say_missed(result.no_packets)
+    _say(args.output, result, before)
     if args.json:
         shown = {
             "output": str(result.output),
@@ -167,10 +169,21 @@ def run(args: argparse.Namespace) -> int:
             "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
             **result.facts,
         }
-        print(json_text(shown, indent=2))
+        print(json_text(versioned(shown), indent=2))
     else:
         _show(result)
     return 0
+
+
+def _say(output: str, result: "Result", before: Collection[str]) -> None:
+    """What was not read, and what the folder held before."""
+    from kwsniff.findings.tables import files_of_tables
+
+    unread = {each.name for each in result.unread}
+    say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))
+    say_missed(result.no_packets)
+    say_broken([row for row in result.captures if row["capture"] not in unread])
+    say_left(output, before, result.rows, files_of_tables(Path(output)))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -208,7 +221,7 @@ def _follow(
 
     def tell(record: Record) -> None:
         if args.json:
-            print(json_text({"batch": record.batch, "rows": record.rows}), flush=True)
+            print(json_text(versioned({"batch": record.batch, "rows": record.rows})), flush=True)
         else:
             counts = ", ".join(f"{rows:,} {name}" for name, rows in record.rows.items() if rows)
             print(f"batch {record.batch}: {counts}", flush=True)

@@ -14,7 +14,7 @@ from kwsniff.cli.standard_streams import say_unread, says
 from kwsniff.cli.times import add_time_options, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import clean, json_text
+from kwsniff.texts import clean, json_text, versioned
 
 if TYPE_CHECKING:
     from kwsniff.view.call import DecodedCall, Drawing
@@ -182,7 +182,7 @@ def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) 
     draw = _plain if as_json or not sys.stdout.isatty() else _coloured()
     for decoded in calls:
         if as_json:
-            draw((json_text(one) for one in decoded.documents(drawing)), sys.stdout)
+            draw((json_text(versioned(one)) for one in decoded.documents(drawing)), sys.stdout)
         else:
             draw([*decoded.lines(drawing), ""], sys.stdout)
         shown += 1

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from kwsniff.cli.standard_streams import says
 from kwsniff.errors import UsageError
-from kwsniff.texts import clean, json_text
+from kwsniff.texts import JSON_VERSION, clean, json_text
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are
@@ -29,7 +29,6 @@ exit status: 0 done, 2 could not run, or the output could not be written
 
 _FORMATS = ("table", "csv", "json", "parquet")
 _MOST_ROWS = 1000
-_VERSION = 1
 _PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (float, lambda value: value if math.isfinite(value) else None),
     (datetime | date | time, lambda value: value.isoformat()),
@@ -138,7 +137,7 @@ def _write(reader: Any, form: str, out: TextIO) -> None:
 
 def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: TextIO) -> None:
     """An object whose rows are written as they come."""
-    out.write(f'{{"version": {_VERSION}, "rows": [')
+    out.write(f'{{"version": {JSON_VERSION}, "rows": [')
     begin = "\n"
     for batch in rows:
         for row in batch:

@@ -8,9 +8,9 @@ import io
 import os
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.texts import clean, plural
@@ -99,6 +99,37 @@ def say_unread(unread: Sequence[str], read: int) -> None:
         says(f"note: {line}")
     if unread:
         says(f"note: {read:,} of {plural(read + len(unread), 'file')} read")
+
+
+def say_read(summary: Mapping[str, Any]) -> None:
+    """What of the captures could not be read: files, the ends of files, the part by time. `summary`: that of
+    an analysis."""
+    unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
+    read = summary["captures"][: len(summary["captures"]) - len(unread)]
+    say_unread(unread, len(read))
+    say_broken(read)
+    if summary["no_packets"]:
+        says(f"note: {summary['no_packets']}")
+
+
+def say_broken(captures: Iterable[Mapping[str, Any]]) -> None:
+    """A line for each capture that was not read to its end. `captures`: rows of that table."""
+    for each in captures:
+        if each["damaged"]:
+            says(f"note: {each['capture']}: is damaged; what comes after the damage was not read")
+        elif each["truncated"]:
+            why = "; ".join(each["notes"]) or "ends inside a packet"
+            says(f"note: {each['capture']}: {why}")
+
+
+def say_left(output: str, before: Collection[str], made: Collection[str], now: Collection[str]) -> None:
+    """What an output folder had of an earlier run, where it is not what this one made. Names of tables:
+    `before` it, those it made, those that are there `now`."""
+    gone, stay = sorted({*before} - {*now}), sorted({*now} - {*made})
+    if gone:
+        says(f"note: {output}: tables of an earlier run are gone: {', '.join(gone)}")
+    if stay:
+        says(f"note: {output}: these are not of this run: {', '.join(stay)}")
 
 
 def _open_closed() -> None:

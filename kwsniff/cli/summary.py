@@ -55,7 +55,11 @@ Part = str | Grid
 
 def show_summary(summary: Facts, out: TextIO, *, top: int) -> None:
     """Writes the summary to `out`, at most `top` rows per list."""
-    parts = list(summary_parts(summary, top))
+    show_parts(list(summary_parts(summary, top)), out)
+
+
+def show_parts(parts: Sequence[Part], out: TextIO) -> None:
+    """Writes lines and grids, in the width of a terminal or, in a pipe, as wide as they are."""
     if out.isatty():
         _show_rich(parts, out)
     else:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.inputs import HELP, add_input_options, opened, width, wrapped
-from kwsniff.texts import clean, json_text, plural
+from kwsniff.texts import JSON_VERSION, clean, json_text, plural
 
 if TYPE_CHECKING:
     from kwsniff.findings.evaluate import Finding
@@ -20,7 +20,6 @@ _EXAMPLES = """examples:
 exit status: 0 no client is known to break, 1 a client breaks, 2 could not run
 """
 
-_VERSION = 1
 _REASON = ("api_name", "api_version", "min_version", "max_version", "calls", "call_id", "frame")
 _DOUBTS = {
     "held_back": "its present broker offers no newer version: the client may know one",
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _facts(release: str, clients: Sequence["Client"]) -> dict[str, Any]:
     return {
-        "version": _VERSION,
+        "version": JSON_VERSION,
         "release": release,
         "clients": [
             {

@@ -15,8 +15,9 @@ from kwsniff.cli.grids import fitted
 from kwsniff.cli.inputs import TABLES, page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times, say_missed
-from kwsniff.texts import clean, display_filter, in_bytes, json_text, plural
+from kwsniff.cli.standard_streams import say_read
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times
+from kwsniff.texts import JSON_VERSION, clean, display_filter, in_bytes, json_text, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +34,6 @@ _EXAMPLES = """examples:
 exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
 """
 
-_VERSION = 1
 _NARROWEST, _WIDEST = 60, 100
 _MOST_ERRORS = 5
 _MOST_TOLD = 4
@@ -162,7 +162,7 @@ def _opened(
             since=args.since,
             until=args.until,
         ).summary
-        say_missed(summary["no_packets"])
+        say_read(summary)
         yield (
             open_folder(folder),
             files_of_tables(Path(folder)),
@@ -179,7 +179,7 @@ def _print_json(
     from kwsniff.findings.evaluate import as_json
 
     found = {
-        "version": _VERSION,
+        "version": JSON_VERSION,
         "kwsniff": metadata.version("kwsniff"),
         "captures": basis["captures"] or [],
         "findings": [as_json(each) for each in findings],

@@ -7,13 +7,13 @@ import pyarrow as pa
 
 from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.texts import json_text
+from kwsniff.texts import json_text, versioned
 
 _TIMES = tuple(column.name for column in TABLES["api_calls"].columns if column.type == "time")
 
 
 def call_lines(batch: pa.RecordBatch) -> Iterator[str]:
-    """One JSON object per row of api_calls: its own columns without nulls, times in ISO 8601 UTC,
+    """One JSON object per row of api_calls: version, its own columns without nulls, times in ISO 8601 UTC,
     microseconds."""
     plain = pa.schema([field for field in arrow_schema(TABLES["api_calls"]) if field.name != RUN])
     rows = pa.Table.from_batches([batch]).cast(plain)
@@ -21,7 +21,7 @@ def call_lines(batch: pa.RecordBatch) -> Iterator[str]:
     columns = [_values(name, rows[name]) for name in present]
     for values in zip(*columns, strict=True):
         row = {name: value for name, value in zip(present, values, strict=True) if value is not None}
-        yield json_text(row)
+        yield json_text(versioned(row))
 
 
 def _values(name: str, column: pa.ChunkedArray) -> list[Any]:

@@ -209,8 +209,36 @@ def find_captures(paths: Sequence[str | os.PathLike[str]]) -> Found:
             _sort(name, found)
         else:
             found.captures.append(name)
+    _leave_once(found)
     require_captures(found)
     return found
+
+
+def _leave_once(found: Found) -> None:
+    """A file that is named twice, or by two names, is read once: else its calls would count twice."""
+    names: dict[tuple[int, int], str] = {}
+    once = []
+    for name in found.captures:
+        file = _file_of(name)
+        if file is None or file not in names:
+            once.append(name)
+            if file is not None:
+                names[file] = name
+            continue
+        other = "is named twice" if names[file] == name else f"is the same file as {names[file]}"
+        found.unread.append(Unread(name, f"{other}, and read once", None))
+    found.captures[:] = once
+
+
+def _file_of(name: str) -> tuple[int, int] | None:
+    """Device and inode of a file; None for what is none, or gone: whoever opens it says so."""
+    if name == STANDARD_INPUT:
+        return None
+    try:
+        status = Path(name).stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def require_captures(found: Found) -> None:

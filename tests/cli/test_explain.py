@@ -18,7 +18,7 @@ def names(lines: list[dict[str, object]]) -> list[object]:
 
 def test_both_directions_of_a_flexible_version(capsys: pytest.CaptureFixture[str]):
     facts = json.loads(explained(capsys, "heartbeat", "4", "--json"))
-    assert (facts["api_key"], facts["name"], facts["version"]) == (12, "Heartbeat", 4)
+    assert (facts["api_key"], facts["name"], facts["api_version"]) == (12, "Heartbeat", 4)
     request = facts["request"]
     assert names(request["header"]) == [
         "request_api_key",
@@ -86,7 +86,7 @@ def test_release(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize("subject", ["apis", "errors", "schemas", "releases"])
 def test_lists(capsys: pytest.CaptureFixture[str], subject: str):
     text = explained(capsys, subject)
-    facts = json.loads(explained(capsys, subject, "--json"))
+    facts = json.loads(explained(capsys, subject, "--json"))[subject]
     assert len(text.splitlines()) == len(facts) > 20
 
 

@@ -90,8 +90,8 @@ def _replace_run(monkeypatch: pytest.MonkeyPatch, failure: BaseException) -> Non
     parser = make_parser()
     monkeypatch.setattr("kwsniff.cli.main.make_parser", lambda: parser)
     for action in parser._actions:
-        if action.choices:
-            action.choices["analyze"].set_defaults(run=fail)  # type: ignore[index]
+        if isinstance(action.choices, dict):
+            action.choices["analyze"].set_defaults(run=fail)
 
 
 @pytest.mark.parametrize(("failure", "status"), [(KeyboardInterrupt(), 130), (CaptureError("bad"), 2)])

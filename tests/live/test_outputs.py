@@ -54,7 +54,8 @@ def test_a_line_is_a_row_without_its_nulls(name: str) -> None:
             for key, value in row.items()
             if key.endswith("_time") and value
         }
-        assert line == {key: value for key, value in {**row, **times}.items() if value is not None}
+        told = {key: value for key, value in {**row, **times}.items() if value is not None}
+        assert line == {"version": 1, **told}
 
 
 @pytest.mark.live

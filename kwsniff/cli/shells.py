@@ -1,0 +1,102 @@
+"""What shells and `man` want of the command line: completion for TAB, and a manual page, both made from the
+parsers."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+SHELLS: Final = ("bash", "zsh", "fish")
+_FILES: Final = frozenset({"CAPTURE", "INPUT", "GOOD", "BAD", "FILE", "TIME|FILE"})
+_DIRECTORIES: Final = frozenset({"DIR"})
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """A script that a shell reads at its start. The parser is of no other use afterwards."""
+    import shtab
+
+    for action in _actions(parser):
+        _say_values(action)
+        first = str(action.metavar or "").partition("|")[0]
+        if first in _DIRECTORIES:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        elif first in _FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+    # In zsh's words "(*)" forbids every argument after the first one that there may be several of.
+    return str(shtab.complete(parser, shell)).replace('"(*):', '"*:')
+
+
+def manual(parser: argparse.ArgumentParser, version: str) -> str:
+    """The manual page of all verbs, for `man -l -`."""
+    from argparse_manpage.manpage import Manpage
+
+    data = {"project_name": "kwsniff", "version": version, "manual_title": "kwsniff", "date": ""}
+    return str(Manpage(parser, data, format="pretty"))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action.choices.values():
+                yield from _actions(verb)
+
+
+def _say_values(action: argparse.Action) -> None:
+    """The words that an option takes, where there is a list of them."""
+    values = next(
+        (_VALUES[name] for name in (*action.option_strings, action.metavar) if name in _VALUES), None
+    )
+    if values is not None and action.choices is None:
+        action.choices = [*values()]
+
+
+def _apis() -> Iterable[str]:
+    from kwsniff.layout.catalog import load_catalog
+
+    return [api.name for api in load_catalog().apis.values()]
+
+
+def _subjects() -> Iterable[str]:
+    return [*_apis(), "error", "release", "apis", "errors", "schemas", "releases"]
+
+
+def _errors() -> Iterable[str]:
+    from kwsniff.layout.catalog import load_catalog
+
+    return ["any", *(error.name for error in load_catalog().errors.values())]
+
+
+def _releases() -> Iterable[str]:
+    from kwsniff.layout.catalog import load_catalog
+
+    return load_catalog().releases.names
+
+
+def _statuses() -> Iterable[str]:
+    from kwsniff.core.declared import ENUMS
+
+    return [word for word in ENUMS["status"] if word]
+
+
+def _tables() -> Iterable[str]:
+    from kwsniff.tables.schema import TABLES
+
+    return TABLES
+
+
+def _findings() -> Iterable[str]:
+    from kwsniff.findings.rule import load_rules
+
+    return [rule.name for rule in load_rules()]
+
+
+def _questions() -> Iterable[str]:
+    from kwsniff.findings.console import load_questions
+
+    return load_questions()
+
+
+_VALUES: Final[dict[object, Callable[[], Iterable[str]]]] = {
+    "--api": _apis, "--error": _errors, "--status": _statuses, "--table": _tables, "--finding": _findings,
+    "--question": _questions, "RELEASE": _releases, "SUBJECT": _subjects,
+}  # fmt: skip

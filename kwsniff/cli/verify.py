@@ -1,0 +1,150 @@
+"""``kwsniff verify``: a capture read by tshark as well, call by call."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.grids import Grid
+from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.standard_streams import say_unread
+from kwsniff.errors import UsageError
+from kwsniff.texts import clean, json_text, plural, versioned
+
+if TYPE_CHECKING:
+    from kwsniff.analysis.agreement import Agreement, Difference
+
+_EXAMPLES = """examples:
+  kwsniff verify capture.pcap               what tshark sees in it as well, what it does not, and why
+  kwsniff verify capture.pcap --json        the same for scripts
+
+tshark is asked through pyshark: some hundred messages per second. Each file is read by itself.
+docs/verify.md says what is compared.
+
+exit status: 0 they agree, or what only one of them saw is explained; 1 a difference that nothing
+explains; 2 could not run
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the command line."""
+    parser = subparsers.add_parser(
+        "verify",
+        help="the same capture read by tshark, call by call",
+        description="Read captures with tshark as well, and say where it agrees, what only one of them sees, "
+        "and why.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "captures", nargs="+", metavar="CAPTURE", help="pcap or pcapng files, or a directory of them"
+    )
+    parser.add_argument(
+        "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
+    )
+    parser.add_argument("--json", action="store_true", help="the comparison as JSON")
+    parser.add_argument(
+        "--top", type=int, default=10, metavar="N", help="differences and versions shown (default: 10)"
+    )
+    add_limit_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status: 0 nothing is unexplained, 1 something is; what cannot run raises a KwsniffError."""
+    if "-" in args.captures:
+        raise UsageError("-: captures are read twice; write it to a file first")
+    if args.top < 1:
+        raise UsageError(f"--top must be at least 1, not {args.top}")
+    from kwsniff.analysis.agreement import compare_with_tshark
+    from kwsniff.sources.order import find_in_order
+    from kwsniff.sources.second_witness import witness_version
+
+    witness = witness_version()
+    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    limits = parse_limits(args.limit)
+    found = find_in_order(args.captures)
+    say_unread([str(each) for each in found.unread], len(found.captures))
+    facts, agree = [], True
+    for name in found.captures:
+        agreement = compare_with_tshark(name, ports=ports, limits=limits)
+        agree = agree and agreement.agree
+        if args.json:
+            facts.append({"capture": name, **agreement.as_dict()})
+        else:
+            _show(name, witness, agreement, args.top)
+    if args.json:
+        print(json_text(versioned({"witness": witness, "captures": facts}), indent=2))
+    return 0 if agree else 1
+
+
+def _show(name: str, witness: str, agreement: "Agreement", top: int) -> None:
+    from kwsniff.cli.summary import show_parts
+
+    both = [plural(agreement.both[side], side.removesuffix("s")) for side in ("requests", "responses")]
+    lines: list[str | Grid] = [f"{clean(name)}: kwsniff and {witness} both see {' and '.join(both)}"]
+    if agreement.compared:
+        lines.append(f"  the same: {', '.join(f'{what} of {n:,}' for what, n in agreement.compared.items())}")
+    lines += _explained(agreement)
+    lines += _versions(agreement, witness, top)
+    lines += _differences(agreement, top)
+    if agreement.agree:
+        lines.append("no difference is unexplained")
+    show_parts(lines, sys.stdout)
+
+
+def _explained(agreement: "Agreement") -> Iterator[str]:
+    from kwsniff.analysis.agreement import REASONS
+
+    for seen, counts in (
+        ("complete with another packet for tshark", agreement.elsewhere),
+        ("seen by kwsniff alone", agreement.ours_alone),
+        ("seen by tshark alone", agreement.theirs_alone),
+    ):
+        for reason, number in counts.most_common():
+            yield f"  {seen}: {plural(number, 'message')} {REASONS[reason]}"
+
+
+def _versions(agreement: "Agreement", witness: str, top: int) -> Iterator[Grid]:
+    rows = [
+        (f"{number:,}", clean(api), "" if version is None else str(version), clean(why))
+        for (api, version, why), number in agreement.undecoded.most_common()
+    ]
+    if rows:
+        more = f" (first {top} of {len(rows)})" if len(rows) > top else ""
+        yield Grid(
+            f"Of which {witness} read the header alone{more}",
+            ("count", "api", "version", "reason"),
+            rows[:top],
+            ("api", "version", "count", "reason"),
+        )
+
+
+def _differences(agreement: "Agreement", top: int) -> Iterator[Grid]:
+    found = agreement.differences
+    if not found:
+        return
+    total = len(found) + agreement.left_out
+    more = f" (first {top} of {total:,})" if total > top else ""
+    yield Grid(
+        f"Differences that nothing explains{more}",
+        ("frame", "message", "call", "what", "kwsniff", "tshark"),
+        [_row(each) for each in found[:top]],
+        ("frame", "what", "kwsniff", "tshark", "call", "message"),
+    )
+
+
+def _row(each: "Difference") -> tuple[str, ...]:
+    return (
+        str(each.frame),
+        "request" if each.to_broker else "response",
+        "" if each.call_id is None else str(each.call_id),
+        each.what,
+        _cell(each.kwsniff),
+        _cell(each.tshark),
+    )
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else clean(str(value))
