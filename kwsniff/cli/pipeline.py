@@ -86,11 +86,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--buckets",
         type=int,
         metavar="N",
-        help="tasks that connections are shared out among (default: 2 per core)",
+        help="tasks that connections are shared out among (default: by how much there is to read)",
     )
-    parser.add_argument(
-        "--split-mb", type=int, default=128, metavar="N", help="cut files into parts of N MB (default: 128)"
-    )
+    parts = "cut plain files into parts of N MB (default: 128 to 2048, by how much there is to read)"
+    parser.add_argument("--split-mb", type=int, metavar="N", help=parts)
     _add_stream_options(parser)
     _add_forms(parser)
 
@@ -155,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         ports=ports,
         limits=limits,
         num_buckets=args.buckets,
-        split_bytes=args.split_mb << 20,
+        split_bytes=args.split_mb and args.split_mb << 20,
         delta=args.delta,
         since=args.since,
         until=args.until,

@@ -28,14 +28,14 @@ class Analyzer:
 
     def open_capture(self, name: str) -> None: ...
     def feed(self, data: Buffer) -> None: ...
-    def begin_runs(self, data: Buffer, runs: bytes, shared: bytes, *, begin: int, frames_before: int) -> None:
-        """Goes to a split of the open capture, whose head was fed: `data` is the whole file, `runs` and
-        `shared` what splits.scan listed for this bucket and for all of them, `begin` that scan's begin,
-        `frames_before` the packets of the scans before it."""
+    def begin_runs(self, own: Buffer, shared: Buffer, *, frames_before: int) -> None:
+        """Goes to a part of the open capture, whose head was fed: `own` and `shared` are what a Router kept
+        of it for this bucket and for all of them, `frames_before` the packets of the parts before it. Raises
+        UsageError for what is none of this."""
 
     def feed_runs(self, most: int = ...) -> bool:
-        """Feeds up to `most` bytes of the runs; whether more of them are left. Raises CaptureError when the
-        file is not what was scanned."""
+        """Feeds up to `most` bytes of the runs; whether more of them are left. Raises CaptureError when they
+        are not what was walked."""
 
     @property
     def stopped(self) -> bool: ...

@@ -113,10 +113,10 @@ cdef class Analyzer:
     cdef list programs          # keeps the bytes that the compiled rooms point into
     cdef object failure
     cdef bint reading
-    cdef bint in_runs           # feed_runs has more to do, in `view`, by `lists`
+    cdef bint in_runs           # feed_runs has more to do, in these two
     cdef Runs runs
     cdef Py_buffer view
-    cdef tuple lists
+    cdef Py_buffer shared_view
     cdef bint by_runs           # the open capture is read so
     cdef bint finished
     cdef bint busy              # compiled code works without the interpreter lock: nobody may touch anything
@@ -183,7 +183,7 @@ cdef class Analyzer:
             end_streams(&self.streams)
             free_streams(&self.streams)
         if self.in_runs:
-            PyBuffer_Release(&self.view)
+            self.end_runs()
         free_sessions(&self.plaintext)
         free_reader(&self.reader)
         free_context(&self.context)
@@ -362,30 +362,31 @@ cdef class Analyzer:
         if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
             raise MemoryError
 
-    def begin_runs(self, data, bytes runs, bytes shared, *, begin, frames_before):
-        """Goes to a split of the open capture, of which the head was fed: `data` is the whole file, `runs` and `shared`
-        are what splits.scan listed for this bucket and for all of them, `begin` is that scan's, `frames_before` the sum
-        of the packets of the scans before it."""
-        cdef Octets rest
+    def begin_runs(self, own, shared, *, frames_before):
+        """Goes to a part of the open capture, of which the head was fed: `own` and `shared` are what a Router kept of it
+        for this bucket and for all of them, `frames_before` the packets of the parts before it."""
         cdef int64_t before = frames_before
         self.check_idle()
         if not self.reading or self.in_runs or self.reader.carry.len or self.reader.skip:
             raise UsageError("runs begin in an open capture whose head was fed, and end before the next ones begin")
-        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        PyObject_GetBuffer(own, &self.view, PyBUF_SIMPLE)
+        try:
+            PyObject_GetBuffer(shared, &self.shared_view, PyBUF_SIMPLE)
+        except BaseException:
+            PyBuffer_Release(&self.view)
+            raise
         self.in_runs = self.by_runs = True
-        self.lists = (runs, shared)
-        rest = make_octets(<const uint8_t*>self.view.buf, <size_t>self.view.len)
-        if (not 0 <= begin <= rest.num or before < 0 or not start_runs(
-                &self.runs, drop(rest, begin), make_octets(<const uint8_t*><const char*>runs, len(runs)),
-                make_octets(<const uint8_t*><const char*>shared, len(shared)), before,
-                self.context.num_buckets)):
+        if before < 0 or not start_runs(
+                &self.runs, make_octets(<const uint8_t*>self.view.buf, <size_t>self.view.len),
+                make_octets(<const uint8_t*>self.shared_view.buf, <size_t>self.shared_view.len), before,
+                self.context.num_buckets):
             self.end_runs()
-            raise UsageError("these are no runs of a scan of this capture")
+            raise UsageError("these are no runs of a part of this capture")
 
     cdef end_runs(self):
         self.in_runs = False
-        self.lists = None
         PyBuffer_Release(&self.view)
+        PyBuffer_Release(&self.shared_view)
 
     def feed_runs(self, uint64_t most=8 << 20):
         """Feeds up to `most` bytes of the runs; whether more of them are left."""
@@ -403,7 +404,7 @@ cdef class Analyzer:
         if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
             raise MemoryError
         if fed == FED_OTHER:
-            raise CaptureError("the capture has changed since it was scanned")
+            raise CaptureError("what was kept of the capture is not what it was when it was walked")
         return fed != FED_ALL
 
     @property
@@ -443,7 +444,7 @@ cdef class Analyzer:
 
     def close_capture(self, *, end=None):
         """Ends the open capture and tells what it was: the facts of its row in the captures table. `end`: where runs were
-        fed, the `stop` of the last scan; the facts are then to be completed by splits.capture_facts."""
+        fed, the `stop` of the last walk; the facts are then to be completed by file_splits.capture_facts."""
         cdef Reader* reader = &self.reader
         cdef bint broken = reader.carry.len > 0 or reader.skip > 0
         cdef bint damaged = reader.stop == STOP_DAMAGED

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x6ca940da7bf3546cull
+    #define KWSNIFF_SHAPES 0x0b123d3a4911f055ull
     """
     const unsigned long long KWSNIFF_SHAPES

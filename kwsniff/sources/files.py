@@ -23,6 +23,9 @@ from kwsniff.sources.paths import local_path
 BUFFER_BYTES = 1 << 20
 """Size of the one buffer a plain file is read through: it stays in the processor's cache."""
 
+LOOK_BYTES = 1 << 16
+"""The same, where only the beginning of a file is wanted."""
+
 STANDARD_INPUT = "-"
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -47,9 +50,11 @@ class CaptureFile:
     ended before its time or was damaged, and `note` why.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], buffer_bytes: int | None = None) -> None:
+        """`buffer_bytes`: how much of the raw file is read at a time; BUFFER_BYTES by default."""
         self.name = os.fspath(path)
         self.consumed = 0
+        self._buffer_bytes = buffer_bytes or BUFFER_BYTES
         self.truncated = False
         self.note: str | None = None
         self.compression: str | None = None
@@ -76,7 +81,7 @@ class CaptureFile:
         left = size if size >= 0 else sys.maxsize
         while left:
             with _reading(self.name):
-                piece = self._raw.read(min(left, BUFFER_BYTES))
+                piece = self._raw.read(min(left, self._buffer_bytes))
             if not piece:
                 break
             pieces.append(piece)
@@ -127,7 +132,7 @@ class CaptureFile:
             self.note = why_of(self.name, error)
 
     def _plain(self, start: bytes) -> Iterator[memoryview]:
-        buffer = memoryview(bytearray(BUFFER_BYTES))
+        buffer = memoryview(bytearray(self._buffer_bytes))
         buffer[: len(start)] = start
         filled = len(start)
         while True:
@@ -296,7 +301,7 @@ def why_of(name: str, error: CaptureError) -> str:
 
 
 def _check(name: str) -> None:
-    with CaptureFile(name) as capture:
+    with CaptureFile(name, LOOK_BYTES) as capture:
         start = _first_bytes(capture)
         if not start:
             raise CaptureError(f"{name}: nothing can be decompressed from it; was it copied completely?")

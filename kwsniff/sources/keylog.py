@@ -62,7 +62,7 @@ def holds_secrets(name: str) -> bool:
             data = before + bytes(buffer)
             if not seen and not data.startswith(_SECTION):
                 break
-            if _has_secrets_block(data):
+            if has_secrets_block(data):
                 return True
             seen += len(buffer)
             if seen >= (_LOOKED_AT_COMPRESSED if capture.compression else LOOKED_AT):
@@ -72,7 +72,7 @@ def holds_secrets(name: str) -> bool:
     return False
 
 
-def _has_secrets_block(data: bytes) -> bool:
+def has_secrets_block(data: bytes) -> bool:
     """By the looks of a block's header: what is no block at all costs a run of tshark, and nothing else."""
     for mark, order in _TLS_KEY_LOG:
         at = data.find(mark)

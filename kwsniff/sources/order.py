@@ -5,12 +5,14 @@ A shell sorts `x.pcap*` as x.pcap, x.pcap1, x.pcap10, x.pcap2; a ring of files (
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from kwsniff.core.capture.file_splits import read_head, scan
+from kwsniff.core.capture.file_splits import Scan, read_head, scan
 from kwsniff.errors import CaptureError
 from kwsniff.sources.files import (
+    LOOK_BYTES,
     STANDARD_INPUT,
     CaptureFile,
     Found,
@@ -21,6 +23,23 @@ from kwsniff.sources.files import (
 )
 
 _MOST_BYTES: Final = 16 << 20
+_BIG: Final = 0xA1  # pcap's first byte where its words begin with the highest one
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the beginning of a capture tells; nothing but the name where that cannot be read twice."""
+
+    name: str
+    size: int = 0
+    """Bytes of the raw file."""
+    compression: str | None = None
+    head: bytes = b""
+    """What it takes to read it from any of its records."""
+    first_time: int | None = None
+    """Nanoseconds since the epoch of the first packet; None: it has none near the beginning."""
+    first_second: int = 0
+    """What stands first in pcap's first record, its second."""
 
 
 def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
@@ -30,33 +49,53 @@ def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
     Files that end before they have told how to read their packets are not read, too. Raises CaptureError as
     find_captures does.
     """
+    looked, unread = look_in_order(paths)
+    return Found([each.name for each in looked], unread)
+
+
+def look_in_order(paths: Sequence[str | os.PathLike[str]]) -> tuple[list[Looked], list[Unread]]:
+    """The same, with what was seen there."""
     found = find_captures(paths)
-    looked_into = {name: _problem(name) for name in found.captures}
-    unread = [*found.unread, *filter(None, looked_into.values())]
-    names = [name for name in found.captures if looked_into[name] is None]
-    require_captures(Found(names, unread))
-    if len(names) < 2 or any(name == STANDARD_INPUT or not Path(name).is_file() for name in names):
-        return Found(names, unread)
-    times = {name: first_time(name) for name in names}
-    return Found(sorted(names, key=lambda name: (times[name] is None, times[name] or 0)), unread)
+    looked: list[Looked] = []
+    unread = list(found.unread)
+    for name in found.captures:
+        try:
+            looked.append(look_into(name))
+        except CaptureError as error:
+            unread.append(unread_file(name, error))
+    require_captures(Found([each.name for each in looked], unread))
+    if all(each.head for each in looked):
+        looked.sort(key=lambda each: (each.first_time is None, each.first_time or 0))
+    return looked, unread
 
 
-def _problem(name: str) -> Unread | None:
-    """Why no packet of a file could be read, as its beginning shows."""
+def look_into(name: str) -> Looked:
+    """Raises CaptureError where no packet of a file could be read."""
     if name == STANDARD_INPUT or not Path(name).is_file():
-        return None
+        return Looked(name)
     start = bytearray()
-    try:
-        with CaptureFile(name) as capture:
-            buffers = capture.buffers()
-            for buffer in buffers:
-                start += buffer
-                if read_head(start) or len(start) >= _MOST_BYTES:
-                    buffers.close()
-                    return None
+    checked = 0
+    with CaptureFile(name, LOOK_BYTES) as capture:
+        for buffer in capture.buffers():
+            start += buffer
+            if len(start) < 2 * checked:  # reading a long head again and again would take long
+                continue
+            checked = len(start)
+            head = read_head(start)
+            if len(start) >= _MOST_BYTES or (head and _first_packet(head, start).packets):
+                break
+        size, compression = capture.size or 0, capture.compression
+    head = read_head(start)
+    if not head:
         raise CaptureError(f"{name}: ends before its first packet")
-    except CaptureError as error:
-        return unread_file(name, error)
+    order: Literal["big", "little"] = "big" if start[0] == _BIG else "little"
+    second = int.from_bytes(start[len(head) : len(head) + 4], order)
+    return Looked(name, size, compression, head, _first_packet(head, start).first_time, second)
+
+
+def _first_packet(head: bytes, start: bytearray) -> Scan:
+    """A walk over the first record, or over none where it is not there yet."""
+    return scan(head, start, 0, min(len(head) + 1, len(start)))
 
 
 def first_time(name: str) -> int | None:
@@ -74,7 +113,7 @@ def first_time_in(capture: CaptureFile) -> int | None:
     for buffer in capture.ahead():
         start += buffer
         head = read_head(start)
-        first = scan(head, start, 0, min(len(head) + 1, len(start)), 1) if head else None
+        first = _first_packet(head, start) if head else None
         if first and first.packets:
             return first.first_time
         if len(start) >= _MOST_BYTES:
@@ -95,7 +134,7 @@ def last_time(name: str) -> int | None:
                     del rest[: len(head)]
                 if not head or not rest:
                     continue
-                part = scan(head, head + rest, 0, len(head) + len(rest), 1)
+                part = scan(head, head + rest, 0, len(head) + len(rest))
                 latest = max((time for time in (latest, part.last_time) if time is not None), default=None)
                 del rest[: part.end - part.begin]
                 head = part.next_head or head

@@ -1,43 +1,40 @@
 """The second stage: one task per bucket of connections makes the rows of all tables in one pass.
 
-It follows its connections through all captures in order, reading of each file only the records that the scan
-noted for it, and writes the rows to files of its own.
+It follows its connections through all captures in order, reading only what the first stage kept for it, and
+writes the rows to files of its own.
 """
 
-import mmap
+import uuid
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
-from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
-from kwsniff.sources.files import CaptureFile
-from kwsniff.spark.inputs import SHRUNK, Capture, mapped
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter, check_root
+from kwsniff.spark.plan import Plan, Planned
+from kwsniff.spark.routed import BucketReader
 from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
 from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS
 from kwsniff.timelines.timelines import OFFSETS_OF, TIMELINES, sources_of
 
-if TYPE_CHECKING:
-    from kwsniff.spark.scan import Scanned
-
-_STEP_BYTES = 16 << 20
+_STEP_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What all tasks of this stage are told."""
 
-    captures: tuple[Capture, ...]
-    scans: "tuple[tuple[Scanned, ...], ...]"
+    plan: Plan
     staging: str
     scratch: str
     num_buckets: int
@@ -54,28 +51,21 @@ class Work:
 
 @known
 @dataclass(slots=True)
-class Source:
-    """What reading a compressed file told: as the attributes of CaptureFile."""
-
-    name: str
-    compression: str | None = None
-    truncated: bool = False
-    note: str | None = None
-
-
-@known
-@dataclass(slots=True)
 class Decoded:
-    """What one bucket gave; what is told per capture stands in the order of the captures."""
+    """What one bucket gave."""
 
     parts: list[Part]
     notes: list[str]
     """The files of what timelines are made of."""
+    bins: str
+    """The file of where bytes ended up: native int64, for each capture its bins, in order of `bin_names`."""
+    bin_names: tuple[str, ...]
     facts: list[dict[str, Any]] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
-    accounting: list[dict[str, int]] = field(default_factory=list)
+    """Of the captures in their order; of the first bucket alone, since all see the same."""
     topics: dict[str, str] = field(default_factory=dict)
     """Every topic id that this bucket saw a name for."""
+    bytes_read: int = 0
+    """Of the files that the first stage wrote."""
 
 
 def decode_bucket(number: int, *, work: Work) -> Decoded:
@@ -91,23 +81,46 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     rows = Rows(
         analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id
     )
-    facts, sources = [], []
-    for capture, scans in zip(work.captures, work.scans, strict=True):
-        source = Source(capture.name)
-        analyzer.open_capture(capture.name)
-        if capture.head is None:
-            facts.append(_read_whole(capture, source, rows))
-            packets = facts[-1]["packets"]
-        else:
-            facts.append(_read_runs(capture, scans, rows, number))
-            packets = sum(each.scan.packets for each in scans)
-        sources.append(source)
-        rows.end_capture(packets)
+    facts = []
+    reader = BucketReader(number, work.num_buckets)
+    num_captures = 0
+    try:
+        for capture in work.plan.captures():
+            told = _read_capture(capture, reader, rows)
+            facts += [told] if number == 0 else []
+            num_captures += 1
+    finally:
+        reader.close()
     rows.finish()
-    accounting = [analyzer.accounting(place) for place in range(len(facts))]
+    bins, names = _write_bins(work.scratch, analyzer, num_captures)
     parts, notes = rows.parts.close(), rows.notes.close()
     pa.default_memory_pool().release_unused()  # the process waits for its next task
-    return Decoded(parts, notes, facts, sources, accounting, analyzer.topic_names())
+    return Decoded(parts, notes, bins, names, facts, analyzer.topic_names(), reader.bytes_read)
+
+
+def _read_capture(capture: Planned, reader: BucketReader, rows: "Rows") -> dict[str, Any]:
+    frames = 0
+    rows.analyzer.open_capture(capture.name)
+    rows.analyzer.feed(capture.head)
+    for file, stretch in capture.stretches:
+        own, shared = reader.part(file, stretch)
+        with own, shared:
+            rows.analyzer.begin_runs(own, shared, frames_before=frames)
+            left = True
+            while left:
+                left = rows.analyzer.feed_runs(_STEP_BYTES)
+                rows.drain()
+        frames += stretch.packets
+    facts = rows.analyzer.close_capture(end=capture.stop)
+    rows.end_capture(frames)
+    return facts
+
+
+def _write_bins(folder: str, analyzer: Analyzer, num_captures: int) -> tuple[str, tuple[str, ...]]:
+    told = [analyzer.accounting(place) for place in range(num_captures)]
+    path = Path(folder) / f"{uuid.uuid4().hex}.bins"
+    path.write_bytes(np.array([[*each.values()] for each in told], np.int64).tobytes())
+    return str(path), tuple(told[0]) if told else ()
 
 
 def start_analyzer(
@@ -127,44 +140,6 @@ def start_analyzer(
         compile_early=early_access(catalog),
         bucket=bucket,
     )
-
-
-def _read_whole(capture: Capture, source: Source, rows: "Rows") -> dict[str, Any]:
-    with CaptureFile(capture.name) as file:
-        for buffer in file.buffers():
-            rows.analyzer.feed(buffer)
-            rows.drain()
-            if rows.analyzer.stopped:
-                break
-        source.compression, source.truncated, source.note = file.compression, file.truncated, file.note
-    return rows.analyzer.close_capture()
-
-
-def _read_runs(capture: Capture, scans: "Sequence[Scanned]", rows: "Rows", bucket: int) -> dict[str, Any]:
-    frames = 0
-    rows.analyzer.feed(capture.head or b"")
-    with mapped(capture.name) as file:
-        data = file.data
-        for each in scans:
-            rows.analyzer.begin_runs(
-                data, each.runs(bucket), each.shared(), begin=each.scan.begin, frames_before=frames
-            )
-            left = True
-            while left:
-                left = rows.analyzer.feed_runs(_STEP_BYTES)
-                rows.drain()
-                _let_go(data, each.scan.begin, each.scan.end)
-            if file.size < each.scan.end:
-                raise CaptureError(f"{capture.name}: {SHRUNK}")
-            frames += each.scan.packets
-        return rows.analyzer.close_capture(end=scans[-1].scan.stop if scans else None)
-
-
-def _let_go(data: mmap.mmap, begin: int, end: int) -> None:
-    """Pages that were read need not stay in this process: they are the page cache's."""
-    begin -= begin % mmap.PAGESIZE
-    if end > begin:
-        data.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 class Rows:

@@ -2,11 +2,12 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,8 +20,16 @@ from kwsniff.spark.decode import Decoded
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import follow
-from kwsniff.spark.parts import Part, PartWriter, check_parts, check_root, make_place, part_writer
-from kwsniff.spark.scan import Scanned
+from kwsniff.spark.parts import (
+    Part,
+    PartWriter,
+    check_file,
+    check_parts,
+    check_root,
+    make_place,
+    part_writer,
+)
+from kwsniff.spark.scan import Walked
 from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch, unread_anomalies
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -31,24 +40,42 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@dataclass(slots=True)
+class Source:
+    """What reading a file told: as the attributes of CaptureFile."""
+
+    name: str
+    compression: str | None = None
+    truncated: bool = False
+    note: str | None = None
+
+
 def capture_rows(
     captures: Sequence[Capture],
-    scans: Sequence[Sequence[Scanned]],
+    walks: Sequence[Sequence[Walked]],
     decoded: Sequence[Decoded],
     times: TimeRange,
 ) -> list[CaptureRow]:
-    """The rows of captures that were read: facts of the scans or of a bucket that read all, bytes of all."""
+    """The rows of captures that were read: facts of the walks and of the first bucket, bytes of all."""
     rows = []
-    for number, (capture, parts) in enumerate(zip(captures, scans, strict=True)):
-        facts: Mapping[str, Any] = decoded[0].facts[number]
-        if capture.head is not None:
-            facts = capture_facts([each.scan for each in parts], facts, capture.size)
+    names = decoded[0].bin_names
+    bins = _bins(decoded, (len(captures), len(names)))
+    for capture, walked, told, held in zip(captures, walks, decoded[0].facts, bins, strict=True):
+        facts = capture_facts([each.scan for each in walked], told, walked[-1].size)
         times.take(facts)
-        row = capture_row(decoded[0].sources[number], facts)
-        bins = [each.accounting[number] for each in decoded]
-        account(row, {name: sum(each[name] for each in bins) for name in bins[0]})
+        last = walked[-1]
+        row = capture_row(Source(capture.name, capture.compression, last.truncated, last.note), facts)
+        account(row, dict(zip(names, held.tolist(), strict=True)))
         rows.append(row)
     return rows
+
+
+def _bins(decoded: Sequence[Decoded], shape: tuple[int, int]) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    total = np.zeros(shape, np.int64)
+    for each in decoded:
+        check_file(Path(each.bins), total.nbytes)
+        total += np.fromfile(each.bins, np.int64).reshape(shape)
+    return total
 
 
 def write_few(

@@ -1,70 +1,65 @@
-"""Which captures a run reads, in which order, and where they are cut into splits.
+"""Which captures a run reads, in which order, and how they are shared out among tasks.
 
 Connections go on from one file to the next, so the files are read in the order of their first packets,
-however they were named on the command line. Plain files are mapped and cut; compressed ones are read whole.
+however they were named on the command line. Plain files are cut into splits; compressed ones are one each.
 """
 
-import mmap
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+from typing import Final
 
-from kwsniff.core.capture.file_splits import find_cuts, read_head
-from kwsniff.core.capture.mapping import Guard
-from kwsniff.errors import CaptureError, UsageError
-from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, Unread, unread_file
-from kwsniff.sources.order import find_in_order, first_time
+from kwsniff.errors import UsageError
+from kwsniff.sources.files import STANDARD_INPUT, Unread
+from kwsniff.sources.order import look_in_order
+from kwsniff.spark.values import known
 
-SHRUNK = "became shorter while it was read; was it rotated? Read it again, or a copy"
-SPLIT_BYTES = 128 << 20
-"""Size of a split; smaller ones cost more in tasks than they bring."""
+SPLIT_BYTES: Final = 128 << 20
+"""Least size of a split that is not asked for: smaller ones cost more in tasks than they bring."""
+
+_MOST_SPLIT_BYTES: Final = 2 << 30
+_SPLITS_PER_CORE: Final = 3
+_BUCKET_BYTES: Final = 128 << 20
+_MOST_BUCKET_BYTES: Final = 4 << 30
+_BUCKETS_PER_CORE: Final = 2  # one large connection may keep a core busy while others share out the rest
+_LEAST_TASK_BYTES: Final = 4096
+_PACKED: Final = 4  # bytes of packets in a compressed one, about
+_MOST_BUCKETS: Final = 65536
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One file. `head`: what it takes to read it from any of its records; None: it must be read whole."""
+    """One file."""
 
     name: str
     size: int
-    head: bytes | None
+    """Bytes of the file as it is."""
+    head: bytes
+    """What it takes to read it from any of its records."""
     first_time: int | None
+    first_second: int = 0
+    """What pcap's first record begins with."""
+    compression: str | None = None
     problem: Unread | None = None
     """Why nothing of it can be read."""
 
 
-class Mapped:
-    """A file's bytes in memory, as far as they are touched.
+@known
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a capture (its number among all): from the first record at or behind `begin` to the first one
+    at or behind `end`. Of a compressed one: all of it."""
 
-    Zeroes stand for what a file that became shorter no longer has.
-    """
-
-    def __init__(self, file: int, data: mmap.mmap) -> None:
-        self.data = data
-        self._file = file
-
-    @property
-    def size(self) -> int:
-        """Bytes that the file has now, at most those that are mapped."""
-        return min(os.fstat(self._file).st_size, len(self.data))
-
-
-@contextmanager
-def mapped(name: str) -> Iterator[Mapped]:
-    """Raises CaptureError where there is no such file, or nothing in it."""
-    try:
-        opened = Path(name).open("rb")  # noqa: SIM115 - closed below
-    except FileNotFoundError as error:
-        raise CaptureError(
-            f"{name}: workers do not see it; captures have to be under the same path on all machines"
-        ) from error
-    with opened as file:
-        if not os.fstat(file.fileno()).st_size:
-            raise CaptureError(f"{name}: is empty")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, Guard(data):
-            yield Mapped(file.fileno(), data)
+    capture: int
+    name: str
+    size: int
+    head: bytes
+    first_second: int
+    compression: str | None
+    begin: int
+    end: int
+    exact: bool = True
+    """Whether a record begins at `begin`; else it has to be found."""
 
 
 def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
@@ -78,33 +73,55 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
             raise UsageError(
                 "standard input cannot be shared out; use kwsniff analyze, or write it to a file"
             )
-    found = find_in_order(paths)
+    looked, unread = look_in_order(paths)
+    for each in looked:
+        if not each.head:
+            raise UsageError(f"{each.name}: is no file, so it cannot be shared out; use kwsniff analyze")
     return [
-        *map(_looked_into, found.captures),
-        *(Capture(unread.name, unread.size or 0, None, None, unread) for unread in found.unread),
+        *(
+            Capture(each.name, each.size, each.head, each.first_time, each.first_second, each.compression)
+            for each in looked
+        ),
+        *(Capture(each.name, each.size or 0, b"", None, problem=each) for each in unread),
     ]
 
 
-def split(capture: Capture, split_bytes: int = SPLIT_BYTES) -> list[tuple[int, int]]:
-    """Begin and end of the splits of a capture; none of one that must be read whole."""
-    if capture.head is None:
-        return []
-    with mapped(capture.name) as file:
-        return [*pairwise(find_cuts(capture.head, file.data, split_bytes))]
+def sizes(captures: Sequence[Capture], cores: int) -> tuple[int, int]:
+    """Bytes of a split, and number of buckets, by how much there is to read: so that tasks are neither too
+    small to be worth starting nor more than can be looked over."""
+    plain = sum(capture.size * (_PACKED if capture.compression else 1) for capture in captures)
+    split = min(max(plain // (_SPLITS_PER_CORE * cores), SPLIT_BYTES), _MOST_SPLIT_BYTES)
+    buckets = min(-(-plain // _BUCKET_BYTES), _BUCKETS_PER_CORE * cores)
+    return split, min(max(buckets, -(-plain // _MOST_BUCKET_BYTES), 1), _MOST_BUCKETS)
 
 
-def _looked_into(name: str) -> Capture:
-    try:
-        with CaptureFile(name) as capture:
-            buffers = capture.buffers()
-            next(buffers, None)
-            buffers.close()
-            plain = capture.compression is None
-        size = Path(name).stat().st_size
-        head = None
-        if plain:
-            with mapped(name) as file:
-                head = read_head(file.data)
-    except CaptureError as error:
-        return Capture(name, Path(name).stat().st_size, None, None, unread_file(name, error))
-    return Capture(name, size, head, first_time(name))
+def share_out(captures: Sequence[Capture], split_bytes: int) -> list[list[Split]]:
+    """What each task reads: about `split_bytes` of neighbours, or a compressed file that is larger."""
+    tasks: list[list[Split]] = []
+    room = 0
+    for number, capture in enumerate(captures):
+        for split in _cut(number, capture, split_bytes):
+            size = split.end - split.begin
+            if not tasks or size > room:
+                tasks.append([])
+                room = max(split_bytes, _LEAST_TASK_BYTES)
+            tasks[-1].append(split)
+            room -= size
+    return tasks
+
+
+def _cut(number: int, capture: Capture, split_bytes: int) -> Iterator[Split]:
+    step = capture.size if capture.compression else split_bytes
+    for begin in range(0, max(capture.size, 1), max(step, 1)):
+        end = min(begin + step, capture.size)
+        yield Split(
+            number,
+            capture.name,
+            capture.size,
+            capture.head,
+            capture.first_second,
+            capture.compression,
+            begin,
+            end,
+            exact=begin == 0,
+        )

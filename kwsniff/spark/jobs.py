@@ -1,13 +1,20 @@
 """Work spread over Spark's tasks: one task per item, one small result each, by way of DataFrames only.
 
+Items that are not small lie in a file on storage that all share; each task reads its own.
+
 Results travel through the driver; rows never do. What a task writes it writes to files of its own attempt and
 names them in its result: a task that dies is tried again, and what its dead attempts left is in no result.
 """
 
+import uuid
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from kwsniff.errors import KwsniffError, OutputError
+from kwsniff.spark.parts import check_file
 from kwsniff.spark.values import dump, load
 
 if TYPE_CHECKING:
@@ -18,6 +25,40 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _SCHEMA = "number bigint, result binary"
+_WORD: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Items in a file, found by their numbers."""
+
+    path: str
+    ends: str
+    """A file with the end of each, as native int64."""
+
+    @classmethod
+    def write(cls, folder: str, items: Sequence[Any]) -> Self:
+        """Raises OSError."""
+        path = Path(folder) / f"{uuid.uuid4().hex}.items"
+        made = cls(str(path), str(path.with_suffix(".ends")))
+        ends = array("q")
+        with path.open("wb") as file:
+            for item in items:
+                file.write(dump(item))
+                ends.append(file.tell())
+        Path(made.ends).write_bytes(ends.tobytes())
+        return made
+
+    def load(self, number: int) -> Any:
+        """The item. Raises OutputError where workers do not see what the driver wrote."""
+        check_file(Path(self.path))
+        with Path(self.ends).open("rb") as file:
+            file.seek(max(number - 1, 0) * _WORD)
+            ends = array("q", file.read(2 * _WORD if number else _WORD))
+        begin = ends[0] if number else 0
+        with Path(self.path).open("rb") as file:
+            file.seek(begin)
+            return load(file.read(ends[-1] - begin))
 
 
 def run_tasks(

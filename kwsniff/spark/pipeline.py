@@ -1,7 +1,7 @@
 """Captures of any size and number -> the tables of `kwsniff analyze`, and aggregates, in three stages.
 
-1. Scan: every split of every file is walked once; which bytes are which bucket's is noted.
-2. Decode: one task per bucket follows its connections through all files and writes rows of all tables.
+1. Scan: every byte of every file is read once; packets are put into files, those of a bucket side by side.
+2. Decode: one task per bucket follows its connections through all captures and writes rows of all tables.
 3. Finish: what only all buckets together know, then the aggregates, as Spark queries over the new files.
 
     OUT/<table>/date=YYYY-MM-DD/*.parquet    OUT/_kwsniff.json
@@ -19,19 +19,19 @@ from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile, Unread
-from kwsniff.sources.keylog import holds_secrets
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
-from kwsniff.spark.inputs import SPLIT_BYTES, Capture, find_inputs
+from kwsniff.spark.inputs import Capture, find_inputs, sizes
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.judgement import write_findings
 from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
+from kwsniff.spark.plan import Plan
 from kwsniff.spark.scan import scan_captures
-from kwsniff.spark.secrets import may_hold_secrets, note_secrets
+from kwsniff.spark.secrets import note_secrets, secretive
 from kwsniff.spark.staging import Staging
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL_TABLES = (*TABLES, *AGGREGATES)
-_BUCKETS_PER_CORE = 2  # one large connection may keep a core busy while others share out the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Result:
     unread: list[Unread]
     """What was found and could not be read."""
     facts: dict[str, int]
-    """splits, buckets, capture_bytes, scan_bytes: what the stages handed to each other."""
+    """splits, buckets; capture_bytes, and bytes_read of them; bytes_kept: of packets between the stages."""
     no_packets: str | None = None
     """What the captures have instead, where no packet lies between `since` and `until`."""
 
@@ -70,7 +69,7 @@ def run_pipeline(
     ports: Sequence[int] = (),
     limits: Mapping[str, int] | None = None,
     num_buckets: int | None = None,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int | None = None,
     delta: bool = False,
     layouts: str | os.PathLike[str] | None = None,
     since: Given = None,
@@ -80,7 +79,8 @@ def run_pipeline(
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, as
     must be `output`, which is replaced as a whole. `tables`: names of tables and aggregates; all by default.
-    `num_buckets`: connections are shared out among so many tasks; twice the session's cores by default.
+    `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
+    parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
     `delta`: every table is a Delta table, too (needs the library deltalake).
     `layouts`: a folder of a vendor's layouts, visible to all executors as well.
     `since`, `until`: as for `kwsniff.analyze`.
@@ -101,9 +101,10 @@ def run_pipeline(
         from kwsniff.spark.session import start_session
 
         spark = start_session()
-    buckets = num_buckets or _BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
+    split, buckets = sizes(captures, num_buckets or spark.sparkContext.defaultParallelism)
+    split, buckets = split_bytes or split, num_buckets or buckets
     with Staging(output) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split_bytes, delta, vendor, times)
+        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split, delta, vendor, times)
         return run.all(captures)
 
 
@@ -144,7 +145,7 @@ class _Run:
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
         needed |= {"connections"}  # which tell twins
-        scans = scan_captures(
+        walks, bytes_read = scan_captures(
             self.spark,
             readable,
             folder=scratch,
@@ -154,11 +155,10 @@ class _Run:
             times=self.times,
         )
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
-        work = self._work(readable, tuple(map(tuple, scans)), tables)
+        work = self._work(Plan.write(scratch, readable, walks), tables)
         decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
-        rows, names = capture_rows(readable, scans, decoded, self.times), may_hold_secrets(readable)
-        found = run_tasks(self.spark, holds_secrets, names, most=self.num_buckets)
-        note_secrets(rows, [name for name, holds in zip(names, found, strict=True) if holds])
+        rows = capture_rows(readable, walks, decoded, self.times)
+        note_secrets(rows, secretive(readable, walks))
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
@@ -181,18 +181,16 @@ class _Run:
             parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {
             "buckets": self.num_buckets,
-            "splits": sum(map(len, scans)),
+            "splits": sum(map(len, walks)),
             "capture_bytes": sum(capture.size for capture in readable),
-            "scan_bytes": sum(each.ends[-1] for of_one in scans for each in of_one),
+            "bytes_read": bytes_read,
+            "bytes_kept": sum(each.bytes_read for each in decoded),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
 
-    def _work(
-        self, captures: "Sequence[Any]", scans: "tuple[tuple[Any, ...], ...]", tables: frozenset[str]
-    ) -> Work:
+    def _work(self, plan: Plan, tables: frozenset[str]) -> Work:
         return Work(
-            captures=tuple(captures),
-            scans=scans,
+            plan=plan,
             staging=str(self.staging.folder),
             scratch=str(self.staging.scratch),
             num_buckets=self.num_buckets,

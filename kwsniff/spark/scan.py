@@ -1,107 +1,149 @@
-"""The first stage: every split is walked once, and what it holds for each bucket noted in a file.
+"""The first stage: every byte of the captures is read once, and every packet put into the file of its bucket.
 
 A split is trusted when the one before ended where it begins. Where one did not (bytes that looked like a
-record, a pcapng section that changed what packets mean), the part behind is scanned again.
+record, a pcapng section that changed what packets mean), the part behind is walked again.
 """
 
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
-from kwsniff.core.capture.file_splits import Scan, meet, scan
+from kwsniff.core.capture.file_splits import Scan, find_record, meet
+from kwsniff.core.capture.routing import Router
 from kwsniff.errors import CaptureError
+from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.times import TimeRange
-from kwsniff.spark.inputs import SHRUNK, Capture, Mapped, mapped, split
-from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.inputs import Capture, Split, share_out
+from kwsniff.spark.jobs import Items, run_tasks
 from kwsniff.spark.parts import check_root
+from kwsniff.spark.routed import PacketFile, PacketWriter, Stretch
 from kwsniff.spark.values import known
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LEAST_TASKS = 4
+READ_BYTES: Final = 8 << 20
+_REST_BYTES: Final = 1 << 18  # what is read at a time of a record that goes on behind its split
 known(Scan)
-_Key = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A part of a capture: from the record at `begin` to the first one at or after `end`."""
-
-    name: str
-    head: bytes
-    begin: int
-    end: int
 
 
 @known
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """A scan whose lists lie in a file: what all buckets need, then each of them; `ends`: where they end."""
+@dataclass(slots=True)
+class Walked:
+    """What a walk over a split told, and where its packets are now."""
 
+    capture: int
     scan: Scan
-    path: str
-    ends: tuple[int, ...]
+    stretches: list[Stretch]
+    size: int
+    """Of what was read, decompressed."""
+    truncated: bool = False
+    note: str | None = None
+    file: PacketFile | None = None
 
-    def shared(self) -> bytes:
-        """What all buckets need."""
-        return self._list(0)
 
-    def runs(self, bucket: int) -> bytes:
-        """What one bucket needs."""
-        return self._list(bucket + 1)
+@known
+@dataclass(slots=True)
+class Routed:
+    """What one task gives. `bytes_read`: of captures."""
 
-    def _list(self, number: int) -> bytes:
-        begin = self.ends[number - 1] if number else 0
-        if self.ends[number] == begin:
-            return b""
-        with Path(self.path).open("rb") as file:
-            file.seek(begin)
-            return file.read(self.ends[number] - begin)
+    file: PacketFile
+    walks: list[Walked] = field(default_factory=list)
+    bytes_read: int = 0
 
 
 def scan_split(
-    split: Split,
+    number: int,
     *,
+    tasks: Items,
     folder: str,
     num_buckets: int,
     limits: Mapping[str, int],
     since: int | None = None,
     until: int | None = None,
-) -> Scanned:
-    """The task: one walk over a split."""
+) -> Routed:
+    """The task: reads its splits from front to back."""
     check_root(folder)
-    walk = partial(scan, num_buckets=num_buckets, limits=limits, since=since, until=until)
-    with mapped(split.name) as file:
-        size = -1
-        while size != file.size:  # what it lost meanwhile was never read, or not as it was
-            size = file.size
-            found = _walk(split, file, size, walk)
-    path = Path(folder) / f"{uuid.uuid4().hex}.runs"
-    with path.open("wb") as file:
-        for each in (found.shared, *found.runs):
-            file.write(each)
-    ends = tuple(accumulate(map(len, (found.shared, *found.runs))))
-    return Scanned(found._replace(shared=b"", runs=()), str(path), ends)
+    router = Router(num_buckets, limits, since=since, until=until)
+    walks = []
+    bytes_read = 0
+    with PacketWriter(folder, num_buckets) as packets:
+        for split in tasks.load(number):
+            stretches: list[Stretch | None] = []
+            walk = _walk_packed if split.compression else _walk_plain
+            found, num = walk(split, router, packets, stretches)
+            bytes_read += num
+            if found is not None:
+                packets.cut(router, stretches)
+                walks.append((found, stretches))
+        packets.write(router)
+        file = packets.file
+    for found, stretches in walks:
+        found.stretches = [each for each in stretches if each is not None]
+    return Routed(file, [found for found, _ in walks], bytes_read)
 
 
-def _walk(split: Split, file: Mapped, size: int, walk: Callable[..., Scan]) -> Scan:
-    """What the split holds of the first `size` bytes, to which the file may have shrunk."""
-    if size < len(split.head):
-        raise CaptureError(f"{split.name}: {SHRUNK}")
-    is_gone = size <= split.begin
-    begin, end = (0, len(split.head)) if is_gone else (split.begin, min(split.end, size))
-    with memoryview(file.data)[:size] as there:
-        found = walk(split.head, there, begin, end)
-    if size >= split.end:
-        return found
-    if is_gone:
-        found = found._replace(begin=split.begin, end=split.begin)
-    return found._replace(asked=split.end, stop=found.stop or "truncated")
+def _walk_packed(
+    split: Split, router: Router, packets: PacketWriter, stretches: list[Stretch | None]
+) -> tuple[Walked, int]:
+    """A compressed capture, from its first byte to its last."""
+    size, head = 0, len(split.head)
+    router.open(split.head)
+    with CaptureFile(split.name, READ_BYTES) as file:
+        for buffer in file.buffers():
+            size += len(buffer)
+            rest, head = buffer[head:], max(head - len(buffer), 0)
+            if not router.feed(rest):
+                break
+            packets.relieve(router, stretches)
+        found = Walked(split.capture, router.close(), [], size, file.truncated, file.note)
+        return found, file.consumed
+
+
+def _walk_plain(
+    split: Split, router: Router, packets: PacketWriter, stretches: list[Stretch | None]
+) -> tuple[Walked | None, int]:
+    """None: no record is known to begin in it."""
+    with _opened(split.name) as file:
+        begin = split.begin or len(split.head)
+        file.seek(begin)
+        # To find a record more may be needed than the split has.
+        most = split.size if not split.exact else max(split.end, begin)
+        space = memoryview(bytearray(max(min(READ_BYTES, most - begin), 1)))
+        num = file.readinto(space[: most - begin])  # type: ignore[attr-defined]
+        read = num
+        if not split.exact:
+            place = find_record(split.head, space[:num], begin, at=begin, earliest=split.first_second)
+            if place is None or place >= split.end:
+                return None, read
+            space_at, begin = place - begin, place
+        else:
+            space_at = 0
+        router.open(split.head, begin, split.end)
+        wanted = router.feed(space[space_at:num])
+        at = begin + num - space_at
+        while wanted and num and at < split.size:
+            packets.relieve(router, stretches)
+            left = (split.end if at < split.end else min(at + _REST_BYTES, split.size)) - at
+            num = file.readinto(space[: min(left, len(space))])  # type: ignore[attr-defined]
+            read += num
+            at += num
+            wanted = router.feed(space[:num])
+        packets.relieve(router, stretches)
+        return Walked(split.capture, router.close(), [], split.size), read
+
+
+def _opened(name: str) -> IO[bytes]:
+    try:
+        return Path(name).open("rb", buffering=0)
+    except FileNotFoundError as error:
+        raise CaptureError(
+            f"{name}: workers do not see it; captures have to be under the same path on all machines"
+        ) from error
+    except OSError as error:
+        raise CaptureError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
 def scan_captures(
@@ -113,10 +155,8 @@ def scan_captures(
     limits: Mapping[str, int],
     split_bytes: int,
     times: TimeRange,
-) -> list[list[Scanned]]:
-    """The scans of every capture, which together are all of it that can be read; none of those read whole."""
-    # A split is walked in less time than it takes Spark to start a task.
-    most = max(num_buckets, _LEAST_TASKS)
+) -> tuple[list[list[Walked]], int]:
+    """The walks of every capture, which together are all of it that can be read; and bytes that were read."""
     work = partial(
         scan_split,
         folder=folder,
@@ -125,37 +165,33 @@ def scan_captures(
         since=times.since,
         until=times.until,
     )
-    parts = [
-        (number, Split(capture.name, capture.head, begin, end))
-        for number, capture in enumerate(captures)
-        if capture.head is not None
-        for begin, end in split(capture, split_bytes)
-    ]
-    files: list[dict[_Key, Scanned]] = [{} for _ in captures]
+    walks: list[dict[tuple[int, ...], Walked]] = [{} for _ in captures]
     scans: list[list[Scan]] = [[] for _ in captures]
-    for (number, _), one in zip(
-        parts, run_tasks(spark, work, [part for _, part in parts], most=most), strict=True
-    ):
-        files[number][_key(one.scan)] = one
-        scans[number].append(one.scan)
-    while again := _again(captures, scans):
-        done = run_tasks(spark, work, list(again.values()))
-        for number, one in zip(again, done, strict=True):
-            files[number][_key(one.scan)] = one
-            scans[number].append(one.scan)
-    return [[files[number][_key(one)] for one in of_one] for number, of_one in enumerate(scans)]
+    bytes_read = 0
+    waiting = share_out(captures, split_bytes)
+    while waiting:
+        tasks = Items.write(folder, waiting)
+        for routed in run_tasks(spark, partial(work, tasks=tasks), range(len(waiting))):
+            bytes_read += routed.bytes_read
+            for walk in routed.walks:
+                walk.file = routed.file
+                walks[walk.capture][_key(walk.scan)] = walk
+                scans[walk.capture].append(walk.scan)
+        waiting = _again(captures, scans)
+    return [[walks[number][_key(one)] for one in of_one] for number, of_one in enumerate(scans)], bytes_read
 
 
-def _again(captures: Sequence[Capture], scans: list[list[Scan]]) -> dict[int, Split]:
-    """By the capture's number, the part of it that must be scanned again; keeps of `scans` what holds."""
-    parts = {}
+def _again(captures: Sequence[Capture], scans: list[list[Scan]]) -> list[list[Split]]:
+    """The parts that must be walked again; keeps of `scans` what holds."""
+    parts = []
     for number, capture in enumerate(captures):
-        if capture.head is not None:
-            scans[number], part = meet(capture.head, scans[number])
+        if capture.compression is None:
+            scans[number], part = meet(capture.head, scans[number], capture.size)
             if part is not None:
-                parts[number] = Split(capture.name, part.head, part.begin, part.end)
+                one = Split(number, capture.name, capture.size, part.head, 0, None, part.begin, part.end)
+                parts.append([one])
     return parts
 
 
-def _key(one: Scan) -> _Key:
+def _key(one: Scan) -> tuple[int, ...]:
     return one.begin, one.end, one.asked, one.head

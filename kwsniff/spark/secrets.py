@@ -3,16 +3,20 @@
 import shutil
 from collections.abc import Sequence
 
+from kwsniff.sources.keylog import has_secrets_block
 from kwsniff.sources.tls import needs_tshark
 from kwsniff.spark.inputs import Capture
+from kwsniff.spark.scan import Walked
 from kwsniff.tables.captures import CaptureRow
 
-_SECTION = b"\x0a\x0d\x0d\x0a"
 
-
-def may_hold_secrets(captures: Sequence[Capture]) -> list[str]:
-    """The captures worth a look: pcapng, or compressed."""
-    return [each.name for each in captures if each.head is None or each.head.startswith(_SECTION)]
+def secretive(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> list[str]:
+    """The captures with TLS secrets in them."""
+    return [
+        capture.name
+        for capture, walked in zip(captures, walks, strict=True)
+        if has_secrets_block(capture.head) or any(walk.scan.secrets for walk in walked)
+    ]
 
 
 def note_secrets(rows: Sequence[CaptureRow], secretive: Sequence[str]) -> None:

@@ -10,7 +10,8 @@ from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import Catalog, load_catalog
-from kwsniff.spark.decode import Rows, Source, start_analyzer
+from kwsniff.spark.decode import Rows, start_analyzer
+from kwsniff.spark.finish import Source
 from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part, check_root
 from kwsniff.spark.values import known

@@ -12,10 +12,11 @@ import pytest
 
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
+from kwsniff.core.capture.routing import Router
 from kwsniff.errors import CaptureError, UsageError
 from tests.core.guard import flush_against_guard_page
 from tests.hostile import mutate
-from tests.pipeline.buckets import ARGUMENTS, every, scanned
+from tests.pipeline.buckets import ARGUMENTS, every, scanned, walk
 from tests.traffic import files, scenes
 from tests.traffic.messages import produce
 from tests.traffic.records import batch
@@ -89,11 +90,23 @@ def test_a_boundary_that_is_none_is_found_out_and_walked_over() -> None:
     data = FORMATS["pcap"]()
     ends = boundaries(data)
     wrong = ends[5] + 3
-    _, scans, repeated = scanned(data, 2, lambda head, data: [len(head), wrong, ends[9], len(data)])
+    _, walked, repeated = scanned(data, 2, lambda head, data: [len(head), wrong, ends[9], len(data)])
+    scans = [one.scan for one in walked]
     assert repeated >= 1
     assert [one.begin for one in scans] == [24, ends[6], ends[9]]
     assert scans[-1].end == len(data)
     assert sum(one.packets for one in scans) == len(FRAMES)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_piece_of_the_file_tells_the_same_boundaries(name: str) -> None:
+    data = FORMATS[name]()
+    head = file_splits.read_head(data)
+    order = "big" if "big" in name else "little"
+    first = int.from_bytes(data[len(head) : len(head) + 4], order)
+    for offset in range(len(head) + 1, len(data), 7):
+        found = file_splits.find_record(head, data[offset:], offset, at=offset, earliest=first)
+        assert found == file_splits.find_record(head, data, offset), offset
 
 
 def inner_capture(size: int) -> bytes:
@@ -113,7 +126,8 @@ def test_a_capture_inside_a_capture_does_not_mislead() -> None:
         found = file_splits.find_record(head, data, offset)
         assert found is None or found in ends, offset
     for size in (5_000, 20_011, 70_000):
-        _, scans, _ = scanned(data, 2, every(size))
+        _, walked, _ = scanned(data, 2, every(size))
+        scans = [one.scan for one in walked]
         assert scans[-1].end == len(data)
         assert sum(one.packets for one in scans) == len(ends) - 1
 
@@ -130,7 +144,8 @@ def test_a_record_made_to_mislead_costs_a_second_walk_and_nothing_else() -> None
     data, fake = crafted()
     head = file_splits.read_head(data)
     assert file_splits.find_record(head, data, fake) == fake, "nothing that stands behind it contradicts it"
-    _, scans, repeated = scanned(data, 2, lambda head, data: [len(head), fake, len(data)])
+    _, walked, repeated = scanned(data, 2, lambda head, data: [len(head), fake, len(data)])
+    scans = [one.scan for one in walked]
     assert repeated == 1
     assert [(one.begin, one.end) for one in scans][-1][1] == len(data)
     assert sum(one.packets for one in scans) == 40
@@ -140,7 +155,8 @@ def test_a_record_made_to_mislead_costs_a_second_walk_and_nothing_else() -> None
 def test_interfaces_in_the_middle_are_known_behind_them(big: bool) -> None:
     one, two = files.pcapng(FRAMES[:20]), files.pcapng(FRAMES[20:], big=big, snaplen=9000)
     data = one + two
-    _, scans, repeated = scanned(data, 2, every(700))
+    _, walked, repeated = scanned(data, 2, every(700))
+    scans = [one.scan for one in walked]
     assert big or repeated > 0, "splits of the second section were scanned with the first one's interfaces"
     assert sum(found.packets for found in scans) == len(FRAMES)
     assert sum(found.counts["packets_tcp"] for found in scans) == len(FRAMES)
@@ -152,10 +168,12 @@ def test_truncated_and_damaged_captures_end_where_they_do(name: str) -> None:
     data = FORMATS[name]()
     ends = boundaries(data)
     cut = data[: ends[-2] + 9]
-    _, scans, _ = scanned(cut, 2, every(400))
+    _, walked, _ = scanned(cut, 2, every(400))
+    scans = [one.scan for one in walked]
     assert (scans[-1].stop, scans[-1].end) == ("truncated", ends[-2])
     damaged = data[: ends[7]] + b"\xff" * 24 + data[ends[7] + 24 :]
-    _, scans, _ = scanned(damaged, 2, every(400))
+    _, walked, _ = scanned(damaged, 2, every(400))
+    scans = [one.scan for one in walked]
     assert (scans[-1].stop, scans[-1].end) == ("damaged", ends[7])
     assert sum(one.packets for one in scans) == 7
 
@@ -181,16 +199,16 @@ def test_bad_usage_gets_a_line() -> None:
     with pytest.raises(UsageError, match="not inside"):
         file_splits.scan(head, data, 0, len(data) + 1, 2)
     with pytest.raises(UsageError, match="buckets"):
-        file_splits.scan(head, data, 0, len(data), 0)
+        Router(65537)
     with pytest.raises(UsageError, match="bucket 2 of 2"):
         Analyzer(*ARGUMENTS, bucket=(2, 2))
     analyzer = Analyzer(*ARGUMENTS, bucket=(0, 1))
     analyzer.open_capture("x")
     analyzer.feed(head)
-    one = file_splits.scan(head, data, 0, len(data), 1)
+    kept = routed(head, data)
     with pytest.raises(UsageError, match="no runs"):
-        analyzer.begin_runs(data, b"\xff", one.shared, begin=24, frames_before=0)
-    analyzer.begin_runs(data, one.runs[0], one.shared, begin=24, frames_before=0)
+        analyzer.begin_runs(b"\xff", kept[-1], frames_before=0)
+    analyzer.begin_runs(*kept, frames_before=0)
     assert analyzer.feed_runs(100)
     with pytest.raises(UsageError, match="runs are left"):
         analyzer.close_capture()
@@ -198,19 +216,48 @@ def test_bad_usage_gets_a_line() -> None:
         analyzer.save()
 
 
-def test_another_file_than_the_one_scanned_is_noticed() -> None:
+def routed(head: bytes, data: bytes) -> tuple[bytes, ...]:
+    """What is kept of a capture for one bucket, and for all."""
+    (part,) = walk(head, data, 0, len(data), 1).parts
+    return part.kept
+
+
+def test_a_router_says_what_it_was_not_asked_in_order() -> None:
     data = FORMATS["pcap"]()
     head = file_splits.read_head(data)
-    one = file_splits.scan(head, data, 0, len(data), 1)
-    other = files.pcap(files.frames(scenes.pipelined(3, 40).packets()))[: len(data)]
-    for wrong in (other, data[:-1], data[:24]):
+    router = Router(2)
+    with pytest.raises(UsageError, match="no capture is open"):
+        router.feed(data)
+    router.open(head)
+    with pytest.raises(UsageError, match="open already"):
+        router.open(head)
+    assert router.feed(data[len(head) :])
+    assert (router.packets, router.waiting > len(data) * 0.9) == (len(FRAMES), True)
+    with pytest.raises(UsageError, match="cut before"):
+        router.take(bytes)
+    assert router.close().packets == len(FRAMES)
+    with pytest.raises(UsageError, match="was not cut"):
+        router.open(head)
+    packets, _ = router.cut()
+    router.take(bytes)
+    assert (packets, router.waiting) == (len(FRAMES), 0)
+
+
+def test_what_was_kept_and_is_damaged_is_noticed() -> None:
+    data = FORMATS["pcap"]()
+    head = file_splits.read_head(data)
+    own, shared = routed(head, data)
+    longer = own[:4] + struct.pack("<II", len(FRAMES) + 1, len(own) - 12) + own[12:]
+    for wrong in (longer, own[:-1], own[:7], bytes(12)):
         analyzer = Analyzer(*ARGUMENTS, bucket=(0, 1))
         analyzer.open_capture("x")
         analyzer.feed(head)
-        with pytest.raises((CaptureError, UsageError), match=r"changed|no runs"):
-            analyzer.begin_runs(wrong, one.runs[0], one.shared, begin=24, frames_before=0)
+        with pytest.raises((CaptureError, UsageError), match=r"is not what it was|no runs"):
+            analyzer.begin_runs(wrong, shared, frames_before=0)
             while analyzer.feed_runs():
                 pass
+    with pytest.raises(UsageError, match="no runs"):
+        analyzer.begin_runs(own, shared[:-1], frames_before=0)
 
 
 def test_nothing_reads_beyond_a_capture() -> None:
@@ -228,15 +275,17 @@ def test_nothing_reads_beyond_a_capture() -> None:
                 continue
             for _ in range(5):
                 file_splits.find_record(head, held, dice.randrange(len(data) + 1))
-            _, scans, _ = scanned(held, 3, every(300))
-            runs = [bytes(mutate.damaged_bytes(dice, one.runs[1])) for one in scans]
+            _, walked, _ = scanned(held, 3, every(300))  # type: ignore[arg-type]
+            parts = [part for one in walked for part in one.parts]
             analyzer = Analyzer(*ARGUMENTS, bucket=(1, 3))
             analyzer.open_capture("x")
             analyzer.feed(head)
             try:
-                for one, damaged in zip(scans, runs, strict=True):
-                    with flush_against_guard_page(damaged) as listed:
-                        analyzer.begin_runs(held, bytes(listed), one.shared, begin=one.begin, frames_before=0)
+                for part in parts:
+                    damaged = bytes(mutate.damaged_bytes(dice, part.kept[1]))
+                    common = bytes(mutate.damaged_bytes(dice, part.kept[-1]))
+                    with flush_against_guard_page(damaged) as own, flush_against_guard_page(common) as shared:
+                        analyzer.begin_runs(own, shared, frames_before=0)
                         while analyzer.feed_runs(97):
                             pass
             except (CaptureError, UsageError):

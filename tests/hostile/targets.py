@@ -15,6 +15,7 @@ from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
 from tests.hostile import conversations, mutate, seeds
 from tests.hostile.sealed import Piece, packed
+from tests.pipeline.buckets import Walked, find_cuts, walk
 from tests.traffic.files import Frame, pcap
 from tests.traffic.tunnels import LINK_WRAPS, WRAPS, Carrier, ip_of, wrapped
 
@@ -333,37 +334,43 @@ def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, numbe
         at = file_splits.find_record(head, held, dice.randrange(len(data) + 1))
         if at is not None and not len(head) <= at < len(data):
             raise Broken(f"a record at {at} of {len(data)}: execution {number}")
-    cuts = file_splits.find_cuts(head, held, dice.randrange(50, len(data) + 50))
-    scans = [file_splits.scan(head, held, begin, end, 3) for begin, end in pairwise(cuts)]
+    cuts = find_cuts(head, held, dice.randrange(50, len(data) + 50))
+    found: dict[tuple[int, ...], Walked] = {}
+
+    def walked(head: bytes, begin: int, end: int) -> file_splits.Scan:
+        one = walk(head, held, begin, end, 3, piece=dice.choice((1, 97, 5000, 1 << 20)))
+        found[one.scan.begin, one.scan.end, one.scan.asked, one.scan.head] = one
+        return one.scan
+
+    scans = [walked(head, begin, end) for begin, end in pairwise(cuts)]
     for _ in range(2 * len(cuts) + 1):
-        scans, again = file_splits.meet(head, scans)
+        scans, again = file_splits.meet(head, scans, len(data))
         if again is None:
             break
-        scans.append(file_splits.scan(again.head, held, again.begin, again.end, 3))
+        scans.append(walked(again.head, again.begin, again.end))
     else:
         raise Broken(f"scans that never meet: execution {number}")
-    _read_runs(head, data, scans, None, hold)
+    kept = [found[one.begin, one.end, one.asked, one.head] for one in scans]
+    _read_runs(head, kept, None, hold)
     with suppress(CaptureError, UsageError):
-        _read_runs(head, data, scans, dice, hold)
+        _read_runs(head, kept, dice, hold)
 
 
-def _read_runs(
-    head: bytes, data: bytes, scans: Sequence[file_splits.Scan], dice: random.Random | None, hold: Hold
-) -> None:
+def _read_runs(head: bytes, walked: Sequence[Walked], dice: random.Random | None, hold: Hold) -> None:
     analyzer = seeds.analyzer(bucket=(1, 3))
     analyzer.open_capture("hostile")
     analyzer.feed(hold(head))
     frames = 0
-    for one in scans:
-        runs, shared = one.runs[1], one.shared
+    for part in [part for one in walked for part in one.parts]:
+        own, shared = part.kept[1], part.kept[-1]
         if dice:
-            runs = bytes(mutate.damaged_bytes(dice, runs)) if runs else runs
+            own = bytes(mutate.damaged_bytes(dice, own)) if own else own
             shared = bytes(mutate.damaged_bytes(dice, shared))
-        analyzer.begin_runs(hold(data), runs, shared, begin=one.begin, frames_before=frames)
+        analyzer.begin_runs(hold(own), hold(shared), frames_before=frames)
         while analyzer.feed_runs(dice.randrange(5000) if dice else 1 << 20):
             pass
-        frames += one.packets
-    told = analyzer.close_capture(end=scans[-1].stop if scans else None)
+        frames += part.packets
+    told = analyzer.close_capture(end=walked[-1].scan.stop if walked else None)
     if not dice and told["packets"] != frames:
         raise Broken(f"{told['packets']} of {frames} packets")
     _end(analyzer)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
+from kwsniff.core.capture.routing import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
@@ -29,9 +30,70 @@ class Result(NamedTuple):
     bins: list[Counter[str]]
 
 
+class Part(NamedTuple):
+    """What a walk kept of a part of a capture, for each bucket and, last, for all of them."""
+
+    packets: int
+    kept: tuple[bytes, ...]
+
+
+class Walked(NamedTuple):
+    scan: file_splits.Scan
+    parts: tuple[Part, ...]
+
+
 def every(num_bytes: int) -> Cut:
     """Splits of so many bytes, where records are found."""
-    return lambda head, data: file_splits.find_cuts(head, data, num_bytes)
+    return lambda head, data: find_cuts(head, data, num_bytes)
+
+
+def find_cuts(head: bytes, data: bytes, split_bytes: int) -> list[int]:
+    """Rising record boundaries, from behind the head to the end of the file."""
+    cuts = [len(head)]
+    for at in range(split_bytes, len(data), split_bytes):
+        found = file_splits.find_record(head, data, at) if at > cuts[-1] else None
+        if found is not None and found > cuts[-1]:
+            cuts.append(found)
+    return [*cuts, len(data)] if len(data) > cuts[-1] else cuts
+
+
+def walk(  # noqa: PLR0917
+    head: bytes,
+    data: Any,
+    begin: int,
+    end: int,
+    num_buckets: int,
+    limits: Mapping[str, int] | None = None,
+    times: Times = (None, None),
+    *,
+    piece: int = 1 << 30,
+    waiting: int = 1 << 30,
+) -> Walked:
+    """One split, fed in pieces, its parts taken when so many bytes wait."""
+    router = Router(num_buckets, limits, since=times[0], until=times[1])
+    router.open(head, begin, end)
+    parts = []
+
+    def take() -> None:
+        kept: list[bytes] = []
+        packets, ends = router.cut()
+        router.take(lambda view: kept.append(bytes(view)))
+        sizes = memoryview(ends).cast("q").tolist()
+        waited = iter(kept)
+        parts.append(Part(packets, tuple(next(waited) if size else b"" for size in sizes)))
+        assert [*map(len, parts[-1].kept)] == sizes
+
+    with memoryview(data) as view:
+        for at in range(begin or len(head), len(data), piece):
+            with view[at : at + piece] as fed:
+                wanted = router.feed(fed)
+            if router.waiting > waiting:
+                take()
+            if not wanted:
+                break
+    scan = router.close()
+    take()
+    return Walked(scan, tuple(parts))
 
 
 def scanned(
@@ -40,21 +102,24 @@ def scanned(
     cut: Cut,
     limits: Mapping[str, int] | None = None,
     times: Times = (None, None),
-) -> tuple[bytes, list[file_splits.Scan], int]:
-    """The head, the scans that hold together, and how many had to be made again."""
+    **pieces: int,
+) -> tuple[bytes, list[Walked], int]:
+    """The head, the walks that hold together, and how many had to be made again."""
     head = file_splits.read_head(data)
     cuts = cut(head, data)
-    since, until = times
+    found: dict[tuple[int, ...], Walked] = {}
 
     def scan(head: bytes, begin: int, end: int) -> file_splits.Scan:
-        return file_splits.scan(head, data, begin, end, num_buckets, limits, since=since, until=until)
+        one = walk(head, data, begin, end, num_buckets, limits, times, **pieces)
+        found[one.scan.begin, one.scan.end, one.scan.asked, one.scan.head] = one
+        return one.scan
 
     scans = [scan(head, begin, end) for begin, end in pairwise(cuts)]
     repeated = 0
     while True:
-        scans, again = file_splits.meet(head, scans)
+        scans, again = file_splits.meet(head, scans, len(data))
         if again is None:
-            return head, scans, repeated
+            return head, [found[one.begin, one.end, one.asked, one.head] for one in scans], repeated
         scans.append(scan(again.head, again.begin, again.end))
         repeated += 1
         assert repeated <= 3 * len(cuts), "every repeated scan goes on where the others did not"
@@ -80,10 +145,16 @@ def bucketed(
     most: int = 1 << 20,
     limits: Mapping[str, int] | None = None,
     times: Times = (None, None),
+    piece: int = 1 << 30,
+    waiting: int = 1 << 30,
     **options: Any,
 ) -> Result:
     """One analyzer for each bucket, fed its own records; without `cut` fed every capture whole."""
-    scans = [scanned(data, num_buckets, cut, limits, times)[:2] if cut else (b"", []) for data in captures]
+    scans: list[tuple[bytes, list[Walked]]] = [(b"", []) for _ in captures]
+    if cut:
+        for number, data in enumerate(captures):
+            head, walked, _ = scanned(data, num_buckets, cut, limits, times, piece=piece, waiting=waiting)
+            scans[number] = (head, walked)
     analyzers = []
     facts: list[list[dict[str, Any]]] = [[] for _ in captures]
     for bucket in range(num_buckets):
@@ -97,13 +168,14 @@ def bucketed(
                 continue
             analyzer.feed(head)
             frames = 0
-            for one in found:
-                analyzer.begin_runs(data, one.runs[bucket], one.shared, begin=one.begin, frames_before=frames)
+            for part in [part for one in found for part in one.parts]:
+                analyzer.begin_runs(part.kept[bucket], part.kept[-1], frames_before=frames)
                 while analyzer.feed_runs(most):
                     pass
-                frames += one.packets
-            told = analyzer.close_capture(end=found[-1].stop if found else None)
-            facts[number].append(file_splits.capture_facts(found, told, len(data)))
+                frames += part.packets
+            found_scans = [one.scan for one in found]
+            told = analyzer.close_capture(end=found_scans[-1].stop if found else None)
+            facts[number].append(file_splits.capture_facts(found_scans, told, len(data)))
         analyzers.append(analyzer)
     assert all(each == of_one[0] for of_one in facts for each in of_one), (
         "every bucket tells the same of a file"

@@ -105,6 +105,20 @@ def test_a_split_may_begin_at_every_packet(name: str) -> None:
         assert bucketed([data], 2, lambda *_, at=at: [ends[0], at, ends[-1]], most=50) == expected  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_pieces_and_parts_of_any_size_change_nothing(name: str) -> None:
+    data = MADE[name]()
+    expected = whole(data)
+    for piece, waiting, most in (
+        (1, 1 << 30, 1 << 20),
+        (7, 100, 3),
+        (100, 1, 50),
+        (1 << 20, 1, 1),
+        (999, 2000, 77),
+    ):
+        assert bucketed(data, 3, every(4000), piece=piece, waiting=waiting, most=most) == expected
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_captures_by_buckets(name: str) -> None:
     (path,) = (CAPTURES / name).glob("capture.pcap*")
@@ -156,11 +170,11 @@ def test_a_bucket_is_saved_and_resumed_between_splits() -> None:
         analyzer.open_capture("0.pcap")
         analyzer.feed(head)
         frames = 0
-        for one in scans:
-            analyzer.begin_runs(data, one.runs[bucket], one.shared, begin=one.begin, frames_before=frames)
+        for part in [part for one in scans for part in one.parts]:
+            analyzer.begin_runs(part.kept[bucket], part.kept[-1], frames_before=frames)
             while analyzer.feed_runs():
                 pass
-            frames += one.packets
+            frames += part.packets
             take(analyzer)
             analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
         analyzer.close_capture()

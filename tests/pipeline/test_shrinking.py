@@ -1,27 +1,19 @@
-"""Captures that become shorter while they are mapped, as a rotating tool makes them."""
+"""Captures that become shorter after they were looked into, as a rotating tool makes them."""
 
-import mmap
+from __future__ import annotations
+
 import os
-import subprocess
-import sys
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kwsniff.core.capture.file_splits import meet, read_head
-from kwsniff.core.capture.mapping import Guard
+from kwsniff.core.capture.file_splits import meet
 from kwsniff.errors import CaptureError
-from kwsniff.spark.inputs import Mapped, mapped
-from kwsniff.spark.scan import Split, scan_split
+from kwsniff.spark.inputs import Split, find_inputs, share_out
+from kwsniff.spark.jobs import Items
+from kwsniff.spark.scan import Routed, scan_split
 from tests.hostile import greed
-
-PAGE = mmap.PAGESIZE
-
-
-def _shrunk(path: Path, keep: int, _: object) -> int:
-    os.truncate(path, keep)
-    return keep
 
 
 @pytest.fixture
@@ -31,66 +23,35 @@ def capture(tmp_path: Path) -> Path:
     return path
 
 
-def test_pages_that_a_file_lost_are_zeroes_and_told_of(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 4 * PAGE)
-    with (
-        path.open("r+b") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        Guard(data) as guard,
-    ):
-        file.truncate(PAGE + 10)
-        assert data[PAGE : PAGE + 12] == b"x" * 10 + bytes(2)
-        assert not guard.has_holes
-        assert data[2 * PAGE :] == bytes(2 * PAGE)
-        assert guard.has_holes
+def scanned(splits: list[Split], folder: Path) -> Routed:
+    folder.mkdir(exist_ok=True)
+    tasks = Items.write(str(folder), [splits])
+    return scan_split(0, tasks=tasks, folder=str(folder), num_buckets=1, limits={})
 
 
-def test_elsewhere_it_ends_the_process_as_before(tmp_path: Path) -> None:
-    script = """
-import mmap, sys
-from kwsniff.core.capture.mapping import Guard
-file = open(sys.argv[1], "r+b")
-file.write(bytes(8192)); file.flush()
-guarded, other = (mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for _ in range(2))
-with Guard(guarded):
-    file.truncate(0)
-    print(guarded[5000], flush=True)
-    print(other[5000])
-"""
-    path = tmp_path / "file"
-    path.touch()
-    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (-7, "0\n")
-
-
-@pytest.mark.parametrize("left", [0.9, 0.6, 0.1])
-def test_a_scan_of_what_is_gone_is_truncated(
-    capture: Path, tmp_path: Path, left: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file shrinks between the moments at which it is mapped and at which it is walked."""
+@pytest.mark.parametrize("left", [0.9, 0.6, 0.5, 0.1])
+def test_a_scan_of_what_is_gone_is_truncated(capture: Path, tmp_path: Path, left: float) -> None:
+    """The file shrinks between the moments at which it is looked into and at which it is walked."""
     size = capture.stat().st_size
+    captures = find_inputs([capture])
+    splits = [split for task in share_out(captures, size // 2 + 1) for split in task]
+    assert len(splits) == 2
     keep = int(size * left)
-    with mapped(str(capture)) as file:
-        head = read_head(file.data)
-    monkeypatch.setattr(Mapped, "size", property(partial(_shrunk, capture, keep)))
-    (tmp_path / "work").mkdir()
-    halves = [Split(str(capture), head, 0, size // 2), Split(str(capture), head, size // 2, size)]
-    found = scan_split(halves[0], folder=str(tmp_path / "work"), num_buckets=1, limits={}).scan
-    assert (found.stop == "truncated") == (keep < size // 2)
-    assert found.end <= keep
-    whole = Split(str(capture), head, found.end, size)
-    rest = scan_split(whole, folder=str(tmp_path / "work"), num_buckets=1, limits={}).scan
-    assert rest.stop == "truncated"
-    assert rest.end <= keep or rest.packets == 0
-    kept, again = meet(head, [found, rest])
+    os.truncate(capture, keep)
+    found = [walk.scan for walk in scanned(splits, tmp_path / "work").walks]
+    kept, again = meet(captures[0].head, found, size)
+    if again is not None:
+        rest = replace(splits[1], begin=again.begin, end=again.end, head=again.head, exact=True)
+        found = [*kept, *(walk.scan for walk in scanned([rest], tmp_path / "work").walks)]
+        kept, again = meet(captures[0].head, found, size)
     assert again is None
     assert kept[-1].stop == "truncated"
+    assert kept[-1].end <= keep
+    assert sum(scan.packets for scan in kept) > 0
 
 
-def test_a_file_that_is_empty_now_is_an_error(capture: Path, tmp_path: Path) -> None:
-    with mapped(str(capture)) as file:
-        head = read_head(file.data)
-    os.truncate(capture, 0)
-    with pytest.raises(CaptureError, match="is empty"):
-        scan_split(Split(str(capture), head, 0, 1000), folder=str(tmp_path), num_buckets=1, limits={})
+def test_a_file_that_is_gone_is_an_error(capture: Path, tmp_path: Path) -> None:
+    (splits,) = share_out(find_inputs([capture]), 1 << 30)
+    capture.unlink()
+    with pytest.raises(CaptureError, match="workers do not see it"):
+        scanned(splits, tmp_path / "work")

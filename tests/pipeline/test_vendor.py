@@ -129,14 +129,21 @@ def test_the_tasks_of_the_pipeline_know_it(capture: Path, folder: str, tmp_path:
     import pyarrow.parquet as pq
 
     from kwsniff.spark.decode import Work, decode_bucket
-    from kwsniff.spark.inputs import find_inputs
+    from kwsniff.spark.inputs import find_inputs, share_out
+    from kwsniff.spark.jobs import Items
+    from kwsniff.spark.plan import Plan
+    from kwsniff.spark.scan import scan_split
     from kwsniff.spark.staging import Staging
 
-    whole = [replace(each, head=None) for each in find_inputs([str(capture)])]
+    captures = find_inputs([str(capture)])
     with Staging(tmp_path / "out") as staging:
+        scratch = str(staging.scratch)
+        tasks = Items.write(scratch, share_out(captures, 1 << 30))
+        routed = scan_split(0, tasks=tasks, folder=scratch, num_buckets=1, limits={})
+        (walk,) = routed.walks
+        walk.file = routed.file
         work = Work(
-            captures=tuple(whole),
-            scans=((),),
+            plan=Plan.write(scratch, captures, [[walk]]),
             staging=str(staging.folder),
             scratch=str(staging.scratch),
             num_buckets=1,

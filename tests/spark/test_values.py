@@ -13,11 +13,13 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 from kwsniff.core.capture.file_splits import Scan
 from kwsniff.errors import CaptureError
 from kwsniff.spark.parts import Part
-from kwsniff.spark.scan import Scanned
+from kwsniff.spark.routed import PacketFile, Stretch
+from kwsniff.spark.scan import Routed, Walked
 from kwsniff.spark.values import dump, load
 
 KWSNIFF = Path(__file__).parents[2] / "kwsniff"
-SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 9, None, 7, b"\x00\xff", b"", (b"a", b""))
+SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 9, None, 7, b"\x00\xff", False)
+FILE = PacketFile("/x", 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 9, None, 7, b"
         None, True, 0, -(2**63), 2**64, 1.5, "", "caf\u00e9 \udcff", b"", bytes(range(256)),
         [], [1, [2, "x"]], (), (1, (2, None)), {}, {"a": 1}, {1: "b", ("g", "k"): {"dict": [1]}},
         {"tuple": [1]}, set(), {1, 2}, frozenset({"a"}), Part("groups", "groups/x", 3, 99, frozenset({"id"})),
-        SCAN, [Scanned(SCAN, "/x", (1, 2, 3))],
+        SCAN, Routed(FILE, [Walked(0, SCAN, [Stretch(1, 2, 3, 4)], 5)], 6),
     ],
     ids=repr,
 )  # fmt: skip

@@ -5,49 +5,53 @@ from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.capture.packets cimport Reader
 
-# A bucket's list under way; bytes and packets count as in Run.
+# In front of records that lie side by side.
+cdef struct RunHeader:
+    uint32_t skip           # packets between the run before and this one
+    uint32_t packets
+    uint32_t num            # bytes
+
+# A bucket's runs under way; packets count from the part's first one.
 cdef struct Place:
     Buffer out
-    uint64_t written            # everything before it is in `out`
-    int64_t frames_written
-    uint64_t begin
-    uint64_t end                # the run under way; empty: none yet
-    int64_t frames_begin
-    int64_t frames_end
+    size_t header_at        # of the run under way, in `out`
+    bint begun
+    RunHeader run
+    int64_t frames          # up to the end of the run under way
+    uint32_t epoch          # what all buckets read came in between: a run does not go on over it
 
-# Where a list of runs stands: bytes count from the split's begin, packets from its first one.
+# Behind the runs that all buckets read: what the part's other packets told.
+cdef struct PartEnd:
+    int64_t packets
+    int64_t first
+    int64_t last
+    int64_t tcp             # time of the part's last segment,
+    int64_t tcp_frame       # its number in the part; 0: there is none
+
+# Where reading of runs stands.
 cdef struct Run:
-    Octets left             # what is not decoded yet
-    uint64_t offset         # of the next byte to take,
-    uint64_t num            # and how many of them
+    Octets left             # the bytes of the run under way, and what follows them
+    uint64_t num            # bytes left of it
     int64_t frames_before
     int64_t frames
     bint begun
     bint ended
-    bint broken             # not what a scan wrote
-
-cdef struct Times:
-    int64_t first
-    int64_t last
-    int64_t tcp             # of the split's last segment,
-    int64_t tcp_frame       # its number in the split; 0: there is none
+    bint broken             # not what a walk wrote
 
 cdef struct Runs:
-    Octets data             # from the split's begin to the end of the file
     Run own
     Run shared
-    Times times
+    PartEnd end
     int64_t frames_before
     uint32_t num_buckets
 
 cdef enum Fed:
     FED_SOME = 0            # more are left
     FED_ALL = 1
-    FED_OTHER = 2           # this is not the file that was scanned
+    FED_OTHER = 2           # this is not what was routed
 
-cdef bint take_record(Place* place, uint64_t at, uint64_t num, int64_t frame, int64_t frames) noexcept nogil
-cdef bint end_place(Place* place) noexcept nogil
-cdef bint end_split(Place* place, uint64_t num, int64_t frames) noexcept nogil
-cdef bint start_runs(Runs* runs, Octets data, Octets own, Octets shared, int64_t frames_before,
+cdef bint take_record(Place* place, Octets record, int64_t frame, int64_t frames, uint32_t epoch) noexcept nogil
+cdef void end_place(Place* place) noexcept nogil
+cdef bint start_runs(Runs* runs, Octets own, Octets shared, int64_t frames_before,
                      uint32_t num_buckets) noexcept nogil
 cdef int feed_some(Runs* runs, Reader* reader, uint64_t most) noexcept nogil

@@ -55,7 +55,8 @@ cdef struct Search:
     uint32_t earliest           # second since the epoch of a packet
     uint32_t record_header
     uint32_t longest            # bytes captured of a packet, or of a block
-    size_t step                 # records begin at multiples of it
+    size_t step                 # records begin at multiples of it,
+    size_t base                 # counted from the file's beginning, where the data has this place
 
 
 cdef inline bint is_block(uint32_t kind) noexcept nogil:
@@ -125,7 +126,7 @@ cdef int64_t find(Search* search, size_t begin, uint32_t* fates, uint32_t* befor
     cdef size_t at = window, next_at, met, root = 0
     while at:
         at -= 1
-        if (begin + at) % search.step:
+        if (search.base + begin + at) % search.step:
             continue
         next_at = record_length(search, begin + at)
         if next_at == 0:
@@ -173,7 +174,7 @@ cdef feed_head(Reader* reader, bytes head):
         raise UsageError("that is not the head of a capture: take what read_head gives")
 
 
-cdef bint prepare(Search* search, bytes head, Octets data):
+cdef bint prepare(Search* search, bytes head, Octets data, uint32_t earliest):
     """What records of this capture look like."""
     cdef Reader reader
     cdef uint32_t i, snaplen = 0
@@ -186,7 +187,7 @@ cdef bint prepare(Search* search, bytes head, Octets data):
         search.fractions = 1000000000 if reader.nanoseconds else 1000000
         search.record_header = <uint32_t>reader.record_header
         search.step = 4 if search.blocks else 1
-        search.earliest = file32(data, <size_t>len(head), reader.swapped)
+        search.earliest = earliest if earliest else file32(data, <size_t>len(head), reader.swapped)
         search.earliest -= DAY if search.earliest > DAY else search.earliest
         for i in range(reader.num_interfaces):
             if reader.interfaces[i].snaplen == 0 or reader.interfaces[i].snaplen > LONGEST_RECORD:
@@ -202,7 +203,7 @@ cdef bint prepare(Search* search, bytes head, Octets data):
         free_reader(&reader)
 
 
-def find_record(bytes head, data, uint64_t offset):
+def find_record(bytes head, data, uint64_t offset, *, uint64_t at=0, uint32_t earliest=0):
     cdef Search search
     cdef Py_buffer view
     cdef uint32_t* fates = NULL
@@ -212,11 +213,13 @@ def find_record(bytes head, data, uint64_t offset):
     memset(&search, 0, sizeof(Search))
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        prepare(&search, head, make_octets(<const uint8_t*>view.buf, <size_t>view.len))
+        prepare(&search, head, make_octets(<const uint8_t*>view.buf, <size_t>view.len), earliest)
         if offset <= <uint64_t>len(head):
             return len(head) if len(head) < view.len else None
-        if offset >= <uint64_t>view.len:
+        if offset < at or offset - at >= <uint64_t>view.len:
             return None
+        search.base = at
+        offset -= at
         window = search.longest + search.record_header
         if window > <size_t>view.len - offset:
             window = <size_t>view.len - offset
@@ -226,7 +229,7 @@ def find_record(bytes head, data, uint64_t offset):
             raise MemoryError
         with nogil:
             found = find(&search, offset, fates, before, window)
-        return None if found < 0 else found
+        return None if found < 0 else found + at
     finally:
         free(fates)
         free(before)

@@ -1,0 +1,169 @@
+"""Packets of a task's captures in one file, those of each bucket side by side, as a shuffle has them.
+
+    packets   turn 0: bucket 0 | bucket 1 | ... | for all    turn 1: bucket 0 | ...
+              inside: part | part | ...                      a part is of one capture
+    index     for each turn, for each bucket and last for all: where it begins, where each part ends
+
+A turn is what was in memory when it was written. Every attempt of a task has files of its own.
+"""
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+import numpy as np
+
+from kwsniff.core.capture.routing import Router
+from kwsniff.spark.parts import check_file
+from kwsniff.spark.values import known
+
+_LEAST_BYTES: Final = 64 << 20
+_BYTES_PER_BUCKET: Final = 1 << 20
+_MOST_BYTES: Final = 512 << 20
+_MOST_PACKETS: Final = 1 << 31  # of a part: its runs count with 32 bits
+_WORD: Final = 8
+
+
+@known
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a capture in a file of packets: its turn's place in the index, of so many parts its place."""
+
+    packets: int
+    index: int
+    parts: int
+    place: int
+
+
+@known
+@dataclass(frozen=True, slots=True)
+class PacketFile:
+    """A complete file, and its index beside it."""
+
+    path: str
+    size: int
+    index_size: int
+
+
+class PacketWriter:
+    """Writes what a Router keeps; memory is that of a turn."""
+
+    def __init__(self, folder: str, num_buckets: int) -> None:
+        self._path = Path(folder) / f"{uuid.uuid4().hex}.packets"
+        # Ranges of a megabyte, where that is not too much memory.
+        self._most = min(max(_LEAST_BYTES, num_buckets * _BYTES_PER_BUCKET), _MOST_BYTES)
+        self._packets: IO[bytes] = self._path.open("wb")
+        self._index: IO[bytes] = _index(self._path).open("wb")
+        self._size = 0
+        self._waiting: list[tuple[list[Stretch | None], int, int, bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._packets.close()
+        self._index.close()
+
+    @property
+    def file(self) -> PacketFile:
+        """What is in its place once this is left."""
+        return PacketFile(str(self._path), self._size, self._index.tell())
+
+    def relieve(self, router: Router, stretches: "list[Stretch | None]") -> None:
+        """Writes what the router keeps once that is much; `stretches`: of the capture under way."""
+        if router.waiting >= self._most or router.packets >= _MOST_PACKETS:
+            self.cut(router, stretches)
+            self.write(router)
+
+    def cut(self, router: Router, stretches: "list[Stretch | None]") -> None:
+        """Ends a part. Its stretch is added, and known once it is written."""
+        packets, ends = router.cut()
+        stretches.append(None)
+        self._waiting.append((stretches, len(stretches) - 1, packets, ends))
+
+    def write(self, router: Router) -> None:
+        """A turn: everything that waits."""
+        if not self._waiting:
+            return
+        ends = np.stack([np.frombuffer(each, np.int64) for *_, each in self._waiting], axis=1)
+        sizes = ends[:, -1]
+        begins = self._size + np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        router.take(self._packets.write)
+        at = self._index.tell()
+        self._index.write(np.concatenate([begins[:, None], begins[:, None] + ends], axis=1).tobytes())
+        self._size += int(sizes.sum())
+        for place, (stretches, number, packets, _) in enumerate(self._waiting):
+            stretches[number] = Stretch(packets, at, len(self._waiting), place)
+        self._waiting.clear()
+
+
+class BucketReader:
+    """What one bucket has in files of packets, read turn by turn; memory is that of its share of a turn."""
+
+    def __init__(self, bucket: int, num_buckets: int) -> None:
+        self._rows = (bucket, num_buckets)
+        self._file: PacketFile | None = None
+        self._opened: list[int] = []
+        self._turn = -1
+        self._ends: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        self._kept = [bytearray(), bytearray()]
+        self.bytes_read = 0
+
+    def close(self) -> None:
+        """Closes what is open."""
+        for file in self._opened:
+            os.close(file)
+        self._opened.clear()
+
+    def part(self, file: PacketFile, stretch: Stretch) -> tuple[memoryview, memoryview]:
+        """The bucket's packets and those for all, valid until the next part. Raises OutputError where a file
+        is not as it was written."""
+        if file != self._file:
+            self._open(file)
+        if stretch.index != self._turn:
+            self._load(stretch)
+        own, shared = (
+            memoryview(kept)[int(ends[stretch.place] - ends[0]) : int(ends[stretch.place + 1] - ends[0])]
+            for kept, ends in zip(self._kept, self._ends, strict=True)
+        )
+        return own, shared
+
+    def _open(self, file: PacketFile) -> None:
+        self.close()
+        self._turn = -1
+        path = Path(file.path)
+        check_file(path, file.size)
+        check_file(_index(path), file.index_size)
+        self._opened = [os.open(each, os.O_RDONLY) for each in (path, _index(path))]
+        self._file = file
+
+    def _load(self, stretch: Stretch) -> None:
+        packets, index = self._opened
+        width = (stretch.parts + 1) * _WORD
+        self._ends = [
+            np.frombuffer(os.pread(index, width, stretch.index + row * width), np.int64) for row in self._rows
+        ]
+        for number, ends in enumerate(self._ends):
+            size = int(ends[-1] - ends[0])
+            if size > len(self._kept[number]):
+                self._kept[number] = bytearray(size)
+            with memoryview(self._kept[number])[:size] as space:
+                _read(packets, space, int(ends[0]))
+            self.bytes_read += size
+        self._turn = stretch.index
+
+
+def _index(packets: Path) -> Path:
+    return packets.with_suffix(".index")
+
+
+def _read(file: int, space: memoryview, at: int) -> None:
+    done = 0
+    while done < len(space):
+        with space[done:] as rest:
+            num = os.preadv(file, [rest], at + done)
+        if not num:
+            raise EOFError("a file of packets became shorter")
+        done += num
