@@ -86,13 +86,24 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
     ]
 
 
-def sizes(captures: Sequence[Capture], cores: int) -> tuple[int, int]:
-    """Bytes of a split, and number of buckets, by how much there is to read: so that tasks are neither too
-    small to be worth starting nor more than can be looked over."""
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How work is shared out. Tasks of the second stage take several buckets where these are small."""
+
+    split_bytes: int
+    buckets: int
+    tasks: int
+
+
+def sizes(captures: Sequence[Capture], cores: int) -> Sizes:
+    """By how much there is to read: so that tasks are neither too small to be worth starting nor more than
+    can be looked over."""
     plain = sum(capture.size * (_PACKED if capture.compression else 1) for capture in captures)
     split = min(max(plain // (_SPLITS_PER_CORE * cores), SPLIT_BYTES), _MOST_SPLIT_BYTES)
-    buckets = min(-(-plain // _BUCKET_BYTES), _BUCKETS_PER_CORE * cores)
-    return split, min(max(buckets, -(-plain // _MOST_BUCKET_BYTES), 1), _MOST_BUCKETS)
+    worth = -(-plain // _BUCKET_BYTES)
+    least = max(-(-plain // _MOST_BUCKET_BYTES), 1)
+    buckets = max(min(worth, _BUCKETS_PER_CORE * cores), least)
+    return Sizes(split, min(buckets, _MOST_BUCKETS), max(worth, _BUCKETS_PER_CORE * cores))
 
 
 def share_out(captures: Sequence[Capture], split_bytes: int) -> list[list[Split]]:

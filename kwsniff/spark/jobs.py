@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 
 _SCHEMA = "number bigint, result binary"
 _WORD: Final = 8
+_USUAL_CORES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,14 @@ def run_tasks(
         if isinstance(result, KwsniffError):
             raise result
     return results
+
+
+def cores_of(spark: "SparkSession") -> int:
+    """Tasks that run at a time."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # sessions over Spark Connect do not tell
+        return _USUAL_CORES
 
 
 def _outcome(work: Callable[[Any], Any], item: Any) -> Any:

@@ -99,7 +99,9 @@ class Notes:
         placed = numbers(pa.int64(), positions[whole_numbers(batch[PLACE], null=0)])
         columns = [placed if each == PLACE else batch[each] for each in schema.names]
         if name not in self._writers:
-            self._writers[name] = pq.ParquetWriter(str(self._file(name)), schema, compression="zstd")
+            self._writers[name] = pq.ParquetWriter(
+                str(self._file(name)), schema, compression="lz4", write_statistics=False
+            )
         table = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
         self._writers[name].write_table(table, row_group_size=_ROWS)
 

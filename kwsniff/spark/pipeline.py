@@ -9,7 +9,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,8 @@ from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
 from kwsniff.spark.delta import check_delta, write_logs
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
-from kwsniff.spark.inputs import Capture, find_inputs, sizes
-from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
+from kwsniff.spark.jobs import cores_of, run_tasks
 from kwsniff.spark.judgement import write_findings
 from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
@@ -101,10 +101,10 @@ def run_pipeline(
         from kwsniff.spark.session import start_session
 
         spark = start_session()
-    split, buckets = sizes(captures, num_buckets or spark.sparkContext.defaultParallelism)
-    split, buckets = split_bytes or split, num_buckets or buckets
+    usual = sizes(captures, cores_of(spark))
+    asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
     with Staging(output) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), buckets, split, delta, vendor, times)
+        run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times)
         return run.all(captures)
 
 
@@ -129,8 +129,7 @@ class _Run:
     chosen: frozenset[str]
     limits: Mapping[str, int]
     ports: tuple[int, ...]
-    num_buckets: int
-    split_bytes: int
+    sizes: Sizes
     delta: bool
     layouts: str | None
     times: TimeRange
@@ -149,14 +148,15 @@ class _Run:
             self.spark,
             readable,
             folder=scratch,
-            num_buckets=self.num_buckets,
+            num_buckets=self.sizes.buckets,
             limits=self.limits,
-            split_bytes=self.split_bytes,
+            split_bytes=self.sizes.split_bytes,
             times=self.times,
         )
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
         work = self._work(Plan.write(scratch, readable, walks), tables)
-        decoded = run_tasks(self.spark, partial(decode_bucket, work=work), range(self.num_buckets))
+        decode = partial(decode_bucket, work=work)
+        decoded = run_tasks(self.spark, decode, range(self.sizes.buckets), most=self.sizes.tasks)
         rows = capture_rows(readable, walks, decoded, self.times)
         note_secrets(rows, secretive(readable, walks))
         rows += map(unread_row, unread)
@@ -180,7 +180,7 @@ class _Run:
         if "findings" in work.tables:
             parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {
-            "buckets": self.num_buckets,
+            "buckets": self.sizes.buckets,
             "splits": sum(map(len, walks)),
             "capture_bytes": sum(capture.size for capture in readable),
             "bytes_read": bytes_read,
@@ -193,7 +193,7 @@ class _Run:
             plan=plan,
             staging=str(self.staging.folder),
             scratch=str(self.staging.scratch),
-            num_buckets=self.num_buckets,
+            num_buckets=self.sizes.buckets,
             tables=tables,
             ports=self.ports,
             limits=self.limits,

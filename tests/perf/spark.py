@@ -13,11 +13,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kwsniff.spark.pipeline import Result, run_pipeline
+from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.session import start_session
 from kwsniff.tables.schema import TABLES
 from tests.perf import loads, repeat
@@ -132,53 +132,61 @@ def one_connection() -> Scene:
     return scene
 
 
-def compare(spark: Any, name: str, load: Load, paths: Sequence[Path], folder: Path) -> None:
-    """Analyze and pipeline over the same packets: with the tables alone, and with the aggregates."""
-    ours = min((run_kwsniff(load, folder) for _ in range(3)), key=lambda row: row.processor_seconds)
+def packed(load: Load, folder: Path) -> Path:
+    """The same capture inside zstd."""
+    import pyarrow as pa
+
+    path = folder / f"{load.path.name}.zst"
+    if not path.exists():
+        draft = path.with_suffix(".partial")
+        with load.path.open("rb") as plain, pa.CompressedOutputStream(str(draft), "zstd") as target:
+            shutil.copyfileobj(plain, target, 8 << 20)
+        draft.rename(path)
+    return path
+
+
+def compare(  # noqa: PLR0917
+    spark: Any, name: str, load: Load, paths: Sequence[Path], folder: Path, buckets: Sequence[int | None]
+) -> None:
+    """Analyze and pipeline over the same packets, in turns: the tables, in so many buckets."""
+    ours = run_kwsniff(replace(load, path=paths[0]) if len(paths) == 1 else load, folder)
     if ours.problem:
         say(name, f"not measured: {ours.problem}")
         return
-    say(
-        f"{name}: {load.megabytes:,.0f} MB, {load.calls:,} calls",
-        "time",
-        "processor",
-        "ratio",
-        "worker anon",
-        "rss",
-    )
-    say("  kwsniff analyze -o", f"{ours.seconds:.2f} s", f"{ours.processor_seconds:.2f} s", "1.00x",
+    say(f"{name}: {load.megabytes:,.0f} MB, {load.calls:,} calls",
+        "time", "processor", "ratio", "read / byte", "kept / byte", "worker anon")  # fmt: skip
+    alone = [ours.processor_seconds]
+    say("  kwsniff analyze -o", f"{ours.seconds:.2f} s", f"{alone[0]:.2f} s", "1.00x", "", "",
         f"{ours.peak_bytes / 1e6:,.0f} MB")  # fmt: skip
-
-    def pipeline(tables: Sequence[str] | None) -> tuple[Watch, Result]:
-        runs = []
-        for _ in range(2):
-            with Watch() as watch:
-                result = run_pipeline(paths, folder / "pipeline", spark=spark, tables=tables)
-            runs.append((watch, result))
-        return min(runs, key=lambda run: run[0].processor_seconds)
-
-    def show(title: str, run: Callable[[], tuple[Watch, Result]]) -> None:
-        watch, result = run()
+    for num in buckets:
+        with Watch() as watch:
+            result = run_pipeline(
+                paths, folder / "pipeline", spark=spark, tables=tuple(TABLES), num_buckets=num
+            )
         if result.rows["api_calls"] != load.calls:
             raise RuntimeError(f"{result.rows['api_calls']} calls instead of {load.calls}")
-        ratio = watch.processor_seconds / ours.processor_seconds
-        say(title, f"{watch.seconds:.2f} s", f"{watch.processor_seconds:.2f} s", f"{ratio:.2f}x",
-            f"{watch.anonymous / 1e6:,.0f} MB", f"{watch.resident / 1e6:,.0f} MB")  # fmt: skip
-        facts = result.facts
-        share = facts["scan_bytes"] / facts["capture_bytes"]
-        say(
-            f"    {facts['splits']} splits, {facts['buckets']} buckets",
-            f"{share:.4f} bytes handed on per byte",
+        alone.append(
+            run_kwsniff(replace(load, path=paths[0]) if len(paths) == 1 else load, folder).processor_seconds
         )
-
-    show("  kwsniff pipeline, tables", lambda: pipeline(tuple(TABLES)))
-    show("  kwsniff pipeline, tables and aggregates", lambda: pipeline(None))
+        facts = result.facts
+        ratio = watch.processor_seconds / (sum(alone[-2:]) / 2)
+        say(
+            f"  {facts['splits']} splits, {facts['buckets']} buckets",
+            f"{watch.seconds:.2f} s",
+            f"{watch.processor_seconds:.2f} s",
+            f"{ratio:.2f}x",
+            f"{facts['bytes_read'] / facts['capture_bytes']:.4f}",
+            f"{facts['bytes_kept'] / (load.megabytes * 1e6):.4f}",
+            f"{watch.anonymous / 1e6:,.0f} MB",
+        )
 
 
 def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.perf.spark", description=__doc__)
     parser.add_argument("--size", type=float, default=2000.0, help="megabytes (default 2000)")
     parser.add_argument("--load", choices=("large", "small", "one"), help="this one alone")
+    parser.add_argument("--form", choices=("plain", "files", "packed"), help="this one alone")
+    parser.add_argument("--buckets", default="", help="numbers of buckets, as 2,16,128; default: by size")
     parser.add_argument("--master", default="local[2]", help="default: local[2]")
     parser.add_argument("--keep", type=Path, help="folder for the captures")
     options = parser.parse_args(arguments)
@@ -194,15 +202,21 @@ def run(arguments: Sequence[str]) -> int:
     began = time.perf_counter()
     run_pipeline([tiny.path], folder / "pipeline", spark=spark)
     say("second pipeline, 0.2 MB", f"{time.perf_counter() - began:.1f} s")
+    buckets: list[int | None] = [int(num) for num in options.buckets.split(",") if num] or [None]
     for name in [name for name in ("large", "small") if options.load in (None, name)]:
         load = prepared(folder, name, options.size)
-        compare(spark, f"{name} messages, one file", load, [load.path], folder)
-        compare(spark, f"{name} messages, {FILES} files", load, rotate(load, folder), folder)
+        forms: dict[str, Callable[[], Sequence[Path]]] = {
+            "plain": lambda load=load: [load.path],  # type: ignore[misc]
+            "files": lambda load=load: rotate(load, folder),  # type: ignore[misc]
+            "packed": lambda load=load: [packed(load, folder)],  # type: ignore[misc]
+        }
+        for form in [form for form in forms if options.form in (None, form)]:
+            compare(spark, f"{name} messages, {form}", load, forms[form](), folder, buckets)
     if options.load not in (None, "one"):
         return 0
     path = folder / f"one-{options.size:g}.pcap"
     calls = repeat.write(path, one_connection(), megabytes=options.size, period_ns=loads.LARGE_PERIOD)
-    compare(spark, "one connection", Load("one", path, calls), [path], folder)
+    compare(spark, "one connection", Load("one", path, calls), [path], folder, buckets)
     return 0
 
 
