@@ -64,6 +64,10 @@ class Limits:
     """Errors, partitions, record batches of one message that get rows of their own; more are only counted."""
     session_partitions: int = _bound(65_536, 16_777_216)
     """Partitions of a fetch session that are followed; of a larger one nobody knows what it asks for."""
+    tls_held_bytes: int = _bound(_MIB, _MOST_INT32)
+    """Bytes of a direction inside TLS that wait for secrets that may still come, as live."""
+    tls_tries: int = _bound(20_000, _MOST_INT32)
+    """TLS records that are tried after a loss until one opens."""
     search_bytes: int = _bound(_MIB, _MOST_MEMORY)
     """Bytes of a connection without handshake in which the beginning of a request is looked for."""
     topic_ids: int = _bound(262_144, 16_777_216)

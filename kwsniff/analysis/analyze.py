@@ -25,7 +25,7 @@ from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import Given, TimeRange
-from kwsniff.sources.tls import Decryption, KeyLog
+from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import (
     account,
@@ -72,8 +72,8 @@ def analyze(
     `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
     `tables`: names of those to make, or one, all of them by default; the summary then knows less, too.
     `ports`: broker ports, or one, that are Kafka whatever their contents look like. `limits`: name -> value,
-    see kwsniff.limits. `tls_keylog`: a file of TLS secrets (SSLKEYLOGFILE), with which tshark decrypts, as
-    with those inside pcapng files; False decrypts nothing; see docs/tls.md. `run_id`: in place of a random
+    see kwsniff.limits. `tls_keylog`: files of TLS secrets (SSLKEYLOGFILE), which open TLS, as those inside
+    pcapng files do; False opens nothing; see docs/tls.md. `run_id`: in place of a random
     one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before
     the other, texts as on the command line, datetimes, or timedeltas from the first packet.
     What cannot be read has a row in captures, with the reason.
@@ -240,29 +240,29 @@ def _read(
     names = found.captures
     total = _total_size(names)
     before = 0
-    with Decryption(names, tls_keylog) as decryption:
-        for name in names:
-            if pieces := decryption.begin(name):
-                analyzer.decrypt(pieces)
-            try:
-                opened = CaptureFile(name)
-            except CaptureError as error:  # gone since it was found, as a rotating tool removes it
-                found.unread.append(unread_file(name, error))
-                continue
-            with opened as capture:
-                if times and not rows.summary.captures:
-                    times.resolve(names, capture)
-                    analyzer.bound(times.since, times.until)
-                facts = _feed(capture, analyzer, rows, _shifted(progress, before, total))
-            times.take(facts)
-            rows.summary.captures.append(capture_row(capture, facts))
-            before += capture.consumed
+    secrets = None if tls_keylog is False else Secrets(tls_keylog)
+    if secrets:
+        analyzer.open_tls(secrets)
+    for name in names:
+        try:
+            opened = CaptureFile(name)
+        except CaptureError as error:  # gone since it was found, as a rotating tool removes it
+            found.unread.append(unread_file(name, error))
+            continue
+        with opened as capture:
+            if times and not rows.summary.captures:
+                times.resolve(names, capture)
+                analyzer.bound(times.since, times.until)
+            facts = _feed(capture, analyzer, rows, _shifted(progress, before, total))
+        times.take(facts)
+        rows.summary.captures.append(capture_row(capture, facts))
+        before += capture.consumed
     rows.summary.times = times
     if not rows.summary.captures:
         raise CaptureError(str(found.unread[0]))
     rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))
-    for note in decryption.notes:
-        rows.summary.captures[-1]["notes"].append(note)
+    if secrets:
+        rows.summary.captures[-1]["notes"] += secrets.notes(analyzer.tls_opened)
 
 
 def _shifted(progress: Progress | None, before: int, total: int | None) -> Callable[[CaptureFile], None]:

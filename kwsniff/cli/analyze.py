@@ -63,7 +63,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
+        action="append",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")

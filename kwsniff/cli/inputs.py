@@ -29,7 +29,8 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
+        action="append",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
     )
     add_time_options(parser)
     add_limit_option(parser)

@@ -66,7 +66,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_layouts_option(parser)
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
     parser.add_argument(
-        "--tls-keylog", metavar="FILE", help="decrypt TLS with the secrets in FILE; needs tshark"
+        "--tls-keylog",
+        action="append",
+        metavar="FILE",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
     )
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--request-only", action="store_true", help="only requests")

@@ -74,7 +74,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
     parser.add_argument(
-        "--tls-keylog", metavar="FILE", help="decrypt TLS with the secrets in FILE; needs tshark"
+        "--tls-keylog",
+        action="append",
+        metavar="FILE",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
     )
     add_time_options(parser)
     add_limit_option(parser)
@@ -165,7 +168,7 @@ def _slice(
         each.everything = True
     if wanted.is_empty or times.missed:
         return 0, wanted
-    with add_secrets(file, args.tls_keylog if args.secrets else None) as body:
+    with add_secrets(file, args.tls_keylog or () if args.secrets else ()) as body:
         out = SliceWriter(body)
         for name, each in zip(reader.captures, wanted.of, strict=True):
             if not each.is_empty:

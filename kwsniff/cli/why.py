@@ -69,7 +69,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
-        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE); needs tshark",
+        action="append",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="findings as JSON")
     parser.add_argument(

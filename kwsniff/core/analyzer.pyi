@@ -1,9 +1,26 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from typing_extensions import Buffer
 
 MESSAGE_KINDS: tuple[str, ...]
+
+class Secrets(Protocol):
+    """Where keys come from (kwsniff.sources.tls.Secrets)."""
+
+    may_come: bool
+    """Whether secrets may come after the packets that need them, which wait for them then."""
+    version: int
+    """How often something new was learned."""
+
+    def find(
+        self,
+        hellos: tuple[bytes | None, bytes | None, bytes, int | None, int | None, bool],
+        side: int,
+        epoch: int,
+    ) -> tuple[str, Callable[[bytes, Any, bytes], bytes], bytes, int] | None: ...
+    def take(self, text: bytes) -> None:
+        """A key log that stands in a capture."""
 
 class Analyzer:
     def __init__(
@@ -21,7 +38,16 @@ class Analyzer:
         """`bucket`: (number, number of buckets): only connections of that bucket become rows. The rows of
         all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's."""
 
-    def decrypt(self, next_pieces: Callable[[], bytes]) -> None: ...
+    def open_tls(self, secrets: Secrets) -> None:
+        """Opens TLS with what `secrets` knows; an analyzer that was resumed needs it again."""
+
+    def secrets_came(self) -> None:
+        """Goes through what waits for secrets again, where `secrets` has learned some."""
+
+    @property
+    def tls_opened(self) -> int:
+        """Keys that have opened something."""
+
     def bound(self, since: int | None, until: int | None) -> None:
         """Only packets from `since` on and before `until` (nanoseconds) of the captures that come are read.
         The others count as `packets_other_time`; one without a time is one of them."""

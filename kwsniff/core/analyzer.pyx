@@ -20,7 +20,7 @@ from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, D
 from kwsniff.core.kafka.memory cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
-    begin_plaintext, close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
+    close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
     take_oddity,
 )
 from kwsniff.core.kafka.tcp_events cimport take_event
@@ -31,12 +31,12 @@ from kwsniff.core.capture.packets cimport (
     bound_reader, count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.capture.told cimport tell_fragments, tell_packets
-from kwsniff.core.tls.plaintext cimport decrypt_segments, decrypt_streams
+from kwsniff.core.kafka.plain_streams cimport retry_cipher
+from kwsniff.core.tls.keys cimport Keyring
 from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
 from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
 from kwsniff.core.rows.sink cimport row_sink
-from kwsniff.core.tls.sessions cimport Plaintext, free_sessions, start_sessions
 from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams, TcpEvent
@@ -70,9 +70,9 @@ cdef void drain_tables(void* owner) noexcept nogil:
         (<Analyzer>owner).drain()
 
 
-cdef void fetch_pieces(void* owner) noexcept nogil:
+cdef void take_secrets(void* owner, Octets text) noexcept nogil:
     with gil:
-        (<Analyzer>owner).fetch()
+        (<Analyzer>owner).learn(text)
 
 
 cdef void compile_program(void* owner, int key, int version, int direction, Program* program) noexcept nogil:
@@ -103,9 +103,8 @@ cdef class Analyzer:
     cdef Context context
     cdef Streams streams
     cdef Reader reader
-    cdef Plaintext plaintext    # active after decrypt()
-    cdef object next_pieces
-    cdef bytes pieces           # the batch that `plaintext` reads
+    cdef Keyring keyring        # after open_tls()
+    cdef object secrets
     cdef object compile_program
     cdef object compile_early
     cdef object take_rows       # takes tables off this analyzer, in the middle of its work; or None
@@ -125,7 +124,6 @@ cdef class Analyzer:
         memset(&self.context, 0, sizeof(Context))
         memset(&self.streams, 0, sizeof(Streams))
         memset(&self.reader, 0, sizeof(Reader))
-        memset(&self.plaintext, 0, sizeof(Plaintext))
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
@@ -184,7 +182,6 @@ cdef class Analyzer:
             free_streams(&self.streams)
         if self.in_runs:
             self.end_runs()
-        free_sessions(&self.plaintext)
         free_reader(&self.reader)
         free_context(&self.context)
 
@@ -265,45 +262,51 @@ cdef class Analyzer:
 
     cdef int raise_failure(self) except -1:
         """What failed where nothing can be raised."""
+        if self.keyring is not None and self.failure is None:
+            self.failure = self.keyring.take_failure()
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure
         return 0
 
-    def decrypt(self, next_pieces):
-        """Takes plaintext for TLS connections from the next capture on. `next_pieces()` gives the next pieces as bytes, b""
-        when there are no more. All numbers are native. For each frame that completed TLS records, in their order: its
-        number (uint64; 1 is the first frame of the next capture, and the count goes on in the captures behind it), the
-        number of records and of plain bytes (uint32 each), for each record its length with header, its bytes of
-        application data, and about how many could not be decrypted (uint32 each), and all plain bytes."""
+    def open_tls(self, secrets):
+        """Opens TLS with what `secrets` knows (kwsniff.sources.tls.Secrets, or what does the same): `find` gives keys, see
+        keys.Keyring; `take` gets key logs that stand in the captures; `may_come` says whether more may come while packets
+        do. After each time that `secrets` has learned something, `secrets_came()` is to be called."""
         self.check_idle()
-        if self.reading:
-            raise UsageError("a capture is open; decryption begins between captures")
-        if self.context.num_buckets > 1:
-            raise UsageError("connections of one bucket cannot be decrypted: all packets are needed")
-        if not self.plaintext.active:
-            if not start_sessions(&self.plaintext, &self.streams, &self.reader,
-                                  <uint64_t>self.context.limits.connections, <uint64_t>secrets.randbits(63),
-                                  self.context.limits.gap_patience):
-                raise MemoryError
-            self.plaintext.active = True
-            self.plaintext.owner = <void*>self
-            self.plaintext.fetch = fetch_pieces
-            self.context.decrypts = True
-            decrypt_streams(&self.plaintext, &self.streams.sink, begin_plaintext)
-        self.next_pieces = next_pieces
-        self.plaintext.pieces = make_octets(NULL, 0)
-        self.plaintext.dry = False
-        self.plaintext.frames_before = 0
+        self.secrets = secrets
+        self.keyring = Keyring(secrets.find)
+        self.context.opening.keyring = <void*>self.keyring
+        self.context.opening.may_come = secrets.may_come
+        self.context.opening.version = secrets.version
+        self.reader.take_secrets = take_secrets
+        self.reader.owner = <void*>self
+        self.context.opening.most_held = self.context.limits.tls_held_bytes
+        self.context.opening.most_tries = self.context.limits.tls_tries
 
-    cdef void fetch(self) noexcept:
+    cdef void learn(self, Octets text) noexcept:
         try:
-            self.pieces = bytes(self.next_pieces())
+            self.secrets.take((<const char*>text.at)[:text.num])
+            self.context.opening.version = self.secrets.version
         except BaseException as error:      # feed() raises it
             self.failure = error
-            self.pieces = b""
-        self.plaintext.dry = not self.pieces
-        self.plaintext.pieces = make_octets(<const uint8_t*><const char*>self.pieces, len(self.pieces))
+
+    def secrets_came(self):
+        """Goes through what waits for secrets again."""
+        self.check_idle()
+        if self.keyring is None or self.secrets.version == self.context.opening.version:
+            return
+        self.context.opening.version = self.secrets.version
+        self.busy = True
+        with nogil:
+            retry_cipher(&self.context, &self.streams)
+        self.busy = False
+        self.raise_failure()
+
+    @property
+    def tls_opened(self):
+        """How many keys have opened something: two for each connection whose data came both ways, or more."""
+        return 0 if self.keyring is None else self.keyring.opened
 
     def bound(self, since, until):
         """Takes only packets from `since` on and before `until` (nanoseconds or None) of the captures that come."""
@@ -332,11 +335,12 @@ cdef class Analyzer:
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
+        if self.keyring is not None:
+            self.reader.take_secrets = take_secrets
+            self.reader.owner = <void*>self
         self.reader.bucket = self.context.bucket
         self.reader.num_buckets = self.context.num_buckets
         bound_reader(&self.reader, self.context.since, self.context.until)
-        if self.plaintext.active:
-            decrypt_segments(&self.plaintext, &self.reader)
         self.by_runs = False
         self.reading = True
 
@@ -491,7 +495,6 @@ cdef class Analyzer:
         facts |= tell_packets(reader)
         if self.by_runs:
             facts["fragments"] = tell_fragments(reader)
-        self.plaintext.frames_before += reader.frame
         self.streams.frames_before += reader.frame
         free_reader(reader)
         return facts
@@ -573,8 +576,6 @@ cdef class Analyzer:
         messages too: a state holds what is unfinished, not results."""
         cdef Buffer out
         self.check_idle()
-        if self.plaintext.active:
-            raise UsageError("an analysis that decrypts TLS cannot be saved; analyze its captures in one go")
         if self.in_runs:
             raise UsageError("feed the runs to their end before saving the state")
         if self.context.messages.len or any(self.context.tables[<int>i].rows for i in range(<int>NUM_TABLES)):

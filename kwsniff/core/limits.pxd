@@ -24,6 +24,8 @@ cdef struct Limits:
     int64_t call_facts_bytes
     int64_t hits_per_message
     int64_t session_partitions
+    int64_t tls_held_bytes
+    int64_t tls_tries
     int64_t search_bytes
     int64_t topic_ids
     int64_t tcp_events

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x0b123d3a4911f055ull
+    #define KWSNIFF_SHAPES 0x45716f2d218e00d4ull
     """
     const unsigned long long KWSNIFF_SHAPES

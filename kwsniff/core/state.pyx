@@ -11,7 +11,7 @@ Rules
   3. Every length is checked against the bytes left before anything is allocated; a state that ends early is refused.
 
     head | context | topic ids | streams | connection* (held* held* dialog?) | reader
-    dialog: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | texts | hello?
+    dialog: struct | 2 x frame bytes | calls (struct, text)* | parked (struct, bytes)* | texts | hello? | tls?
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -30,17 +30,19 @@ from kwsniff.core.limits cimport Limits
 from kwsniff.core.shapes cimport KWSNIFF_SHAPES
 from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
 from kwsniff.core.capture.packets cimport Interface, Reader, SegmentSink
-from kwsniff.core.tls.hello cimport Hello, hello_bytes, make_hello
+from kwsniff.core.tls.hello cimport Hello, hello_bytes
+from kwsniff.core.tls.saved_tls cimport load_hello, load_tls, save_hello, save_tls
+from kwsniff.core.tls.sealed cimport Tls, tls_bytes
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 5
+    STATE_VERSION = 6
 
 cdef struct Head:
     uint8_t magic[4]
     uint32_t version
     uint64_t shapes
-    uint32_t sizes[9]
+    uint32_t sizes[10]
 
 cdef Head make_head() noexcept nogil:
     cdef Head head
@@ -57,6 +59,7 @@ cdef Head make_head() noexcept nogil:
     head.sizes[6] = sizeof(Limits)
     head.sizes[7] = sizeof(void*)
     head.sizes[8] = sizeof(Hello)
+    head.sizes[9] = sizeof(Tls)
     return head
 
 
@@ -80,7 +83,7 @@ cdef bint load_state(Octets state, Context* context, Streams* streams, Reader* r
     get(&source, &head, sizeof(Head))
     if source.failed or head.version != ours.version or head.shapes != ours.shapes:
         return False
-    for i in range(9):
+    for i in range(10):
         if head.sizes[i] != ours.sizes[i]:
             return False
     for i in range(4):
@@ -262,13 +265,15 @@ cdef bint save_dialog(Buffer* out, Dialog* dialog) noexcept nogil:
             and put_bytes(out, contents(&dialog.early_messages))
             and put_bytes(out, contents(&dialog.session.parts)) and put_bytes(out, contents(&dialog.session.topics))
             and put_bytes(out, contents(&dialog.session.text))
-            and (dialog.hello == NULL or save_hello(out, dialog.hello)))
+            and (dialog.hello == NULL or save_hello(out, dialog.hello))
+            and (dialog.tls == NULL or save_tls(out, dialog.tls)))
 
 
 cdef void detach(Dialog* dialog) noexcept nogil:
     """Forgets addresses of another process."""
     cdef int i
     dialog.hello = NULL
+    dialog.tls = NULL
     dialog.calls = NULL
     dialog.num_slots = 0
     dialog.num = 0
@@ -294,7 +299,7 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     cdef Dialog* dialog = <Dialog*>calloc(1, sizeof(Dialog))
     cdef int64_t num
     cdef int num_parked, i
-    cdef bint with_hello
+    cdef bint with_hello, with_tls
     if dialog == NULL:
         source.failed = True
         return
@@ -304,6 +309,7 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     context.num_dialogs += 1
     dialog.connection = connection
     with_hello = dialog.hello != NULL
+    with_tls = dialog.tls != NULL
     detach(dialog)
     memset(dialog.texts, 0, sizeof(dialog.texts))       # they tell places in another run's dictionaries
     connection.dialog = dialog
@@ -326,25 +332,17 @@ cdef void load_dialog(Source* source, Context* context, Connection* connection) 
     context.waiting_total += session_bytes(dialog)
     context.learned_total += learned_bytes(dialog)
     if with_hello and not source.failed:
-        load_hello(source, context, dialog)
+        load_encrypted(source, context, dialog, with_tls)
 
 
-cdef bint save_hello(Buffer* out, Hello* hello) noexcept nogil:
-    return (put(out, hello, sizeof(Hello)) and put_bytes(out, contents(&hello.side[0].message))
-            and put_bytes(out, contents(&hello.side[1].message)) and put_bytes(out, contents(&hello.server_name)))
-
-
-cdef void load_hello(Source* source, Context* context, Dialog* dialog) noexcept nogil:
-    cdef Hello* hello = make_hello()
-    if hello == NULL:
-        source.failed = True
-        return
-    get(source, hello, sizeof(Hello))
-    get_bytes(source, &hello.side[0].message)
-    get_bytes(source, &hello.side[1].message)
-    get_bytes(source, &hello.server_name)
-    dialog.hello = hello
-    context.kept_total += hello_bytes(hello)
+cdef void load_encrypted(Source* source, Context* context, Dialog* dialog, bint with_tls) noexcept nogil:
+    dialog.hello = load_hello(source)
+    if dialog.hello != NULL:
+        context.kept_total += hello_bytes(dialog.hello)
+    if with_tls and not source.failed:
+        dialog.tls = load_tls(source, dialog.hello)
+        if dialog.tls != NULL:
+            context.kept_total += tls_bytes(dialog.tls)
 
 
 cdef void load_calls(Source* source, Context* context, Dialog* dialog, int64_t num) noexcept nogil:
@@ -409,6 +407,7 @@ cdef void load_reader(Source* source, Reader* reader) noexcept nogil:
     get(source, reader, sizeof(Reader))
     reader.sink = sink
     reader.context = context
+    reader.take_secrets = NULL
     num_interfaces = reader.num_interfaces
     num_datagrams = reader.fragments.num
     reader.interfaces = NULL

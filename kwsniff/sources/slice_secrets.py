@@ -3,7 +3,7 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -19,16 +19,17 @@ _OVERLAP: Final = 64
 
 
 @contextmanager
-def add_secrets(file: IO[bytes], keylog: str | None) -> Iterator[IO[bytes]]:
+def add_secrets(file: IO[bytes], keylogs: Sequence[str]) -> Iterator[IO[bytes]]:
     """Where a slice is written; behind its first block come the secrets of its connections, before packets.
     Raises UsageError for a key log that is none."""
-    if keylog is None:
+    if not keylogs:
         yield file
         return
-    path = Path(check_keylog(keylog))
+    paths = [Path(check_keylog(keylog)) for keylog in keylogs]
     with tempfile.TemporaryFile(prefix="kwsniff-") as body:
         yield body
-        lines = _lines_of(path, _randoms(body))
+        randoms = _randoms(body)
+        lines = [line for path in paths for line in _lines_of(path, randoms)]
         body.seek(4)
         first = int.from_bytes(body.read(4), "little")
         body.seek(0)

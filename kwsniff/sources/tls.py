@@ -1,209 +1,140 @@
-"""Plaintext of TLS connections, by tshark: it gets captures and secrets, and says what packets completed.
+"""Secrets of TLS for an analysis: where they come from, and the keys of connections that the core asks for.
 
-The core reads the captures as always and puts the plaintext in the place of the TLS records. tshark is told
-where the secrets are; what it decrypts comes back through a pipe and is never written to a file.
+The core reads records and opens them by itself (kwsniff/core/tls); the library `cryptography` decrypts.
 """
 
+import importlib.util
 import os
-import re
-import shutil
-import struct
-import subprocess
-import tempfile
-import threading
-from binascii import unhexlify
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import IO, Final, Literal, Self, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
-from kwsniff.errors import CaptureError, UsageError
-from kwsniff.sources.joined import joinable, joined
-from kwsniff.sources.keylog import check_keylog, holds_secrets
-
-Pieces = Callable[[], bytes]
-"""Gives plaintext as Analyzer.decrypt() wants it, b"" at the end."""
-
-KeyLog = str | os.PathLike[str] | Literal[False] | None
-"""A file of secrets; None for those inside captures alone; False to decrypt nothing."""
-
-_BATCH_BYTES: Final = 1 << 20
-_APPLICATION_DATA: Final = b"23"
-# Records of this length may hold nothing: their length is all nonce, tag, MAC and padding.
-_EMPTY_RECORDS: Final = frozenset((8, 9, 16, 17, 24, 32, 48, 64, 80))
-_LEAST_OVERHEAD: Final = 8
-_HARMLESS: Final = ("cut short", "damaged or corrupt")
-_LONG_HEX: Final = re.compile(r"[0-9A-Fa-f]{16,}")
-_NOTHING_OPENED: Final = b"\t\n"
-_PIECE: Final = struct.Struct("=QII")
-_RECORD: Final = struct.Struct("=III")
-_RECORD_HEADER: Final = 5
-
-_INSTALL: Final = "install it (Debian, Ubuntu: apt-get install tshark) and put it on the PATH"
-
-_OPTIONS: Final = (
-    # Every port may carry TLS. What is inside must stay data: these would claim some of it by its looks.
-    "-d tcp.port==1-65535,tls",
-    "-d tls.port==1-65535,data",
-    *(
-        f"--disable-protocol {name}"
-        for name in ("http", "http2", "rdpmt", "mq", "5gli", "fix", "credssp", "aim")
-    ),
-    "-o tls.desegment_ssl_records:TRUE",
-    "-o tls.desegment_ssl_application_data:FALSE",
-    "-o tcp.desegment_tcp_streams:TRUE",
-    "-o tcp.reassemble_out_of_order:TRUE",
-    "-o tcp.analyze_sequence_numbers:TRUE",
-    "-o tcp.check_checksum:FALSE",
-    "-o ip.check_checksum:FALSE",
-    "-o ip.defragment:TRUE",
-    "-Y tls.record",
-    "-T fields",
-    "-e frame.number",
-    "-e tls.record.content_type",
-    "-e tls.record.length",
-    "-e data.data",
+from kwsniff.core.tls.hello import NAMES
+from kwsniff.errors import UsageError
+from kwsniff.sources.key_schedule import (
+    TLS_1_1,
+    TLS_1_3,
+    Parts,
+    Suite,
+    next_secret,
+    parts_of_1_2,
+    parts_of_1_3,
+    suite_of,
 )
+from kwsniff.sources.keylog import GrowingLog, Sessions, check_keylog, is_open_to_others
+
+KeyLog = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Literal[False] | None
+"""Files of secrets; None for those inside captures alone; False to open nothing."""
+
+Hellos = tuple[bytes | None, bytes | None, bytes, int | None, int | None, bool]
+"""Client's and server's random, session id, cipher suite, version, whether it encrypts and then MACs."""
+
+_LIBRARY: Final = "cryptography"
+_MISSING: Final = (
+    f"TLS is opened by the Python library {_LIBRARY}, which is not installed here: pip install {_LIBRARY}"
+)
+_MASTER, _HANDSHAKE, _DATA = 0, 1, 3
+"""Numbers of labels (keylog.LABELS): the client's, the server's is one more."""
 
 
-class Decryption:
-    """What decrypts captures, in the order of their analysis: with a key log, or secrets inside them.
+@dataclass(slots=True)
+class _Told:
+    """What has to be said in the end."""
 
-    Without either it does nothing, nor with False for a key log. ``notes`` is whole after its ``with`` block.
-    Raises UsageError for a key log that is none, without tshark, and for captures that can be read only once.
+    unopened: set[str] = field(default_factory=set)
+    """Cipher suites and versions that are not opened here."""
+    no_library: bool = False
+
+
+class Secrets:
+    """What is known of TLS sessions, and the keys that follow from it: for Analyzer.open_tls().
+
+    Raises UsageError for a key log that is none, and for one where the library is missing.
     """
 
-    def __init__(self, captures: Sequence[str], keylog: KeyLog) -> None:
-        self.notes: list[str] = []
-        self._keylog = None if keylog is None or keylog is False else check_keylog(keylog)
-        self._runs: dict[str, list[str]] = {}
-        self._running: _Tshark | None = None
-        self._opened = False
-        asked = keylog is not None
-        secretive = [] if asked else [name for name in captures if holds_secrets(name)]
-        if not self._keylog and not secretive:
-            return
-        self._program = shutil.which("tshark")
-        if self._program is None and self._keylog:
-            raise UsageError(f"a TLS key log needs tshark, which is not on the PATH; {_INSTALL}")
-        unreadable = [name for name in captures if not Path(name).is_file()]
-        if unreadable and self._keylog:
-            raise UsageError(
-                f"{unreadable[0]}: tshark has to read it as well as kwsniff; write it to a file first"
-            )
-        if self._program is None:
-            self.notes += map(needs_tshark, secretive)
-        elif not unreadable:
-            self._runs = {run[0]: run for run in joinable(captures)}
+    def __init__(self, keylog: KeyLog = None, *, follow: bool = False) -> None:
+        """`follow`: the key logs grow, and secrets may come after the packets that need them."""
+        names = [keylog] if isinstance(keylog, str | os.PathLike) else list(keylog or ())
+        self.paths = [check_keylog(name, may_be_empty=follow) for name in names]
+        """The key logs, absolute."""
+        self.may_come = follow
+        self.version = 0
+        """How often something new was learned."""
+        self.sessions = Sessions()
+        self._told = _Told()
+        self._logs = [GrowingLog(path) for path in self.paths]
+        if self.paths and not has_library():
+            raise UsageError(_MISSING)
+        self.read_on(last=not follow)
 
-    def __enter__(self) -> Self:
-        return self
+    def read_on(self, *, last: bool = False) -> bool:
+        """Reads what has been added to the key logs; whether anything new is known."""
+        found = sum([log.read(self.sessions, last=last) for log in self._logs])
+        self.version += found > 0
+        return found > 0
 
-    def __exit__(self, *_: object) -> None:
-        self._stop()
-        if self._keylog and not self._opened:
-            self.notes.append(
+    def take(self, text: bytes) -> None:
+        """A key log that stands in a capture."""
+        if self.sessions.take(text + b"\n"):
+            self.version += 1
+            self._told.no_library = not has_library()
+
+    def find(self, hellos: Hellos, side: int, epoch: int) -> Parts | None:
+        """The key of one side's records (0: client) with what the hellos said; None: it is not known.
+        `epoch`: of TLS 1.3, 0 for the handshake, 1 for data, one more for each key update."""
+        client_random, _, session_id, cipher, version, _ = hellos
+        if not self.sessions or version is None or cipher is None or self._told.no_library:
+            return None
+        known = self.sessions.secrets(client_random) if client_random else {}
+        if not known and session_id:
+            known = self.sessions.secrets(session_id)
+        if not known:
+            return None
+        suite = suite_of(cipher)
+        if suite is None or version < TLS_1_1:
+            self._told.unopened.add(_name_of(cipher, version))
+            return None
+        if version >= TLS_1_3:
+            return _traffic(suite, known.get((_DATA if epoch else _HANDSHAKE) + side), epoch)
+        return _from_master(suite, known.get(_MASTER), hellos, side)
+
+    def notes(self, opened: int) -> list[str]:
+        """What has to be said of the key logs, once `opened` keys have opened something."""
+        notes = [note for path in self.paths if (note := is_open_to_others(path))]
+        if self.paths and not opened:
+            notes.append(
                 "the key log opened no TLS connection: its secrets must be of these, "
                 "and the captures must hold their handshakes"
             )
-
-    def begin(self, capture: str) -> Pieces | None:
-        """Where plaintext comes from when this capture is next; None: nowhere, or as before."""
-        run = self._runs.pop(capture, None)
-        if run is None or self._program is None:
-            return None
-        self._stop()
-        self._running = _Tshark(self._program, self._keylog, run)
-        return self._running.pieces
-
-    def _stop(self) -> None:
-        if self._running:
-            self._running.stop()
-            self._opened = self._opened or self._running.opened
-            self._running = None
+        if self._told.no_library:
+            notes.append(f"the captures hold TLS secrets; {_MISSING}")
+        notes += [f"{name}: kwsniff does not open it" for name in sorted(self._told.unopened)]
+        if self.sessions.dropped:
+            notes.append(f"{self.sessions.dropped} TLS sessions were too many; their secrets were let go")
+        return notes
 
 
-def needs_tshark(capture: str) -> str:
-    """The note on a capture that holds secrets, where there is no tshark."""
-    return f"{capture}: holds TLS secrets, which need tshark; {_INSTALL}"
+def _traffic(suite: Suite, secret: bytes | None, epoch: int) -> Parts | None:
+    if secret is None:
+        return None
+    for _ in range(epoch - 1):
+        secret = next_secret(secret, suite)
+    return parts_of_1_3(suite, secret)
 
 
-class _Tshark:
-    """One tshark over a run of captures, fed by a thread, read by `pieces`."""
-
-    def __init__(self, program: str, keylog: str | None, captures: Sequence[str]) -> None:
-        self.opened = False
-        self._captures = captures
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - stop() closes it
-        # Preferences of this user could make tshark read other things into the packets.
-        self._settings = tempfile.TemporaryDirectory(prefix="kwsniff-")
-        command = [program, "-n", "-r", "-", *(word for option in _OPTIONS for word in option.split())]
-        if keylog:
-            command += ["-o", f"tls.keylog_file:{keylog}"]
-        self._process = subprocess.Popen(  # noqa: S603 - found on the PATH, with options of ours
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env={**os.environ, "LC_ALL": "C", "WIRESHARK_CONFIG_DIR": self._settings.name},
-        )
-        self._input = cast("IO[bytes]", self._process.stdin)
-        self._output = cast("IO[bytes]", self._process.stdout)
-        self._feeder = threading.Thread(target=self._feed, name="kwsniff-tshark", daemon=True)
-        self._feeder.start()
-
-    def pieces(self) -> bytes:
-        """The next pieces; raises CaptureError when tshark could not do its work."""
-        if lines := self._output.readlines(_BATCH_BYTES):
-            self.opened = self.opened or not all(line.endswith(_NOTHING_OPENED) for line in lines)
-            return b"".join(map(_piece, lines))
-        self._check()
-        return b""
-
-    def stop(self) -> None:
-        """Ends it, whether it is through or not."""
-        self._process.kill()
-        self._process.wait()
-        self._output.close()
-        self._feeder.join()
-        self._complaints.close()
-        self._settings.cleanup()
-
-    def _feed(self) -> None:
-        try:
-            with self._input as pipe:
-                for data in joined(self._captures):
-                    pipe.write(data)
-        except (OSError, CaptureError):
-            # tshark is gone, or the capture: whoever reads the other end of either says why.
-            return
-
-    def _check(self) -> None:
-        status = self._process.wait()
-        self._complaints.seek(0)
-        text = self._complaints.read().decode("utf-8", "replace")
-        lines = [
-            line for line in text.splitlines() if line.strip() and not line.startswith("Running as user")
-        ]
-        if status == 0 or any(word in text for word in _HARMLESS):
-            return
-        why = _LONG_HEX.sub("...", lines[0].strip()) if lines else f"exit status {status}"
-        raise CaptureError(f"tshark could not decrypt the capture ({why}); version 4.0 or later is needed")
+def _from_master(suite: Suite, master: bytes | None, hellos: Hellos, side: int) -> Parts | None:
+    client_random, server_random, _, _, version, encrypt_then_mac = hellos
+    if master is None or client_random is None or server_random is None:
+        return None
+    randoms = client_random, server_random
+    return parts_of_1_2(suite, master, randoms, side, version=version or 0, encrypt_then_mac=encrypt_then_mac)
 
 
-def _piece(line: bytes) -> bytes:
-    """A line of tshark's, which stands for a frame, as a piece for Analyzer.decrypt()."""
-    frame, kinds, lengths, data = line.rstrip(b"\n").split(b"\t")
-    texts = data.split(b",") if data else []
-    sizes = [int(length) for length in lengths.split(b",")] if lengths else []
-    opened = [len(text) >> 1 for text in texts]
-    records = []
-    for kind, size in zip(kinds.split(b","), sizes, strict=False):
-        plain = lost = 0
-        if kind == _APPLICATION_DATA:
-            if opened and size - opened[0] >= _LEAST_OVERHEAD:
-                plain = opened.pop(0)
-            elif size not in _EMPTY_RECORDS:
-                lost = size - _LEAST_OVERHEAD
-        records.append(_RECORD.pack(size + _RECORD_HEADER, plain, lost))
-    plaintext = unhexlify(b"".join(texts))
-    return b"".join((_PIECE.pack(int(frame), len(records), len(plaintext)), *records, plaintext))
+def has_library() -> bool:
+    """Whether what decrypts is installed."""
+    return importlib.util.find_spec(_LIBRARY) is not None
+
+
+def _name_of(cipher: int, version: int) -> str:
+    name = NAMES.get(cipher, b"").decode() or f"cipher suite 0x{cipher:04x}"
+    return f"TLS 1.{version - 0x0301} with {name}" if 0x0301 <= version < TLS_1_3 else name

@@ -1,10 +1,8 @@
 """TLS secrets inside captures: the pipeline opens no TLS, and says so where `kwsniff analyze` has notes."""
 
-import shutil
 from collections.abc import Sequence
 
 from kwsniff.sources.keylog import has_secrets_block
-from kwsniff.sources.tls import needs_tshark
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.scan import Walked
 from kwsniff.tables.captures import CaptureRow
@@ -20,19 +18,10 @@ def secretive(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) ->
 
 
 def note_secrets(rows: Sequence[CaptureRow], secretive: Sequence[str]) -> None:
-    """Adds the notes to the last of the rows, which are all captures, with where their bytes ended up.
-
-    Without tshark `kwsniff analyze` opens nothing, either, and the notes are its own. With it, they are worth
-    something where there was more than Kafka in the open.
-    """
-    if shutil.which("tshark") is None:
-        notes = [needs_tshark(name) for name in secretive]
-    elif any(row["not_kafka_bytes"] for row in rows):
-        notes = [
+    """Adds the notes to the last of the rows, which are all captures, with where their bytes ended up: they
+    are worth something where there was more than Kafka in the open."""
+    if rows and any(row["not_kafka_bytes"] for row in rows):
+        rows[-1]["notes"] += [
             f"{name}: holds TLS secrets, which the pipeline does not use; kwsniff analyze opens TLS with them"
             for name in secretive
         ]
-    else:
-        notes = []
-    if notes and rows:
-        rows[-1]["notes"] += notes

@@ -16,7 +16,7 @@ from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.times import TimeRange
-from kwsniff.sources.tls import Decryption
+from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.view.capture import Call, Packet
 from kwsniff.view.closed import Closed, closed_connections
 from kwsniff.view.filters import Filters
@@ -40,7 +40,7 @@ class CallReader:
         *,
         ports: Sequence[int] = (),
         catalog: Catalog | None = None,
-        tls_keylog: str | None = None,
+        tls_keylog: KeyLog = None,
         limits: Limits | None = None,
         times: TimeRange | None = None,
         filters: Filters | None = None,
@@ -52,7 +52,7 @@ class CallReader:
         self.notes: list[str] = []
         self.topics: dict[str, str] = {}
         """Topic id -> name, as far as messages have told it."""
-        self._tls_keylog = tls_keylog
+        self._secrets = None if tls_keylog is False else Secrets(tls_keylog)
         self._times = times or TimeRange()
         self._bounded = not self._times
         self._closed: Counter[Closed] = Counter()
@@ -75,27 +75,26 @@ class CallReader:
 
         Raises CaptureError for a file that is no capture or cannot be read.
         """
-        decryption = Decryption(self.captures, self._tls_keylog)
+        if self._secrets:
+            self._analyzer.open_tls(self._secrets)
         try:
-            with decryption:
-                for name in self.captures:
-                    if pieces := decryption.begin(name):
-                        self._analyzer.decrypt(pieces)
-                    try:
-                        capture = CaptureFile(name)
-                    except CaptureError as error:  # gone since it was found
-                        if len(self.captures) == 1:
-                            raise
-                        self.notes.append(str(error))
-                        continue
-                    with capture:
-                        if not self._bounded:
-                            self._bounded = True
-                            self._times.resolve(self.captures, capture)
-                            self._analyzer.bound(self._times.since, self._times.until)
-                        yield from self._read(capture)
+            for name in self.captures:
+                try:
+                    capture = CaptureFile(name)
+                except CaptureError as error:  # gone since it was found
+                    if len(self.captures) == 1:
+                        raise
+                    self.notes.append(str(error))
+                    continue
+                with capture:
+                    if not self._bounded:
+                        self._bounded = True
+                        self._times.resolve(self.captures, capture)
+                        self._analyzer.bound(self._times.since, self._times.until)
+                    yield from self._read(capture)
         finally:
-            self.notes += decryption.notes
+            if self._secrets:
+                self.notes += self._secrets.notes(self._analyzer.tls_opened)
         self._analyzer.finish()
         yield from self._over()
         yield from self._calls_of(Ended(b"", {}), None)

@@ -1,58 +1,91 @@
-"""Scripted connections as if inside TLS, and what a decryptor would say of them: seeds without cryptography.
+"""Scripted connections inside TLS, sealed by a cipher that is none: seeds without cryptography.
 
-The records hold noise; their plaintext comes beside the packets, as pieces (Analyzer.decrypt), so that every
-number in both can be damaged on its own.
+A record is its plaintext, a type and a tag that says whether number, header and contents are the true ones;
+the handshake is two hellos, then both sides send data. `Secrets` opens them; every byte can be damaged.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.traffic.hello import client_hello, records, server_hello
 from tests.traffic.tcp import MICROSECOND, Packet, Scene, Script
 
-OVERHEAD = 22  # header, tag and content type of a TLS 1.3 record
+TAG = 16
 LARGEST = 16_384
+FINISHED = b"\x14\0\0\x20" + bytes(32)
+KEY_UPDATE = b"\x18\0\0\1\0"
 
-Piece = tuple[int, list[tuple[int, int, int]], bytes]
-"""Frame from 1, its records (length with header, plain bytes, bytes not decrypted), their plaintext."""
+
+def _tag(key: bytes, nonce: bytes, data: bytes, more: bytes) -> bytes:
+    return hashlib.blake2b(nonce + more + data, digest_size=TAG, key=key).digest()
+
+
+class Secrets:
+    """What opens the records of `sealed`; `late`: only once `come` was called."""
+
+    def __init__(self, *, late: bool = False) -> None:
+        self.may_come = late
+        self.version = 0 if late else 1
+        self.taken: list[bytes] = []
+
+    def come(self) -> None:
+        self.version += 1
+
+    def take(self, text: bytes) -> None:
+        self.taken.append(text)
+
+    def find(self, hellos: Any, side: int, epoch: int) -> Any:
+        if not self.version:
+            return None
+
+        def decrypt(nonce: bytes, data: Any, more: bytes) -> bytes:
+            sealed = bytes(data)
+            if len(sealed) < TAG or _tag(_key(side, epoch), nonce, sealed[:-TAG], more) != sealed[-TAG:]:
+                raise ValueError
+            return sealed[:-TAG]
+
+        return "1.3", decrypt, bytes(12), TAG + 1
+
+
+def _key(side: int, epoch: int) -> bytes:
+    return bytes((side, min(epoch, 255)))
 
 
 @dataclass
 class _Side:
-    sizes: list[tuple[int, bytes]] = field(
-        default_factory=list
-    )  # record by record: its length, its plaintext
-    come: int = 0
-    passed: int = 0
+    side: int
+    epoch: int = 0
+    number: int = 0
+    dice: random.Random = field(default_factory=random.Random)
 
-    def record(self, noise: random.Random, plain: bytes) -> bytes:
-        body = noise.randbytes(len(plain) + OVERHEAD - 5)
-        self.sizes.append((len(body) + 5, plain))
-        return b"\x17\x03\x03" + struct.pack(">H", len(body)) + body
+    def record(self, plain: bytes, kind: int = 23) -> bytes:
+        inner = plain + bytes((kind,)) + bytes(self.dice.randrange(3) if kind != 23 else 0)
+        header = b"\x17\x03\x03" + struct.pack(">H", len(inner) + TAG)
+        sealed = inner + _tag(_key(self.side, self.epoch), self.number.to_bytes(12, "big"), inner, header)
+        self.number += 1
+        return header + sealed
 
-    def hello(self, data: bytes) -> bytes:
-        self.sizes.append((len(data), b""))
-        return data
+    def turn(self, message: bytes) -> bytes:
+        """A message behind which the next keys are used."""
+        last = self.record(message, 22)
+        self.epoch, self.number = self.epoch + 1, 0
+        return last
 
 
-def sealed(scene: Scene, largest: int = LARGEST) -> tuple[list[Packet], list[Piece]]:
-    """The scene's packets with records in the place of what is said, and the pieces of the whole capture."""
-    noise = random.Random(largest)
+def sealed(scene: Scene, largest: int = LARGEST, *, updates: int = 0) -> list[Packet]:
+    """The scene's packets with records in the place of what is said. `updates`: key updates per side."""
     out = Scene()
-    sides: dict[tuple[int, bool], _Side] = {}
     for script in scene.scripts:
-        out.scripts.append(_script(script, noise, sides, largest))
-    packets = out.packets()
-    return packets, list(_pieces(packets, sides))
+        out.scripts.append(_script(script, largest, updates))
+    return out.packets()
 
 
-def _script(
-    script: Script, noise: random.Random, sides: dict[tuple[int, bool], _Side], largest: int
-) -> Script:
+def _script(script: Script, largest: int, updates: int) -> Script:
     isns = [script._sides[side].isn for side in (True, False)]
     out = Script(
         script.number, script.client, script.broker, mss=script.mss, client_isn=isns[0], broker_isn=isns[1]
@@ -60,38 +93,15 @@ def _script(
     for at, _, from_client, flags in script._controls:
         out._control(at, from_client, flags)
     for from_client, hello in ((True, client_hello()), (False, server_hello())):
-        side = sides[script.number, from_client] = _Side()
+        side = _Side(0 if from_client else 1, dice=random.Random(largest))
         first = 300 * MICROSECOND + (0 if from_client else 10 * MICROSECOND)
-        out.write(side.hello(records(hello)), first, from_client=from_client)
-        for at, _, data in script._sides[from_client].writes:
+        later = first + 20 * MICROSECOND
+        out.write(records(hello), first, from_client=from_client)
+        out.write(side.turn(FINISHED), later, from_client=from_client)
+        for number, (at, _, data) in enumerate(script._sides[from_client].writes):
             parts = [data[start : start + largest] for start in range(0, len(data), largest)]
-            said = b"".join(side.record(noise, part) for part in parts)
-            out.write(said, max(at, first), from_client=from_client)
+            said = b"".join(side.record(part) for part in parts)
+            if number < updates:
+                said += side.turn(KEY_UPDATE)
+            out.write(said, max(at, later), from_client=from_client)
     return out
-
-
-def _pieces(packets: Sequence[Packet], sides: dict[tuple[int, bool], _Side]) -> list[Piece]:
-    found: list[Piece] = []
-    for frame, packet in enumerate(packets, start=1):
-        side = sides[packet.connection, packet.from_client]
-        side.come = max(side.come, packet.end)
-        done: list[tuple[int, int, int]] = []
-        plain = b""
-        while side.sizes and side.passed + side.sizes[0][0] <= side.come:
-            length, text = side.sizes.pop(0)
-            side.passed += length
-            done.append((length, len(text), 0))
-            plain += text
-        if done:
-            found.append((frame, done, plain))
-    return found
-
-
-def packed(pieces: Sequence[Piece]) -> bytes:
-    """Pieces as Analyzer.decrypt() takes them."""
-    return b"".join(
-        struct.pack("=QII", frame, len(done), len(plain))
-        + b"".join(struct.pack("=III", *record) for record in done)
-        + plain
-        for frame, done, plain in pieces
-    )

@@ -98,8 +98,8 @@ def record_sets() -> list[bytes]:
 
 
 @cache
-def sealed_talks() -> dict[str, tuple[list[Packet], list[sealed.Piece]]]:
-    """Packets of scenes inside TLS, and their plaintext."""
+def sealed_talks() -> dict[str, list[Packet]]:
+    """Packets of scenes inside TLS."""
     large = scenes.one_by_one([produce(7, n, {"t": {0: batch([b"z" * 9000])}}) for n in range(4)])
     return {
         "two_clients": sealed.sealed(scenes.two_clients()),
@@ -107,6 +107,7 @@ def sealed_talks() -> dict[str, tuple[list[Packet], list[sealed.Piece]]]:
         "small_segments": sealed.sealed(scenes.one_by_one(scenes.vocabulary()[:6], mss=70)),
         "large": sealed.sealed(large),
         "pipelined": sealed.sealed(scenes.pipelined(3, 8, 300), 500),
+        "updates": sealed.sealed(scenes.one_by_one(scenes.vocabulary()[:8]), 200, updates=5),
     }
 
 
@@ -152,6 +153,13 @@ def analyzer(**options: object) -> Analyzer:
     catalog = load_catalog()
     ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
     return Analyzer(compile_shipped, ranges, **options)  # type: ignore[arg-type]
+
+
+def resumed(state: bytes) -> Analyzer:
+    """The analyzer that goes on from a saved state."""
+    catalog = load_catalog()
+    ranges = [(a.key, a.min_version, a.max_version, a.flexible_from) for a in catalog.apis.values()]
+    return Analyzer.resume(compile_shipped, ranges, state)
 
 
 RAW = LINKS["ethernet"]

@@ -13,8 +13,8 @@ from kwsniff.core.tls import hello
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
-from tests.hostile import conversations, mutate, seeds
-from tests.hostile.sealed import Piece, packed
+from tests.hostile import conversations, key_logs, mutate, seeds
+from tests.hostile.sealed import Secrets
 from tests.pipeline.buckets import Walked, find_cuts, walk
 from tests.traffic.files import Frame, pcap
 from tests.traffic.tunnels import LINK_WRAPS, WRAPS, Carrier, ip_of, wrapped
@@ -182,52 +182,43 @@ def records(seed: int, executions: int, hold: Hold) -> None:
 
 
 def sealed(seed: int, executions: int, hold: Hold) -> None:
-    """Connections inside TLS: damaged packets, and pieces of plaintext that are true, damaged or invented."""
+    """Connections inside TLS, in damaged packets, whose secrets are there, come late, or never."""
     dice = random.Random(seed)
-    found = [(mutate.rows_of(packets_), pieces) for packets_, pieces in seeds.sealed_talks().values()]
-    analyzer = seeds.analyzer()
+    found = [mutate.rows_of(packets_) for packets_ in seeds.sealed_talks().values()]
+    analyzer, secrets = _opening(dice)
     for number in range(executions):
         if number % 20 == 19:
-            _end(analyzer)
-            limits = dice.choice((*LIMITS, {"gap_patience": 1, "connections": 2}))
-            analyzer = seeds.analyzer(limits=limits, ports=dice.choice(((), (9092,))))
-        rows, pieces = dice.choice(found)
-        batches = _batches(dice, pieces, len(rows))
-        analyzer.decrypt(lambda left=batches: hold(left.pop(0)) if left else b"")
+            if dice.random() < 0.3:
+                analyzer = _resumed(analyzer, secrets)
+            else:
+                _end(analyzer)
+                analyzer, secrets = _opening(dice)
+        rows = dice.choice(found)
+        if dice.random() < 0.3:
+            rows = [row for row in rows if dice.random() > 0.05]
         if dice.random() < 0.8:
             rows = mutate.damaged_rows(dice, rows)
         _one_capture(analyzer, mutate.capture_of(rows), dice, hold)
+        if dice.random() < 0.1:
+            secrets.come()
+            analyzer.secrets_came()
     _end(analyzer)
 
 
-def _batches(dice: random.Random, pieces: Sequence[Piece], frames: int) -> list[bytes]:
-    kept = [_piece(dice, piece, frames) for piece in pieces if dice.random() < 0.95]
-    at = dice.randrange(len(kept) + 1)
-    batches = [packed(kept[:at]), packed(kept[at:])]
-    if dice.random() < 0.2:
-        batches[dice.randrange(2)] = bytes(mutate.damaged_bytes(dice, dice.choice(batches)))
-    if dice.random() < 0.1:
-        batches.insert(dice.randrange(3), dice.randbytes(dice.randrange(90)))
-    return batches
+def _opening(dice: random.Random) -> tuple[Any, Secrets]:
+    limits = dict(dice.choice((*LIMITS, {"gap_patience": 1, "connections": 2})))
+    limits |= dice.choice(({}, {"tls_tries": 3}, {"tls_held_bytes": 300}))
+    analyzer = seeds.analyzer(limits=limits, ports=dice.choice(((), (9092,))))
+    secrets = Secrets(late=dice.random() < 0.4)
+    analyzer.open_tls(secrets)
+    return analyzer, secrets
 
 
-def _piece(dice: random.Random, piece: Piece, frames: int) -> Piece:
-    frame, records_, plain = piece
-    kind = dice.randrange(40)
-    if kind == 0:
-        frame = dice.randrange(frames + 2)
-    elif kind == 1:
-        records_ = [(size, 0, max(size - 8, 0)) for size, _, _ in records_]
-        plain = b""
-    elif kind == 2:
-        records_ = [
-            tuple(dice.choice((part, 0, 1, 5, 1 << 31, (1 << 32) - 1)) for part in r) for r in records_
-        ]  # type: ignore[misc]
-    elif kind == 3:
-        plain = bytes(mutate.damaged_bytes(dice, plain)) if plain else dice.randbytes(9)
-    elif kind == 4:
-        records_ = records_ * dice.choice((0, 2, 50))
-    return frame, records_, plain
+def _resumed(analyzer: Any, secrets: Secrets) -> Any:
+    _take(analyzer)
+    resumed = seeds.resumed(analyzer.save())
+    resumed.open_tls(secrets)
+    return resumed
 
 
 def hellos(seed: int, executions: int, hold: Hold) -> None:
@@ -387,6 +378,7 @@ TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "records": (records, 200_000),
     "python_entries": (python_entries, 2_000),
     "sealed": (sealed, 300),
+    "key_logs": (key_logs.damaged_lines, 2_000),
     "hellos": (hellos, 3_000),
     "preambles": (_conversations(conversations.carried), 300),
     "acknowledgements": (_conversations(conversations.acknowledged), 300),

@@ -13,14 +13,13 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
-from tests.hostile import crash_inputs, sealed, seeds
+from tests.hostile import crash_inputs
 from tests.hostile.alone import feed_alone
 from tests.hostile.seeds import compile_shipped
 from tests.pipeline.running import rows_of, rows_of_bytes, run
 from tests.traffic import scenes
 from tests.traffic.damage import drop
-from tests.traffic.files import Frame, frames, pcap
-from tests.traffic.wire import request_bytes
+from tests.traffic.files import frames, pcap
 
 CRASHES = sorted((Path(__file__).parent / "crashes").iterdir())
 
@@ -161,30 +160,3 @@ def test_a_damaged_state_is_refused():
     for broken in damaged:
         with pytest.raises(UsageError, match="not a state"):
             Analyzer.resume(compile_shipped, ranges, broken)
-
-
-@pytest.mark.parametrize("alone", [False, True], ids=["in_a_batch", "last_of_its_batch"])
-def test_plaintext_of_a_frame_without_a_segment_goes_nowhere(alone: bool):
-    """It was given to the next segment, whoever's that was, and read after its batch was freed."""
-    packets, pieces = sealed.sealed(scenes.two_clients())
-    rows = frames(packets)
-    for place in range(8, len(rows), 5):
-        arp = Frame(rows[place].time_ns, bytes(12) + b"\x08\x06" + bytes(28), 42)
-        stray = (place + 1, [(100, 78, 0)], request_bytes(18, 3, 7, "nobody", b"\0" * 60)[:78])
-        moved = [(frame + (frame > place), done, plain) for frame, done, plain in pieces]
-        before = [piece for piece in moved if piece[0] <= place]
-        behind = [piece for piece in moved if piece[0] > place]
-        found = []
-        for given in (before, [*before, stray]):
-            batches = (
-                [sealed.packed(given), sealed.packed(behind)] if alone else [sealed.packed(given + behind)]
-            )
-            engine = seeds.analyzer()
-            engine.decrypt(iter([*batches, b""]).__next__)
-            engine.open_capture("tls")
-            engine.feed(pcap([*rows[:place], arp, *rows[place:]]))
-            engine.close_capture()
-            engine.finish()
-            found.append(rows_of({name: engine.take(name) for name in COLUMNS}))
-        assert found[0] == found[1]
-        assert len(found[0]["api_calls"]) == 10

@@ -13,7 +13,7 @@ from kwsniff.cli.main import VERBS, make_parser
 
 from .tree import DOCS, ROOT
 
-HEAVY = ("duckdb", "numpy", "pandas", "pyarrow", "pyshark", "pyspark", "rich", "scapy")
+HEAVY = ("cryptography", "duckdb", "numpy", "pandas", "pyarrow", "pyshark", "pyspark", "rich", "scapy")
 README = (ROOT / "README.md").read_text("utf-8")
 
 
@@ -150,7 +150,7 @@ def test_every_extra_and_dependency_is_named_once() -> None:
     needs = [re.match(r"[\w.-]+", need)[0] for need in project["dependencies"]]  # type: ignore[index]
     assert len(needs) == len(set(needs))
     assert set(needs) == {
-        "argparse-manpage", "duckdb", "numpy", "pandas", "pyarrow", "rich", "shtab",
+        "argparse-manpage", "cryptography", "duckdb", "numpy", "pandas", "pyarrow", "rich", "shtab",
     }  # fmt: skip
 
 

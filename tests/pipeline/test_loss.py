@@ -6,6 +6,7 @@ from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
 }
 
 
-def judge(row: Row | None, want: TrueCall) -> str:
+def judge(row: Row | None, want: TrueCall, slack_ns: int) -> str:
     """What became of a call of the script whose bytes are all in the capture."""
     if row is None:
         return "missed"
@@ -34,13 +35,16 @@ def judge(row: Row | None, want: TrueCall) -> str:
         return "missed"
     assert want.request is not None
     if want.response is not None:
-        assert row["latency_ns"] == want.response.last_ns - want.request.first_ns
+        assert abs(row["latency_ns"] - (want.response.last_ns - want.request.first_ns)) <= slack_ns
         assert row["error_code"] == want.error_code
     return "right"
 
 
-def outcome(folder: Path, scene: Scene, packets: Sequence[Packet]) -> Counter[str]:
-    tables = analyzed_packets(folder, packets)
+def outcome(
+    folder: Path, scene: Scene, packets: Sequence[Packet], slack_ns: int = 0, **options: Any
+) -> Counter[str]:
+    """`slack_ns`: by how much a latency may be off."""
+    tables = analyzed_packets(folder, packets, **options)
     true = {(t.call.client.port, t.call.exchange.correlation_id): t for t in truth(scene.calls, packets)}
     rows: dict[tuple[int, int], Row] = {}
     for row in tables["api_calls"]:
@@ -57,7 +61,7 @@ def outcome(folder: Path, scene: Scene, packets: Sequence[Packet]) -> Counter[st
     counts: Counter[str] = Counter()
     for key, want in true.items():
         if want.request and (want.response or not want.call.exchange.expects_response):
-            counts[judge(rows.get(key), want)] += 1
+            counts[judge(rows.get(key), want, slack_ns)] += 1
     (capture,) = tables["captures"]
     bins = [capture[name] for name in capture if name.endswith("_bytes") and name != "tcp_payload_bytes"]
     assert sum(bins) == capture["tcp_payload_bytes"]

@@ -175,11 +175,8 @@ def test_rotated_files_go_on_where_the_one_before_ended(tmp_path: Path, keys: tl
         )
         for number in range(3)
     ]
-    if cut == 2:  # another kind of file: another tshark, which knows no handshake of these connections
+    if cut == 2:  # another kind of file
         parts[1].write_bytes(files.pcapng(files.frames(packets[middle : 2 * middle])))
-        opened = analyzed(*parts, tls_keylog=keys.path)
-        assert len(opened["api_calls"]) < len(whole["api_calls"])
-        return
     opened = analyzed(*parts, tls_keylog=keys.path)
     assert facts(opened["api_calls"]) == facts(whole["api_calls"])
     frames = [row["response_end_frame"] for row in opened["api_calls"]]
@@ -236,7 +233,7 @@ def test_a_key_log_of_other_sessions_is_mentioned(tmp_path: Path, keys: tls.KeyL
     keys.encrypt(scenes.two_clients(), TLS_1_3, logged=lambda number: False)
     tables = analyzed(path, tls_keylog=keys.path.with_suffix(".other"))
     assert [row["protocol"] for row in tables["connections"]] == ["tls", "tls"]
-    assert "the key log opened no TLS connection" in tables["captures"][0]["notes"][0]
+    assert any("the key log opened no TLS connection" in note for note in tables["captures"][0]["notes"])
 
 
 def test_secrets_never_reach_what_is_written_or_said(
@@ -280,18 +277,17 @@ def test_show_shows_the_messages_of_the_plaintext(
 def test_the_size_of_chunks_changes_nothing(tmp_path: Path, keys: tls.KeyLog) -> None:
     packets = keys.encrypt(scenes.two_clients(), TLS_1_3).packets()
     path = written(tmp_path / "tls.pcap", packets)
-    from kwsniff.sources.tls import Decryption
+    from kwsniff.sources.tls import Secrets
 
     rows = []
     for size in (1 << 20, 700, 1):
         engine = analyzer()
-        with Decryption([str(path)], keys.path) as decryption:
-            engine.decrypt(decryption.begin(str(path)))
-            engine.open_capture("tls")
-            data = path.read_bytes()
-            for at in range(0, len(data), size):
-                engine.feed(data[at : at + size])
-            engine.close_capture()
+        engine.open_tls(Secrets(keys.path))
+        engine.open_capture("tls")
+        data = path.read_bytes()
+        for at in range(0, len(data), size):
+            engine.feed(data[at : at + size])
+        engine.close_capture()
         engine.finish()
         rows.append(
             [

@@ -1,4 +1,4 @@
-"""Key logs, secrets inside captures, captures handed to tshark as one: what is taken, what is refused."""
+"""Key logs, secrets inside captures, the keys that follow from them: what is taken, what is refused."""
 
 import struct
 from pathlib import Path
@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from kwsniff.cli.main import run
-from kwsniff.errors import UsageError
-from kwsniff.sources.joined import joinable, joined
-from kwsniff.sources.keylog import check_keylog, holds_secrets
-from kwsniff.sources.tls import Decryption
+from kwsniff.sources.key_schedule import expand_label, suite_of
+from kwsniff.sources.keylog import GrowingLog, Sessions, check_keylog
+from kwsniff.sources.tls import Secrets
 from tests.traffic import files, scenes
 
 SECRET = "c0ffee" * 16
@@ -76,158 +75,82 @@ def test_lines_of_every_kind_make_a_key_log(tmp_path: Path, text: str) -> None:
     assert check_keylog(keys) == str(keys)
 
 
-def test_without_tshark_a_key_log_is_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_a_key_log_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     capture, keys = tmp_path / "capture.pcap", tmp_path / "keys.log"
     capture.write_bytes(files.pcap(frames()))
     keys.write_text(LINE)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="needs tshark, which is not on the PATH; install it"):
-        Decryption([str(capture)], keys)
+    monkeypatch.setattr("kwsniff.sources.tls.has_library", lambda: False)
+    assert run(["analyze", str(capture), "--tls-keylog", str(keys)]) == 2
+    err = capsys.readouterr().err
+    assert "cryptography, which is not installed here: pip install cryptography" in err
+    assert err.count("\n") == 1
 
 
-def test_without_tshark_secrets_inside_a_capture_are_pointed_at(
+def test_without_the_library_secrets_inside_a_capture_are_pointed_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capture = tmp_path / "capture.pcapng"
     capture.write_bytes(with_secrets(files.pcapng(frames()), LINE.encode()))
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("kwsniff.sources.tls.has_library", lambda: False)
     assert run(["analyze", str(capture)]) == 0
-    out = capsys.readouterr().out
-    assert "holds TLS secrets, which need tshark; install it" in " ".join(out.split())
-    assert run(["show", str(capture), "-n", "1"]) == 0
-    assert "holds TLS secrets" in capsys.readouterr().err
+    assert "the captures hold TLS secrets; TLS is opened by" in " ".join(capsys.readouterr().out.split())
 
 
-def test_what_can_be_read_only_once_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_log_that_others_may_read_is_pointed_at(tmp_path: Path) -> None:
     keys = tmp_path / "keys.log"
     keys.write_text(LINE)
-    (tmp_path / "tshark").write_text("#!/bin/sh\n")
-    (tmp_path / "tshark").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="-: tshark has to read it as well as kwsniff; write it to a file"):
-        Decryption(["-"], keys)
+    keys.chmod(0o640)
+    assert "others than its owner may read it (mode 0640); chmod 600" in Secrets(keys).notes(1)[0]
+    keys.chmod(0o600)
+    assert Secrets(keys).notes(1) == []
 
 
-def test_a_tshark_that_fails_is_quoted_without_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capture, keys = tmp_path / "capture.pcap", tmp_path / "keys.log"
-    capture.write_bytes(files.pcap(frames()))
-    keys.write_text(LINE)
-    (tmp_path / "tshark").write_text(f"#!/bin/sh\necho 'tshark: no such field, {SECRET}' >&2\nexit 1\n")
-    (tmp_path / "tshark").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    assert run(["analyze", str(capture), "--tls-keylog", str(keys)]) == 2
-    err = capsys.readouterr().err
-    assert "tshark could not decrypt the capture (tshark: no such field, ...); version 4.0" in err
-    assert SECRET not in err
+def test_lines_are_taken_whole_and_once(tmp_path: Path) -> None:
+    """As a process writes them: comments, CRLF, labels that nobody knows, half a line, the rest later."""
+    keys = tmp_path / "keys.log"
+    random, secret = "ab" * 32, "12" * 48
+    text = f"# a client\r\nEXPORTER_SECRET {random} {secret}\r\nSERVER_TRAFFIC_SECRET_0 {random} {secret}\r\n"
+    line = f"CLIENT_TRAFFIC_SECRET_0 {random} {secret}\n"
+    log, sessions = GrowingLog(str(keys)), Sessions()
+    keys.write_bytes(text.encode() + line[:150].encode())
+    assert log.read(sessions) == 1
+    assert set(sessions.secrets(bytes.fromhex(random))) == {4}
+    assert log.read(sessions) == 0
+    with keys.open("ab") as file:
+        file.write(line[150:].encode())
+    assert log.read(sessions) == 1
+    assert sessions.secrets(bytes.fromhex(random)) == {4: bytes.fromhex(secret), 3: bytes.fromhex(secret)}
+    keys.write_text(line.replace("ab", "cd"))  # written anew
+    assert log.read(sessions) == 1
+    assert len(sessions) == 2
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_secrets_inside_pcapng_are_seen_in_both_byte_orders(tmp_path: Path, order: str) -> None:
-    path = tmp_path / "capture"
-    plain = files.pcapng(frames(), big=order == ">")
-    path.write_bytes(plain)
-    assert not holds_secrets(str(path))
-    path.write_bytes(with_secrets(plain, LINE.encode(), order))
-    assert holds_secrets(str(path))
-    path.write_bytes(with_secrets(plain, LINE.encode(), order, kind=0x57474B4C))  # WireGuard's
-    assert not holds_secrets(str(path))
-    path.write_bytes(files.gzipped(with_secrets(plain, LINE.encode(), order)))
-    assert holds_secrets(str(path))
+def test_a_last_line_without_its_end_counts_in_a_file_that_is_complete(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.log"
+    keys.write_text(LINE.rstrip())
+    assert len(Secrets(keys).sessions) == 1
+    assert len(Secrets(keys, follow=True).sessions) == 0
 
 
-def test_secrets_are_looked_for_in_pcapng_only(tmp_path: Path) -> None:
-    path = tmp_path / "capture.pcap"
-    path.write_bytes(files.pcap(frames()))
-    assert not holds_secrets(str(path))
-    assert not holds_secrets("-")
-    path.write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(40))
-    assert not holds_secrets(str(path))
+def test_sessions_are_bounded_and_the_oldest_go() -> None:
+    sessions = Sessions(2)
+    for number in range(4):
+        sessions.take(f"CLIENT_RANDOM {number:064x} {SECRET}".encode())
+    assert (len(sessions), sessions.dropped) == (2, 2)
+    assert sessions.secrets((3).to_bytes(32)) == {0: bytes.fromhex(SECRET)}
+    assert sessions.secrets((1).to_bytes(32)) == {}
 
 
-@pytest.mark.parametrize("big", [False, True])
-def test_pcap_files_join_into_what_they_were_cut_from(tmp_path: Path, big: bool) -> None:
-    rows = frames()
-    names = []
-    for number, start in enumerate(range(0, len(rows), 9)):
-        path = tmp_path / f"x.pcap{number}"
-        data = files.pcap(rows[start : start + 9], big=big)
-        # The capturing program was stopped inside the next packet.
-        path.write_bytes(data + (files.pcap(rows[:1], big=big)[24:60] if number == 1 else b""))
-        names.append(str(path))
-    assert joinable(names) == [names]
-    assert b"".join(map(bytes, joined(names))) == files.pcap(rows, big=big)
+def test_keys_of_tls_1_3_are_those_of_rfc_8448() -> None:
+    """RFC 8448 3: the server's handshake traffic secret, its key and IV."""
+    secret = bytes.fromhex("b67b7d690cc16c4e75e54213cb2d37b4e9c912bcded9105d42befd59d391ad38")
+    assert expand_label(secret, b"key", 16, "sha256").hex() == "3fce516009c21727d0f2e4e86ee403bc"
+    assert expand_label(secret, b"iv", 12, "sha256").hex() == "5d313eb2671276ee13000b30"
 
 
-def test_pcapng_files_join_section_by_section(tmp_path: Path) -> None:
-    first, second = files.pcapng(frames(), noise=True), files.pcapng(frames(), big=True)
-    paths = [tmp_path / "a", tmp_path / "b"]
-    paths[0].write_bytes(first + second[:70])
-    paths[1].write_bytes(files.gzipped(second))
-    names = [str(path) for path in paths]
-    assert joinable(names) == [names]
-    section, interface = (struct.unpack_from(">I", second, at + 4)[0] for at in (0, 28))
-    assert section + interface < 70
-    assert b"".join(map(bytes, joined(names))) == first + second[: section + interface] + second
-
-
-def test_captures_of_different_kinds_are_not_joined(tmp_path: Path) -> None:
-    kinds = [
-        files.pcap(frames()),
-        files.pcap(frames(), big=True),
-        files.pcap(frames(), nanoseconds=True),
-        files.pcap(frames(), link=101),
-        files.pcapng(frames()),
-        files.pcapng(frames()),
-    ]
-    names = []
-    for number, data in enumerate(kinds):
-        (tmp_path / str(number)).write_bytes(data)
-        names.append(str(tmp_path / str(number)))
-    assert joinable(names) == [[name] for name in names[:4]] + [names[4:]]
-
-
-def packed(count: int) -> bytes:
-    """A pcapng capture with so many packets of 60,000 bytes."""
-    frame = files.Frame(1_700_000_000 * 10**9, bytes(60_000), 60_000)
-    return files.pcapng([frame] * count)
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("count", [1, 17, 18, 200])
-def test_secrets_behind_packets_are_seen(tmp_path: Path, order: str, count: int) -> None:
-    """As a tool that takes secrets from running processes writes them: when there are any."""
-    path = tmp_path / "tls.pcapng"
-    head = packed(count) if order == "<" else files.pcapng(frames() * count * 20, big=True)
-    path.write_bytes(head + secrets_block(LINE.encode(), order))
-    assert holds_secrets(str(path))
-    path.write_bytes(head + secrets_block(LINE.encode(), order, kind=0x57474B4C))
-    assert not holds_secrets(str(path))
-
-
-def test_a_header_over_two_buffers_is_seen(tmp_path: Path) -> None:
-    path = tmp_path / "tls.pcapng"
-    secrets = secrets_block(LINE.encode())
-    head = files.pcapng([])
-    for short in range(0, 28, 4):
-        filler = (1 << 20) - len(head) - 12 - short
-        path.write_bytes(head + block("<", 0x0BAD, bytes(filler)) + secrets)
-        assert holds_secrets(str(path)), short
-
-
-def test_letters_in_a_packet_are_no_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "tls.pcapng"
-    frame = files.Frame(1_700_000_000 * 10**9, b"KSLT TLSK" * 100, 900)
-    path.write_bytes(files.pcapng([frame] * 50))
-    assert not holds_secrets(str(path))
-
-
-def test_beyond_its_bound_nothing_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kwsniff.sources import keylog
-
-    path = tmp_path / "tls.pcapng"
-    secrets = secrets_block(LINE.encode())
-    path.write_bytes(packed(60) + secrets)
-    monkeypatch.setattr(keylog, "LOOKED_AT", 2 << 20)
-    assert not holds_secrets(str(path))
+def test_cipher_suites_that_are_not_opened_have_no_keys() -> None:
+    assert suite_of(0xC030) is not None
+    for number in (0x0005, 0x000A, 0x003B, 0x00C6, 0xFFFF):  # RC4, 3DES, NULL, SM4, none
+        assert suite_of(number) is None

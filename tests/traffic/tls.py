@@ -7,23 +7,25 @@ encrypted = keys.encrypt(scene, ssl.TLSVersion.TLSv1_3)      # a Scene; keys.pat
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import shutil
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.traffic.tcp import MICROSECOND, MILLISECOND, SYN, Scene, Script, Span
+from tests.traffic.tcp import MICROSECOND, MILLISECOND, SYN, Call, Scene, Script, Span
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 
 
 def missing() -> str | None:
     """Why nothing can be encrypted and decrypted here, or None."""
-    wanted = [name for name in ("openssl", "tshark") if shutil.which(name) is None]
-    return f"{', '.join(wanted)} not on the PATH" if wanted else None
+    if shutil.which("openssl") is None:
+        return "openssl not on the PATH"
+    return None if importlib.util.find_spec("cryptography") else "the library cryptography is not installed"
 
 
 @dataclass
@@ -108,6 +110,7 @@ class KeyLog:
                 self.path if logged(script.number) else self.path.with_suffix(".other")
             )
             out.scripts.append(talk.run(client, server, session if resume else None))
+            out.scripts[-1].calls = [talk.sealed(call) for call in script.calls]
             session = talk.session
         return out
 
@@ -133,6 +136,7 @@ class _Encrypted:
         self._plain = script
         self._update_after = set(update_after)
         self._close_notify = close_notify
+        self._said: dict[bool, list[tuple[int, Span]]] = {True: [], False: []}
         self.session: ssl.SSLSession | None = None
         isns = [script._sides[side].isn for side in (True, False)]
         self._out = Script(
@@ -168,6 +172,19 @@ class _Encrypted:
         self.session = self._wires[True].tls.session
         return self._out
 
+    def sealed(self, call: Call) -> Call:
+        """The call, where it is in the streams of records."""
+        response = self._records(call.response, False) if call.response else None
+        return replace(call, request=self._records(call.request, True), response=response)
+
+    def _records(self, span: Span, side: bool) -> Span:
+        found, start = [], 0
+        for size, records in self._said[side]:
+            if start < span.end and start + size > span.start:
+                found.append(records)
+            start += size
+        return Span(found[0].start, found[-1].end)
+
     def _events(self) -> Iterator[tuple[int, bool, int, bytes]]:
         """(time, direction, flags, data) in the order of the script."""
         events = [(at, order, side, flags, b"") for at, order, side, flags in self._plain._controls]
@@ -191,7 +208,9 @@ class _Encrypted:
 
     def _write(self, side: bool, data: bytes, at: int) -> None:
         self._wires[side].tls.write(data)
-        self._send(side, at)
+        span = self._send(side, at)
+        if span:
+            self._said[side].append((len(data), span))
         if self._wires[not side].drain() != data:
             raise AssertionError("what was encrypted must come out again")
 

@@ -18,15 +18,12 @@ from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, drop, file32, make_octets
 from kwsniff.core.capture.packets cimport (
-    BLOCK_INTERFACE, BLOCK_SECTION, FORMAT_PCAPNG, FORMAT_UNKNOWN, NO_TIME, PACKET_OTHER_TIME, STOP_NONE,
+    BLOCK_INTERFACE, BLOCK_SECRETS, BLOCK_SECTION, FORMAT_PCAPNG, FORMAT_UNKNOWN, NO_TIME, PACKET_OTHER_TIME, STOP_NONE,
     STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment, bound_reader, free_reader, read_unit, start_reader,
 )
 
 from kwsniff.errors import CaptureError
 from kwsniff.limits import Limits
-
-cdef enum:
-    BLOCK_SECRETS = 10
 
 cdef struct PacketPlace:
     int64_t offset

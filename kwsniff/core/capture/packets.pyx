@@ -10,7 +10,7 @@ Rules
     pcap    magic u32 | version 2 x u16 | zone | sigfigs | snaplen u32 | link type u32
             per packet: seconds u32 | fraction u32 | captured u32 | original u32 | bytes
     pcapng  block: type u32 | total length u32 | body | padding to 4 | total length u32
-            section 0x0A0D0D0A, interface 1, packet 2 (old), simple 3, statistics 5, enhanced 6
+            section 0x0A0D0D0A, interface 1, packet 2 (old), simple 3, statistics 5, enhanced 6, secrets 10
 
 Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link type list of tcpdump.org.
 """
@@ -254,7 +254,8 @@ cdef size_t read_block(Reader* reader, Octets data) noexcept nogil:
     if total < 12 or total > 0x7FFFFFFF:
         return give_up(reader, STOP_DAMAGED)
     padded = (<size_t>total + 3) & ~(<size_t>3)
-    if kind not in (BLOCK_SECTION, BLOCK_INTERFACE, BLOCK_PACKET, BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_ENHANCED):
+    if kind not in (BLOCK_SECTION, BLOCK_INTERFACE, BLOCK_PACKET, BLOCK_SIMPLE, BLOCK_STATISTICS, BLOCK_ENHANCED) and (
+            kind != BLOCK_SECRETS or reader.take_secrets == NULL or total > reader.max_record):
         if kind in (BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_JOURNAL, BLOCK_SYSDIG, BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_2,
                     BLOCK_SYSDIG_2_FLAGS, BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS):
             reader.frame += 1
@@ -275,10 +276,17 @@ cdef size_t read_block(Reader* reader, Octets data) noexcept nogil:
         read_simple_packet(reader, body)
     elif kind == BLOCK_PACKET:
         read_old_packet(reader, body)
+    elif kind == BLOCK_SECRETS:
+        read_secrets(reader, body)
     else:
         read_statistics(reader, body)
     reader.need = 8
     return padded
+
+
+cdef void read_secrets(Reader* reader, Octets body) noexcept nogil:
+    if file32(body, 0, reader.swapped) == TLS_KEY_LOG:      # type u32 | length u32 | text
+        reader.take_secrets(reader.owner, keep(drop(body, 8), file32(body, 4, reader.swapped)))
 
 
 cdef size_t pass_over(Reader* reader, Octets data, size_t total) noexcept nogil:

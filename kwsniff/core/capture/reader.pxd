@@ -43,6 +43,9 @@ cdef struct Segment:
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 
+# Told of a key log that stands in the capture.
+ctypedef void (*SecretsSink)(void* owner, Octets text) noexcept nogil
+
 cdef enum Block:
     BLOCK_SECTION = 0x0A0D0D0A
     BLOCK_INTERFACE = 1
@@ -50,6 +53,7 @@ cdef enum Block:
     BLOCK_SIMPLE = 3
     BLOCK_STATISTICS = 5
     BLOCK_ENHANCED = 6
+    BLOCK_SECRETS = 10
     BLOCK_JOURNAL = 9           # systemd journal, sysdig events, custom: no packets, but Wireshark numbers them
     BLOCK_SYSDIG = 0x204
     BLOCK_SYSDIG_FLAGS = 0x208
@@ -59,6 +63,9 @@ cdef enum Block:
     BLOCK_SYSDIG_LARGE_FLAGS = 0x222
     BLOCK_CUSTOM = 0xBAD
     BLOCK_CUSTOM_NO_COPY = 0x40000BAD
+
+cdef enum:
+    TLS_KEY_LOG = 0x544C534B    # of a secrets block: what it holds
 
 cdef enum CaptureFormat:
     FORMAT_UNKNOWN = 0
@@ -155,3 +162,5 @@ cdef struct Reader:
     int64_t tcp_time
     SegmentSink sink
     void* context
+    SecretsSink take_secrets    # or NULL: nobody wants them
+    void* owner

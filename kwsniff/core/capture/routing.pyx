@@ -21,8 +21,9 @@ from libc.string cimport memset
 
 from kwsniff.core.capture.bucket_lists cimport PartEnd, Place, end_place, take_record
 from kwsniff.core.capture.packets cimport (
-    BLOCK_INTERFACE, BLOCK_SECTION, BLOCK_STATISTICS, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NONE,
-    STOP_NOT_A_CAPTURE, Reader, Segment, bound_reader, bucket_of, free_reader, read_unit, start_reader,
+    BLOCK_INTERFACE, BLOCK_SECRETS, BLOCK_SECTION, BLOCK_STATISTICS, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY,
+    STOP_NONE, STOP_NOT_A_CAPTURE, TLS_KEY_LOG, Reader, Segment, bound_reader, bucket_of, free_reader, read_unit,
+    start_reader,
 )
 from kwsniff.core.capture.record_starts cimport feed_head
 from kwsniff.core.capture.told cimport tell_contents, tell_times
@@ -39,8 +40,6 @@ from kwsniff.limits import Limits
 cdef enum:
     MOST_BUCKETS = 65536
     NO_BUCKET = 0xFFFFFFFF
-    BLOCK_SECRETS = 10
-    TLS_KEY_LOG = 0x544C534B
     MOST_KEPT = 1 << 28         # bytes of memory that stay for what comes next
 
 Scan = namedtuple("Scan", (
@@ -69,6 +68,11 @@ cdef struct Walk:
 cdef void place_segment(void* opaque, Segment* segment) noexcept nogil:
     cdef Walk* walk = <Walk*>opaque
     walk.bucket = bucket_of(segment, walk.num_buckets) if walk.num_buckets > 1 else 0
+
+
+cdef void pass_secrets(void* owner, Octets text) noexcept nogil:
+    """Blocks of them are read whole, for whoever reads the parts."""
+    pass
 
 
 cdef bint keep_block(Walk* walk, uint32_t kind, Octets block) noexcept nogil:
@@ -100,7 +104,7 @@ cdef size_t walk_record(Walk* walk, Octets rest) noexcept nogil:
         walk.skipped = used
         return used
     walk.offset += used
-    if reader.fragmented or blocks and kind in (BLOCK_SECTION, BLOCK_INTERFACE, BLOCK_STATISTICS):
+    if reader.fragmented or blocks and kind in (BLOCK_SECTION, BLOCK_INTERFACE, BLOCK_STATISTICS, BLOCK_SECRETS):
         walk.bucket = walk.num_buckets
         walk.epoch += 1
         if blocks and not keep_block(walk, kind, keep(rest, used)):
@@ -208,6 +212,7 @@ cdef class Router:
         free_reader(&walk.reader)
         start_reader(&walk.reader, place_segment, walk, <size_t>limits.packet_bytes, <uint32_t>limits.interfaces, 1)
         walk.reader.scanning = True
+        walk.reader.take_secrets = pass_secrets
         bound_reader(&walk.reader, self.bounds[0], self.bounds[1])
         feed_head(&walk.reader, head)
         # The reader tells a damaged capture from none by whether it has seen packets.

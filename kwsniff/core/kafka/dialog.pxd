@@ -23,6 +23,7 @@ from kwsniff.core.octets.known cimport Known
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
+from kwsniff.core.tls.sealed cimport Opening, Tls
 from kwsniff.core.tcp.connections cimport (
     GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
 )
@@ -205,6 +206,7 @@ cdef struct Dialog:
     Buffer early_messages       # not confirmed yet; see kept_messages.pyx
     int alert                   # of TLS, where the first response should be; or -1
     Hello* hello                # of a TLS connection, or NULL
+    Tls* tls                    # how its records are opened; or NULL
     bint decrypted              # its bytes are plaintext of TLS records
     Session session
     TextCache texts[NUM_TEXTS]
@@ -269,7 +271,7 @@ cdef struct Context:
     Buffer capture_names
     Buffer capture_name_ends    # int64 per capture
     uint8_t ports[8192]         # one bit per port that is Kafka's by the user's word
-    bint decrypts               # what is inside TLS may be handed in (begin_plaintext)
+    Opening opening             # of TLS records
     RowSink rows
 
 

@@ -13,4 +13,3 @@ cdef void take_gap(void* context, Connection* connection, int direction, Arrival
 cdef void take_end(void* context, Connection* connection) noexcept nogil
 cdef void take_dropped(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
 cdef void take_oddity(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
-cdef void begin_plaintext(void* opaque, Connection* connection) noexcept nogil

@@ -30,13 +30,16 @@ from kwsniff.core.kafka.memory cimport drain_if_full, learned_bytes, parked_slot
 from kwsniff.core.kafka.programs cimport NUM_LAYOUTS
 from kwsniff.core.kafka.requests cimport take_request
 from kwsniff.core.kafka.responses cimport take_response
+from kwsniff.core.kafka.plain_streams cimport gap_cipher, plain_sink
 from kwsniff.core.kafka.preambles cimport count_early
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
 from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.tcp.connections cimport *
-from kwsniff.core.tls.hello cimport Hello, end_hello, free_hello, hello_bytes
+from kwsniff.core.tls.hello cimport free_hello, hello_bytes
+from kwsniff.core.tls.opening cimport end_cipher, free_tls
+from kwsniff.core.tls.sealed cimport tls_bytes
 from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids
 from kwsniff.core.declared cimport *
 
@@ -51,6 +54,7 @@ cdef void start_context(Context* context, uint64_t seed) noexcept nogil:
     context.frame_sink.passed = take_passed
     context.frame_sink.chained = take_chain
     context.frame_sink.may_chain = may_chain
+    context.opening.sink = plain_sink(context)
 
 
 cdef void free_context(Context* context) noexcept nogil:
@@ -69,6 +73,8 @@ cdef void free_context(Context* context) noexcept nogil:
     release(&context.bins)
     release(&context.capture_names)
     release(&context.capture_name_ends)
+    release(&context.opening.plain)
+    release(&context.opening.opened)
 
 
 cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
@@ -97,6 +103,9 @@ cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil:
     if dialog.hello != NULL:
         context.kept_total -= hello_bytes(dialog.hello)
     free_hello(dialog.hello)
+    if dialog.tls != NULL:
+        context.kept_total -= tls_bytes(dialog.tls)
+        free_tls(dialog.tls)
     context.learned_total -= learned
     context.num_dialogs -= 1
     context.waiting_total -= session_bytes(dialog)
@@ -115,7 +124,7 @@ cdef void take_bytes(void* opaque, Connection* connection, int direction, Arriva
             count_bytes(context, arrival.capture, BIN_MEMORY_REFUSED, <int64_t>data.num)
             return
     context.frame_sink.dialog = dialog
-    if dialog.framing[direction].state == FRAMING_START:
+    if dialog.tls == NULL and dialog.framing[direction].state == FRAMING_START:
         take_first_bytes(context, dialog, direction, arrival, offset, data)
     else:
         feed(context, dialog, direction, arrival, offset, data)
@@ -129,15 +138,17 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
     cdef int64_t offset = connection.direction[direction].offset
     if cause == GAP_NOT_CAPTURED: name = ANOMALY_SEGMENT_NOT_CAPTURED
     elif cause == GAP_CUT: name = ANOMALY_PACKET_CUT
-    if cause == GAP_CUT and dialog != NULL and dialog.decrypted:
-        cause = GAP_NOT_DECRYPTED
-        name = ANOMALY_NOT_DECRYPTED
     if dialog == NULL:
         dialog = open_dialog(context, connection)
         if dialog == NULL:
             return
     if dialog.hello != NULL:
         cut_hello(context, dialog, direction)
+    if dialog.tls != NULL:
+        if dialog.tls.begun and (cause < GAP_CUT or not dialog.framing[direction].gaps):
+            write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
+        gap_cipher(context, dialog, direction, arrival, offset, num, cause)
+        return
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
     if cause < GAP_CUT or dialog.framing[direction].gaps == 0:
@@ -183,6 +194,8 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     if dialog.hello != NULL:
         cut_hello(context, dialog, 0)
         cut_hello(context, dialog, 1)
+    if dialog.tls != NULL:
+        end_cipher(&context.opening, dialog.tls, connection)
     finish_all(context, dialog)
     while dialog.num_parked:
         give_up_parked(context, dialog, 0)
@@ -240,45 +253,3 @@ cdef void note_torn(Context* context, Dialog* dialog, int side, Frame* frame) no
     write_anomaly(context, dialog.connection, -1, &frame.last, side, frame.offset,
                   ANOMALY_FRAME_KEPT_LIMIT if frame.cause < 0 else ANOMALY_FRAME_TORN,
                   frame.length - <int64_t>frame.bytes.num)
-
-
-cdef void begin_plaintext(void* opaque, Connection* connection) noexcept nogil:
-    """The bytes of this connection are what is inside TLS from here on (tls/plaintext.pyx)."""
-    cdef Context* context = <Context*>opaque
-    if connection.dialog != NULL:
-        forget_handshake(context, connection)
-    elif open_dialog(context, connection) != NULL:
-        (<Dialog*>connection.dialog).decrypted = True
-
-
-cdef void forget_handshake(Context* context, Connection* connection) noexcept nogil:
-    """All but what it showed: that goes on to the dialog of the plain stream."""
-    cdef int64_t* bins = <int64_t*>context.bins.data
-    cdef Dialog* dialog = <Dialog*>connection.dialog
-    cdef Hello* hello = dialog.hello
-    cdef Dialog before = dialog[0]
-    cdef int i
-    for i in range(2):
-        bins[dialog.framing[i].capture * NUM_BINS + BIN_NOT_KAFKA] += dialog.framing[i].captured
-        count_early(context, &dialog.framing[i], BIN_NOT_KAFKA)
-    if hello != NULL:
-        context.kept_total -= hello_bytes(hello)
-        end_hello(hello, 0)
-        end_hello(hello, 1)
-    dialog.hello = NULL
-    close_dialog(context, dialog)
-    connection.dialog = NULL
-    dialog = open_dialog(context, connection)
-    if dialog == NULL:
-        free_hello(hello)
-        return
-    dialog.decrypted = True
-    dialog.carrier = before.carrier
-    dialog.phase = before.phase
-    dialog.proxied = before.proxied
-    dialog.proxied_address = before.proxied_address
-    dialog.proxied_len = before.proxied_len
-    dialog.proxied_port = before.proxied_port
-    dialog.hello = hello
-    if hello != NULL:
-        context.kept_total += hello_bytes(hello)

@@ -14,16 +14,21 @@ cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept
 cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil
 cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil
+cdef void feed_cipher(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                      Octets data) noexcept nogil
 cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil
 cdef int carried_in(Dialog* dialog) noexcept nogil
 cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nogil
 
 cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil:
+    if dialog.hello != NULL and dialog.hello.side[direction].state == HELLO_COMES:
+        follow_hello(context, dialog, direction, data)
+    if dialog.tls != NULL and not dialog.tls.inside:
+        feed_cipher(context, dialog, direction, arrival, offset, data)
+        return
     if dialog.client < 0 and dialog.framing[direction].state == FRAMING_LOST:
         look_midway(context, dialog, direction, arrival, offset, data)
         return
-    if dialog.hello != NULL and dialog.hello.side[direction].state == HELLO_COMES:
-        follow_hello(context, dialog, direction, data)
     feed_framing(&dialog.framing[direction], &context.frame_sink, &context.limits, &context.kept_total, arrival,
                  offset, data)

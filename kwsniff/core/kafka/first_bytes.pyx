@@ -32,6 +32,8 @@ from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, read_alert, take_hello
+from kwsniff.core.tls.opening cimport make_tls, take_cipher
+from kwsniff.core.tls.sealed cimport tls_bytes
 from kwsniff.core.declared cimport *
 
 cdef enum:
@@ -203,7 +205,7 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
             set_client(dialog, direction, ROLE_HANDSHAKE)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
-    if protocol == PROTOCOL_TLS and (context.decrypts or dialog.connection.opener >= 0):
+    if protocol == PROTOCOL_TLS and (context.opening.version or dialog.connection.opener >= 0):
         turn_away(context, dialog, protocol)                # on a port that is Kafka's, too: plaintext may follow
     elif dialog.connection.opener < 0 and (
             protocol == PROTOCOL_OTHER or dialog.forced and not is_surely(data, protocol)) or (
@@ -310,6 +312,19 @@ cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nog
         dialog.hello = make_hello()
         if dialog.hello != NULL:
             context.kept_total += hello_bytes(dialog.hello)
+        if dialog.hello != NULL and context.opening.keyring != NULL:
+            dialog.tls = make_tls(dialog.hello)
+            if dialog.tls != NULL:
+                context.kept_total += tls_bytes(dialog.tls)
+
+
+cdef void feed_cipher(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
+                      Octets data) noexcept nogil:
+    """The next bytes of TLS records; what is data in them comes back as plaintext (plain_streams.pyx)."""
+    count_bytes(context, arrival.capture, BIN_NOT_KAFKA, <int64_t>data.num)
+    context.kept_total -= tls_bytes(dialog.tls)
+    take_cipher(&context.opening, dialog.tls, dialog.connection, direction, arrival, offset, data)
+    context.kept_total += tls_bytes(dialog.tls)
 
 
 cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil:

@@ -27,6 +27,14 @@ cdef struct Hello:
     uint16_t version
     uint16_t cipher
     Buffer server_name
+    int num_read                # hellos of either side
+    bint client_random_known
+    bint server_random_known
+    uint8_t client_random[32]
+    uint8_t server_random[32]
+    uint8_t session_id[32]      # that the broker chose,
+    uint32_t session_id_num     # and its length
+    bint encrypt_then_mac       # RFC 7366
 
 cdef Hello* make_hello() noexcept nogil
 cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil

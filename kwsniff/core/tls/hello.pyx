@@ -23,7 +23,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets, u8
+from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, make_octets, u8
 
 cdef enum:
     RECORD_HEADER = 5
@@ -36,8 +36,10 @@ cdef enum:
     MOST_BYTES = 16384          # of a hello; those with tickets and post-quantum keys have some thousands
     HELLO_FIXED = 34            # version and random
     SERVER_NAME = 0             # extensions
+    ENCRYPT_THEN_MAC = 22
     SUPPORTED_VERSIONS = 43
-    NUM_SUITES = 80
+    RANDOM_AT = 2               # in a hello's body; 32 bytes
+    NUM_SUITES = 87
 
 NAMES = {
     0x0001: b"TLS_RSA_WITH_NULL_MD5", 0x0002: b"TLS_RSA_WITH_NULL_SHA", 0x0004: b"TLS_RSA_WITH_RC4_128_MD5",
@@ -77,10 +79,14 @@ NAMES = {
     0xC031: b"TLS_ECDH_RSA_WITH_AES_128_GCM_SHA256", 0xC032: b"TLS_ECDH_RSA_WITH_AES_256_GCM_SHA384",
     0xC09C: b"TLS_RSA_WITH_AES_128_CCM", 0xC09D: b"TLS_RSA_WITH_AES_256_CCM",
     0xC09E: b"TLS_DHE_RSA_WITH_AES_128_CCM", 0xC09F: b"TLS_DHE_RSA_WITH_AES_256_CCM",
+    0xC0A0: b"TLS_RSA_WITH_AES_128_CCM_8", 0xC0A1: b"TLS_RSA_WITH_AES_256_CCM_8",
+    0xC0A2: b"TLS_DHE_RSA_WITH_AES_128_CCM_8", 0xC0A3: b"TLS_DHE_RSA_WITH_AES_256_CCM_8",
     0xC0AC: b"TLS_ECDHE_ECDSA_WITH_AES_128_CCM", 0xC0AD: b"TLS_ECDHE_ECDSA_WITH_AES_256_CCM",
+    0xC0AE: b"TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8", 0xC0AF: b"TLS_ECDHE_ECDSA_WITH_AES_256_CCM_8",
     0xCCA8: b"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
     0xCCA9: b"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
     0xCCAA: b"TLS_DHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    0xCCAC: b"TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256",
 }
 
 ALERTS = {
@@ -222,6 +228,9 @@ cdef void read_client_hello(Hello* hello, int direction, Octets message) noexcep
         return
     hello.client = direction
     hello.greeted = True
+    hello.num_read += 1
+    copy_out(hello_body(message), RANDOM_AT, hello.client_random, 32)
+    hello.client_random_known = True
     rest = drop(rest, 2 + num_suites)
     rest = drop(rest, 1 + u8(rest, 0))
     read_server_name(find_extension(rest, SERVER_NAME), &hello.server_name)
@@ -246,8 +255,13 @@ cdef void read_server_hello(Hello* hello, int direction, Octets message) noexcep
         return
     hello.client = 1 - direction
     rest = drop(body, HELLO_FIXED + 1 + u8(body, HELLO_FIXED))
+    hello.session_id_num = u8(body, HELLO_FIXED)
+    copy_out(body, HELLO_FIXED + 1, hello.session_id, hello.session_id_num)
     if rest.num < 2:
         return
+    hello.num_read += 1
+    copy_out(body, RANDOM_AT, hello.server_random, 32)
+    hello.server_random_known = True
     hello.cipher = <uint16_t>be16(rest, 0)
     hello.cipher_known = True
     chosen = find_extension(drop(rest, 3), SUPPORTED_VERSIONS)
@@ -257,19 +271,28 @@ cdef void read_server_hello(Hello* hello, int direction, Octets message) noexcep
     elif is_whole(message):
         hello.version = <uint16_t>be16(body, 0)
         hello.version_known = True
+    hello.encrypt_then_mac = holds_extension(drop(rest, 3), ENCRYPT_THEN_MAC)
 
 
 cdef Octets find_extension(Octets rest, uint32_t wanted) noexcept nogil:
     """Its data; empty when it is not there, or not whole."""
-    cdef uint32_t num
+    cdef Octets found = seek_extension(rest, wanted)
+    return keep(drop(found, 4), be16(found, 2))
+
+
+cdef bint holds_extension(Octets rest, uint32_t wanted) noexcept nogil:
+    return seek_extension(rest, wanted).num > 0
+
+
+cdef Octets seek_extension(Octets rest, uint32_t wanted) noexcept nogil:
+    """From its type on; empty when it is not there, or not whole."""
     rest = keep(drop(rest, 2), be16(rest, 0))
     while rest.num >= 4:
-        num = be16(rest, 2)
-        if not has(rest, 4, num):
+        if not has(rest, 4, be16(rest, 2)):
             break
         if be16(rest, 0) == wanted:
-            return keep(drop(rest, 4), num)
-        rest = drop(rest, 4 + num)
+            return rest
+        rest = drop(rest, 4 + be16(rest, 2))
     return make_octets(NULL, 0)
 
 

@@ -1,0 +1,20 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t, uint64_t
+
+from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.tls.hello cimport Hello
+from kwsniff.core.tls.sealed cimport Opening
+
+cdef class Keyring:
+    cdef object find
+    cdef object guess
+    cdef readonly object failure
+    cdef readonly int64_t opened        # keys that opened something
+
+cdef void* take_key(Opening* opening, Hello* hello, int side, int epoch) noexcept nogil
+cdef void drop_key(void* key) noexcept nogil
+cdef int64_t key_overhead(void* key) noexcept nogil
+cdef void note_proven(Opening* opening) noexcept nogil
+cdef size_t open_run(Opening* opening, void* key, uint64_t number, Octets records, int64_t most) noexcept nogil
+cdef bint find_number(Opening* opening, void* key, Octets record, uint64_t least, uint64_t num, int64_t* tries,
+                      uint64_t* number) noexcept nogil
