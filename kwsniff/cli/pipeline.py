@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     if args.delta:
         from kwsniff.spark.delta import check_delta
 
-        check_delta()
+        check_delta(args.output)
     before = files_of_tables(Path(args.output))
     spark = start_session(args.master, settings)
 
@@ -187,6 +187,7 @@ def _say(output: str, result: "Result", before: Collection[str]) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     from kwsniff.sources.paths import local_path
+    from kwsniff.spark.file_systems import check_uri, is_uri
 
     time_range(args)
     for name in ("buckets", "split_mb", "interval"):
@@ -196,7 +197,12 @@ def _check(args: argparse.Namespace) -> None:
     if bool(args.inputs) == bool(args.stream):
         raise UsageError("give captures to read, or --stream DIR; one of them")
     args.inputs = [local_path(name) for name in args.inputs]
-    args.output = local_path(args.output)
+    if is_uri(args.output):
+        check_uri(args.output)
+        if args.stream:
+            raise UsageError("--stream follows into a folder of this machine; run the pipeline later")
+    else:
+        args.output = local_path(args.output)
     args.stream = args.stream and local_path(args.stream)
     if args.stream:
         refuse_times(args, "--stream, which reads all that comes; run the pipeline over the directory later")
@@ -256,4 +262,4 @@ def _show(result: "Result") -> None:
             print(f"  {clean(row['capture'])}: {clean(why)}")
     width = max(map(len, result.rows))
     for name, rows in result.rows.items():
-        print(f"  {name:<{width}}  {rows:>12,}  {result.output / name}")
+        print(f"  {name:<{width}}  {rows:>12,}  {result.output}/{name}")

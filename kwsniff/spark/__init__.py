@@ -12,10 +12,22 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes `format("kafka_capture")` known to a session."""
+    """Makes `format("kafka_capture")` known to a session. Raises UsageError where Spark is before 4.0."""
+    from kwsniff.errors import UsageError
+
+    if not takes_sources(spark):
+        raise UsageError(
+            f"Spark {spark.version} has no Python data sources, 4.0 and later have; "
+            "run `kwsniff pipeline` and read its tables"
+        )
     from kwsniff.spark.source import CaptureSource
 
     spark.dataSource.register(CaptureSource)
+
+
+def takes_sources(spark: "SparkSession") -> bool:
+    """Whether this Spark knows data sources in Python."""
+    return hasattr(type(spark), "dataSource")
 
 
 def _register_with_active_session() -> None:
@@ -25,7 +37,7 @@ def _register_with_active_session() -> None:
         from pyspark.sql import SparkSession
 
         session = SparkSession.getActiveSession()
-        if session is not None:
+        if session is not None and takes_sources(session):
             register(session)
 
 

@@ -1,18 +1,17 @@
 """The aggregates: one query each over the tables of a run, declared in kwsniff/tables/aggregates.py."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import pyarrow.parquet as pq
-
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.layout.traits import RECORDS
-from kwsniff.spark.parts import write_empty
+from kwsniff.spark.parts import Part, write_empty
+from kwsniff.spark.storage import Place
+from kwsniff.spark.table_frames import read_table, write_frame
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
-from kwsniff.tables.schema import TABLES, spark_ddl, spark_type
+from kwsniff.tables.schema import TABLES, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,29 +111,61 @@ QUERIES: Final = {
 }
 
 
+OLDER_SKETCH: Final = f"""
+    with timed as (
+        select date_trunc('minute', {_WHEN}) as minute, {_WHO}, topic, latency_ns
+        from {{source}} lateral view outer explode(topics) as topic
+        where latency_ns is not null
+    ), ranked as (
+        select minute, {_WHO}, topic, count(*) as calls, sum(latency_ns) as sum_ns, max(latency_ns) as max_ns,
+            percentile_approx(latency_ns, array(0.5d, 0.95d, 0.99d), 10000) as ranks
+        from timed group by minute, {_WHO}, topic
+    )
+    select *, cast(null as binary) as sketch, ranks[0] as p50_ns, ranks[1] as p95_ns, ranks[2] as p99_ns
+    from ranked
+    """
+"""`latency_minutes` where Spark has no sketches, before 4.1: the percentiles, and none to add up."""
+
+
+def has_sketches(spark: "SparkSession") -> bool:
+    """Whether this Spark has KLL sketches."""
+    major, minor = (int(word) for word in spark.version.split(".")[:2])
+    return (major, minor) >= (4, 1)
+
+
 def aggregate(
-    spark: "SparkSession", name: str, tables: Path, run_id: str, layouts: str | None = None
+    spark: "SparkSession",
+    name: str,
+    place: Place,
+    parts: Sequence[Part],
+    *,
+    run_id: str,
+    layouts: str | None = None,
 ) -> "DataFrame":
-    """One aggregate of the tables of a run in a folder, with the declared types, and the day as `date`."""
+    """One aggregate of the tables of a run in a place, with the declared types, and the day as `date`."""
     from pyspark.sql.functions import lit
 
     query = QUERIES[name]
-    schema = f"{spark_ddl(TABLES[query.source])}, `date` DATE"
-    source = _once(spark, spark.read.schema(schema).parquet(str(tables / query.source)), tables)
-    computed = spark.sql(query.text(layouts), source=source)
+    if name == "latency_minutes" and not has_sketches(spark):
+        query = query._replace(sql=OLDER_SKETCH)
+    text = query.text(layouts)
+    source = _once(spark, query.source, place, parts, text)
+    computed = spark.sql(text, source=source)
     columns = [f"cast(`{each.name}` as {spark_type(each)}) as `{each.name}`" for each in AGGREGATES[name].own]
     typed = computed.selectExpr(*columns, f"to_date(`{query.time}`) as `date`")
     return typed.withColumn(RUN, lit(run_id))
 
 
-def _once(spark: "SparkSession", rows: "DataFrame", tables: Path) -> "DataFrame":
+def _once(spark: "SparkSession", source: str, place: Place, parts: Sequence[Part], text: str) -> "DataFrame":
     """Without what connections that are twins of others brought."""
-    if "twin_of" in rows.columns:
+    table = TABLES[source]
+    names = {each.name for each in table.columns}
+    rows = read_table(spark, place, table, parts, f"{text} connection_id twin_of {RUN}")
+    if "twin_of" in names:
         return rows.where("twin_of is null")
-    place = tables / "connections"
-    if "connection_id" not in rows.columns or not place.is_dir():
+    if "connection_id" not in names:
         return rows
-    known = spark.read.schema(spark_ddl(TABLES["connections"])).parquet(str(place))
+    known = read_table(spark, place, TABLES["connections"], parts, f"connection_id twin_of {RUN}")
     twins = known.where("twin_of is not null").select("connection_id", RUN)
     return rows.join(twins, ["connection_id", RUN], "left_anti")
 
@@ -142,20 +173,17 @@ def _once(spark: "SparkSession", rows: "DataFrame", tables: Path) -> "DataFrame"
 def write_aggregates(
     spark: "SparkSession",
     names: Sequence[str],
-    tables: Path,
-    target: Path,
+    place: Place,
+    parts: Sequence[Part],
     *,
+    target: Place | None = None,
     run_id: str,
     layouts: str | None = None,
-) -> dict[str, int]:
-    """Writes aggregates of the tables in one folder into another, or the same; returns their rows."""
-    rows = {}
+) -> list[Part]:
+    """Writes aggregates of the tables in one place into another, or the same."""
+    made: list[Part] = []
     for name in names:
-        frame = aggregate(spark, name, tables, run_id, layouts)
-        dated = frame.repartition("date").sortWithinPartitions(QUERIES[name].time)
-        dated.write.partitionBy("date").parquet(str(target / name))
-        files = (target / name).rglob("*.parquet")
-        rows[name] = sum(pq.ParquetFile(file).metadata.num_rows for file in files)
-        if not rows[name]:
-            write_empty(target, AGGREGATES[name])
-    return rows
+        frame = aggregate(spark, name, place, parts, run_id=run_id, layouts=layouts)
+        written = write_frame(frame, name, QUERIES[name].time, target or place)
+        made += written or [write_empty(target or place, AGGREGATES[name])]
+    return made

@@ -7,7 +7,6 @@ writes the rows to files of its own.
 import uuid
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -18,9 +17,10 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.spark.notes import Notes
-from kwsniff.spark.parts import Part, PartWriter, check_root
+from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
 from kwsniff.spark.routed import BucketReader
+from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
 from kwsniff.tables.schema import DETAILS
@@ -35,8 +35,8 @@ class Work:
     """What all tasks of this stage are told."""
 
     plan: Plan
-    staging: str
-    scratch: str
+    staging: Place
+    scratch: Place
     num_buckets: int
     tables: frozenset[str]
     """Tables that are wanted; for `groups` and `transactions` the calls they are made of are noted."""
@@ -70,7 +70,7 @@ class Decoded:
 
 def decode_bucket(number: int, *, work: Work) -> Decoded:
     """The task."""
-    check_root(work.staging)
+    work.staging.check()
     noted = not work.tables.isdisjoint(TIMELINES)
     # What the notes need on top.
     tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
@@ -82,7 +82,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
         analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id
     )
     facts = []
-    reader = BucketReader(number, work.num_buckets)
+    reader = BucketReader(work.scratch, number, work.num_buckets)
     num_captures = 0
     try:
         for capture in work.plan.captures():
@@ -116,11 +116,12 @@ def _read_capture(capture: Planned, reader: BucketReader, rows: "Rows") -> dict[
     return facts
 
 
-def _write_bins(folder: str, analyzer: Analyzer, num_captures: int) -> tuple[str, tuple[str, ...]]:
+def _write_bins(folder: Place, analyzer: Analyzer, num_captures: int) -> tuple[str, tuple[str, ...]]:
     told = [analyzer.accounting(place) for place in range(num_captures)]
-    path = Path(folder) / f"{uuid.uuid4().hex}.bins"
-    path.write_bytes(np.array([[*each.values()] for each in told], np.int64).tobytes())
-    return str(path), tuple(told[0]) if told else ()
+    path = f"{uuid.uuid4().hex}.bins"
+    with folder.open_output(path) as file:
+        file.write(np.array([[*each.values()] for each in told], np.int64).tobytes())
+    return path, tuple(told[0]) if told else ()
 
 
 def start_analyzer(
@@ -150,8 +151,8 @@ class Rows:
         analyzer: Analyzer,
         catalog: Catalog,
         tables: frozenset[str],
-        staging: str,
-        scratch: str,
+        staging: Place,
+        scratch: Place,
         task: str,
         *,
         run_id: str,

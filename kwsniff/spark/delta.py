@@ -4,15 +4,22 @@ The files stay as they are: the log (`_delta_log/`) lists them with their sizes,
 Source: the Delta transaction log protocol, as the library deltalake writes it.
 """
 
+import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.spark.file_systems import is_uri
+
+LOG: Final = "_delta_log"
 
 
-def check_delta() -> None:
+def check_delta(output: str | os.PathLike[str]) -> None:
     """Raises UsageError where the library is missing: before anything is read for long."""
+    if is_uri(output):
+        raise UsageError(f"{output}: --delta is for folders; for a URI say --format delta")
     try:
         import deltalake  # noqa: F401
     except ImportError as error:

@@ -4,12 +4,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kwsniff.analysis.marking import twins_anomalies
 from kwsniff.core.capture.file_splits import capture_facts
@@ -20,16 +19,9 @@ from kwsniff.spark.decode import Decoded
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import follow
-from kwsniff.spark.parts import (
-    Part,
-    PartWriter,
-    check_file,
-    check_parts,
-    check_root,
-    make_place,
-    part_writer,
-)
+from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, part_writer
 from kwsniff.spark.scan import Walked
+from kwsniff.spark.storage import Place
 from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch, unread_anomalies
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -55,11 +47,13 @@ def capture_rows(
     walks: Sequence[Sequence[Walked]],
     decoded: Sequence[Decoded],
     times: TimeRange,
+    *,
+    scratch: Place,
 ) -> list[CaptureRow]:
     """The rows of captures that were read: facts of the walks and of the first bucket, bytes of all."""
     rows = []
     names = decoded[0].bin_names
-    bins = _bins(decoded, (len(captures), len(names)))
+    bins = _bins(decoded, (len(captures), len(names)), scratch)
     for capture, walked, told, held in zip(captures, walks, decoded[0].facts, bins, strict=True):
         facts = capture_facts([each.scan for each in walked], told, walked[-1].size)
         times.take(facts)
@@ -70,21 +64,25 @@ def capture_rows(
     return rows
 
 
-def _bins(decoded: Sequence[Decoded], shape: tuple[int, int]) -> "np.ndarray[Any, np.dtype[np.int64]]":
+def _bins(
+    decoded: Sequence[Decoded], shape: tuple[int, int], scratch: Place
+) -> "np.ndarray[Any, np.dtype[np.int64]]":
     total = np.zeros(shape, np.int64)
     for each in decoded:
-        check_file(Path(each.bins), total.nbytes)
-        total += np.fromfile(each.bins, np.int64).reshape(shape)
+        check_file(scratch, each.bins, total.nbytes)
+        with scratch.open_input(each.bins) as file:
+            total += np.frombuffer(file.read(), np.int64).reshape(shape)
     return total
 
 
 def write_few(
-    staging: str,
+    staging: Place,
+    scratch: Place,
     captures: Sequence[CaptureRow],
     unread: Sequence[Unread],
     decoded: Sequence[Decoded],
-    tables: frozenset[str],
     *,
+    tables: frozenset[str],
     twins: Twins,
     run_id: str,
     layouts: str | None,
@@ -97,14 +95,14 @@ def write_few(
     if "anomalies" in tables and damages:
         writer.write("anomalies", batch_of("anomalies", damages))
     notes = [path for each in decoded for path in each.notes]
-    for table, batch in follow(notes, load_catalog(layouts or ""), twins):
+    for table, batch in follow(scratch, notes, load_catalog(layouts or ""), twins):
         if table in tables:
             writer.write(table, batch)
     return writer.close()
 
 
 def name_topics(
-    spark: "SparkSession", parts: Sequence[Part], names: Mapping[str, str], *, root: str, staging: str
+    spark: "SparkSession", parts: Sequence[Part], names: Mapping[str, str], *, root: Place, staging: Place
 ) -> dict[Part, Part]:
     """Of parts in the folder `root` those that show an id of a topic whose name any bucket came to know, each
     with the one in `staging` that has the name instead."""
@@ -115,19 +113,17 @@ def name_topics(
     return dict(zip(nameless, done, strict=True))
 
 
-def _name_part(task: tuple[Part, Mapping[str, str]], *, root: str, staging: str) -> Part:
+def _name_part(task: tuple[Part, Mapping[str, str]], *, root: Place, staging: Place) -> Part:
     part, names = task
     change = late_names(names, (part.table,))[part.table]
     schema = arrow_schema(TABLES[part.table])
-    old = Path(part.path)
+    old = PurePosixPath(part.path)
     path = old.with_name(f"named-{uuid.uuid4().hex[:12]}-{old.name.removeprefix('named-')[-48:]}")
-    check_root(root)
-    target = make_place(Path(staging), str(path))
-    with (
-        pq.ParquetFile(Path(root, old)) as file,
-        part_writer(target, part.table, schema) as writer,
-    ):
-        for group in range(file.num_row_groups):
-            table: pa.Table = change(file.read_row_group(group))
-            writer.write_table(table.cast(schema))
-    return replace(part, path=str(path), size=target.stat().st_size, ids=part.ids - names.keys())
+    root.check()
+    with root.open_parquet(part.path) as file, staging.open_output(str(path)) as target:
+        with part_writer(target, part.table, schema) as writer:
+            for group in range(file.num_row_groups):
+                table: pa.Table = change(file.read_row_group(group))
+                writer.write_table(table.cast(schema))
+        size = target.tell()
+    return replace(part, path=str(path), size=size, ids=part.ids - names.keys())

@@ -10,16 +10,16 @@ import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from kwsniff.errors import KwsniffError, OutputError
 from kwsniff.spark.parts import check_file
+from kwsniff.spark.storage import Place
 from kwsniff.spark.values import dump, load
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,33 +33,35 @@ _USUAL_CORES: Final = 8
 class Items:
     """Items in a file, found by their numbers."""
 
+    place: Place
     path: str
     ends: str
     """A file with the end of each, as native int64."""
 
     @classmethod
-    def write(cls, folder: str, items: Sequence[Any]) -> Self:
+    def write(cls, folder: Place, items: Sequence[Any]) -> Self:
         """Raises OSError."""
-        path = Path(folder) / f"{uuid.uuid4().hex}.items"
-        made = cls(str(path), str(path.with_suffix(".ends")))
+        name = uuid.uuid4().hex
+        made = cls(folder, f"{name}.items", f"{name}.ends")
         ends = array("q")
-        with path.open("wb") as file:
+        with folder.open_output(made.path) as file:
             for item in items:
                 file.write(dump(item))
                 ends.append(file.tell())
-        Path(made.ends).write_bytes(ends.tobytes())
+        with folder.open_output(made.ends) as file:
+            file.write(ends.tobytes())
         return made
 
     def load(self, number: int) -> Any:
         """The item. Raises OutputError where workers do not see what the driver wrote."""
-        check_file(Path(self.path))
-        with Path(self.ends).open("rb") as file:
+        check_file(self.place, self.path)
+        with self.place.open_input(self.ends) as file:
             file.seek(max(number - 1, 0) * _WORD)
             ends = array("q", file.read(2 * _WORD if number else _WORD))
         begin = ends[0] if number else 0
-        with Path(self.path).open("rb") as file:
+        with self.place.open_input(self.path) as file:
             file.seek(begin)
-            return load(file.read(ends[-1] - begin))
+            return load(bytes(file.read(ends[-1] - begin)))
 
 
 def run_tasks(
@@ -82,14 +84,8 @@ def run_tasks(
                 result = dump(_outcome(work, items[number]))
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([result])], schema=schema)
 
-    try:
-        rows = (
-            spark.range(0, len(items), 1, min(len(items), most or len(items)))
-            .mapInArrow(run, _SCHEMA)
-            .collect()
-        )
-    except Exception as error:
-        raise OutputError(f"a Spark task failed for good: {_last_line(error)}") from error
+    tasks = spark.range(0, len(items), 1, min(len(items), most or len(items)))
+    rows = collected(tasks.mapInArrow(run, _SCHEMA))
     results: list[Any] = [None] * len(items)
     for row in rows:
         results[row["number"]] = load(row["result"])
@@ -105,6 +101,14 @@ def cores_of(spark: "SparkSession") -> int:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # sessions over Spark Connect do not tell
         return _USUAL_CORES
+
+
+def collected(frame: "DataFrame") -> list[Any]:
+    """The rows of a DataFrame. Raises OutputError where a task failed too often."""
+    try:
+        return frame.collect()
+    except Exception as error:
+        raise OutputError(f"a Spark task failed for good: {_last_line(error)}") from error
 
 
 def _outcome(work: Callable[[Any], Any], item: Any) -> Any:

@@ -6,7 +6,6 @@ at a time, and followed as `kwsniff analyze` follows its rows.
 
 import uuid
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.layout.catalog import Catalog
+from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.committed_lag import NO_OFFSETS, OFFSETS
@@ -46,12 +46,14 @@ class Notes:
     ended come last, in the order in which their connections fell silent.
     """
 
-    def __init__(self, folder: str, task: str, catalog: Catalog) -> None:
+    def __init__(self, folder: Place, task: str, catalog: Catalog) -> None:
         self._catalog = catalog
         self.packets_before = 0
         """Packets of the captures before the one under way."""
-        self._path = Path(folder) / f"{task}-{uuid.uuid4().hex[:12]}.notes"
+        self._folder = folder
+        self._name = f"{task}-{uuid.uuid4().hex[:12]}"
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._files: dict[str, Any] = {}
         self._latest = 0
         self._silent_since: dict[int, int] | None = None
 
@@ -85,13 +87,11 @@ class Notes:
             self._write(_OFFSETS, offsets, positions, OFFSETS)
 
     def close(self) -> list[str]:
-        """The complete files."""
-        for writer in self._writers.values():
+        """The complete files, by their names in the folder."""
+        for name, writer in self._writers.items():
             writer.close()
-        return [str(self._file(name)) for name in self._writers]
-
-    def _file(self, name: str) -> Path:
-        return self._path.with_suffix(name)
+            self._files[name].close()
+        return [self._name + name for name in self._writers]
 
     def _write(self, name: str, batch: pa.RecordBatch, positions: Numbers, schema: pa.Schema) -> None:
         if not batch.num_rows:
@@ -99,8 +99,9 @@ class Notes:
         placed = numbers(pa.int64(), positions[whole_numbers(batch[PLACE], null=0)])
         columns = [placed if each == PLACE else batch[each] for each in schema.names]
         if name not in self._writers:
+            self._files[name] = self._folder.open_output(self._name + name)
             self._writers[name] = pq.ParquetWriter(
-                str(self._file(name)), schema, compression="lz4", write_statistics=False
+                self._files[name], schema, compression="lz4", write_statistics=False
             )
         table = pa.Table.from_arrays(columns, names=schema.names).cast(schema)
         self._writers[name].write_table(table, row_group_size=_ROWS)
@@ -112,19 +113,21 @@ class Notes:
         return np.where(answered == _NO_FRAME, asked, answered + self.packets_before)
 
 
-def follow(paths: Sequence[str], catalog: Catalog, twins: Twins) -> Iterator[tuple[str, pa.RecordBatch]]:
+def follow(
+    folder: Place, paths: Sequence[str], catalog: Catalog, twins: Twins
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Batches of the tables in TIMELINES, of the notes of all buckets but those about twins."""
     timelines = Timelines(catalog)
-    for batch in merged(paths):
+    for batch in merged(folder, paths):
         timelines.add(without_twins(batch, twins))
         yield from timelines.take(_ROWS)
     timelines.finish()
     yield from timelines.take(0)
 
 
-def merged(paths: Sequence[str]) -> Iterator[Noted]:
+def merged(folder: Place, paths: Sequence[str]) -> Iterator[Noted]:
     """The notes by position; memory is that of a row group per file."""
-    files = [pq.ParquetFile(path, read_dictionary=_texts(path)) for path in paths]
+    files = [folder.open_parquet(path, read_dictionary=_texts(path)) for path in paths]
     try:
         sources = [_groups(file) for file in files]
         heads: dict[int, pa.Table] = {}

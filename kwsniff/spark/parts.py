@@ -6,18 +6,17 @@ A day's folder is what readers skip by; inside, rows keep their order, and row g
 greatest value of the columns people filter by.
 """
 
-import os
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.errors import OutputError
+from kwsniff.spark.storage import Place, in_threads
 from kwsniff.spark.values import known
 from kwsniff.tables.arrays import flags, whole_numbers
 from kwsniff.tables.column import TableSchema
@@ -76,6 +75,7 @@ class _Open:
 
     table: str
     path: str
+    file: Any
     writer: pq.ParquetWriter
     rows: int = 0
     ids: set[str] = field(default_factory=set)
@@ -100,8 +100,8 @@ class _Open:
 class PartWriter:
     """Writes the rows of one attempt of one task; `close` returns the parts that are complete."""
 
-    def __init__(self, staging: str, task: str, run_id: str) -> None:
-        self._staging = Path(staging)
+    def __init__(self, staging: Place, task: str, run_id: str) -> None:
+        self._staging = staging
         self._run_id = run_id
         self._task = f"{task}-{uuid.uuid4().hex[:12]}"
         self._open: dict[tuple[str, str], _Open] = {}
@@ -124,12 +124,8 @@ class PartWriter:
             if len(self._open) >= _MOST_OPEN:
                 self._close(*next(iter(self._open)))
             path = f"{table}/date={date}/{self._task}-{len(self._parts) + len(self._open)}.parquet"
-            place = make_place(self._staging, path)
-            part = _Open(
-                table,
-                path,
-                part_writer(place, table, stored_schema(TABLES[table])),
-            )
+            file = self._staging.open_output(path)
+            part = _Open(table, path, file, part_writer(file, table, stored_schema(TABLES[table])))
         self._open[table, date] = part  # the last one is the one that was used last
         return part
 
@@ -137,70 +133,53 @@ class PartWriter:
         part = self._open.pop((table, date))
         part.flush()
         part.writer.close()
-        size = (self._staging / part.path).stat().st_size
+        size = part.file.tell()
+        part.file.close()
         self._parts.append(Part(table, part.path, part.rows, size, frozenset(part.ids)))
 
 
-def check_root(folder: str | Path) -> None:
-    """Raises OutputError where the folder that the driver made is not seen: a task never makes it."""
-    if not Path(folder).is_dir():
-        raise _unseen(folder)
+def check_parts(place: Place, parts: Iterable[Part]) -> None:
+    """Raises OutputError unless every part is in `place`, as large as whoever wrote it says."""
+    for part, size in in_threads(lambda part: (part, place.size(part.path)), parts):
+        _check_size(part.path, size, part.size)
 
 
-def make_place(root: Path, path: str) -> Path:
-    """Where in `root` a part goes; the folders inside are made, the root is not."""
-    for folder in reversed(Path(path).parents[:-1]):
-        try:
-            (root / folder).mkdir(exist_ok=True)
-        except FileNotFoundError as error:
-            raise _unseen(root) from error
-    return root / path
-
-
-def check_parts(root: str | Path, parts: Iterable[Part]) -> None:
-    """Raises OutputError unless every part is in `root`, as large as whoever wrote it says."""
-    for part in parts:
-        check_file(Path(root, part.path), part.size)
-
-
-def check_file(path: Path, size: int | None = None) -> None:
+def check_file(place: Place, path: str, size: int | None = None) -> None:
     """Raises OutputError unless the file that a task wrote is there, with its size."""
-    try:
-        with path.open("rb") as file:  # opened: what a network file system remembers of it may be old
-            seen = os.fstat(file.fileno()).st_size
-    except OSError as error:
+    _check_size(path, place.size(path), size)
+
+
+def _check_size(path: str, seen: int | None, size: int | None) -> None:
+    name = path.rpartition("/")[2]
+    if seen is None:
         raise OutputError(
-            f"{path.name}, which a task wrote, is not there ({error.strerror}); the output folder has to be "
+            f"{name}, which a task wrote, is not there; the output folder has to be "
             "on storage that the driver and all workers share"
-        ) from error
+        )
     if size is not None and seen != size:
         raise OutputError(
-            f"{path.name}, which a task wrote, has {seen} bytes in place of {size}; "
+            f"{name}, which a task wrote, has {seen} bytes in place of {size}; "
             "look at the storage of the output folder, then run it again"
         )
 
 
-def _unseen(folder: str | Path) -> OutputError:
-    return OutputError(
-        f"{Path(folder).parent}: workers do not see the output folder; it has to be on storage that all share"
-    )
-
-
-def part_writer(place: Path, table: str, schema: pa.Schema) -> pq.ParquetWriter:
+def part_writer(file: Any, table: str, schema: pa.Schema) -> pq.ParquetWriter:
     """A writer of a part: as those of `kwsniff analyze`, but for smaller files."""
-    return parquet_writer(str(place), TABLES[table], schema, compression="zstd")
+    return parquet_writer(file, TABLES[table], schema, compression="zstd")
 
 
-def write_empty(folder: Path, table: TableSchema) -> None:
+def write_empty(place: Place, table: TableSchema) -> Part:
     """A table without rows is a file without rows: readers find its columns."""
-    path = empty_place(folder, table)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(arrow_schema(table).empty_table(), path)
+    path = empty_path(table)
+    with place.open_output(path) as file:
+        pq.write_table(arrow_schema(table).empty_table(), file)
+        size = file.tell()
+    return Part(table.name, path, 0, size)
 
 
-def empty_place(folder: Path, table: TableSchema) -> Path:
-    """Where that file is."""
-    return folder / table.name / f"date={NO_DATE}" / "empty.parquet"
+def empty_path(table: TableSchema) -> str:
+    """Which file that is."""
+    return f"{table.name}/date={NO_DATE}/empty.parquet"
 
 
 def by_date(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -22,7 +22,8 @@ from kwsniff.sources.files import CaptureFile, Unread
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
-from kwsniff.spark.delta import check_delta, write_logs
+from kwsniff.spark.delta import LOG, check_delta, write_logs
+from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
@@ -33,6 +34,8 @@ from kwsniff.spark.plan import Plan
 from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.secrets import note_secrets, secretive
 from kwsniff.spark.staging import Staging
+from kwsniff.spark.storage import Place
+from kwsniff.spark.store_staging import StoreStaging
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
@@ -47,7 +50,8 @@ ALL_TABLES = (*TABLES, *AGGREGATES)
 class Result:
     """What a run made."""
 
-    output: Path
+    output: Path | str
+    """A folder, or the URI of one."""
     rows: dict[str, int]
     """Table -> rows."""
     captures: list[dict[str, Any]]
@@ -78,7 +82,8 @@ def run_pipeline(
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, as
-    must be `output`, which is replaced as a whole. `tables`: names of tables and aggregates; all by default.
+    must be `output`, which is replaced as a whole; or that is a URI (`s3a://`, `gs://`, `abfs://`, `hdfs://`).
+    `tables`: names of tables and aggregates; all by default.
     `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
     parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
     `delta`: every table is a Delta table, too (needs the library deltalake).
@@ -93,7 +98,7 @@ def run_pipeline(
         if not 0 < port < 65536:
             raise UsageError(f"port {port} is outside 1 to 65535")
     if delta:
-        check_delta()
+        check_delta(output)
     vendor = named_layouts(layouts)
     captures = find_inputs([paths] if isinstance(paths, str | os.PathLike) else paths)
     _resolve(times, captures)
@@ -103,9 +108,16 @@ def run_pipeline(
         spark = start_session()
     usual = sizes(captures, cores_of(spark))
     asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
-    with Staging(output) as staging:
+    with _staging(output, spark) as staging:
         run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times)
         return run.all(captures)
+
+
+def _staging(output: str | os.PathLike[str], spark: "SparkSession") -> Staging | StoreStaging:
+    if not is_uri(output):
+        return Staging(output)
+    uri = check_uri(os.fspath(output))
+    return StoreStaging(Place(uri, settings_for(spark, uri)))
 
 
 def _resolve(times: TimeRange, captures: Sequence[Capture]) -> None:
@@ -125,7 +137,7 @@ def _chosen(tables: Sequence[str] | None) -> frozenset[str]:
 @dataclass(frozen=True, slots=True)
 class _Run:
     spark: "SparkSession"
-    staging: Staging
+    staging: Staging | StoreStaging
     chosen: frozenset[str]
     limits: Mapping[str, int]
     ports: tuple[int, ...]
@@ -139,7 +151,7 @@ class _Run:
         return Limits.with_changes(dict(self.limits)).twin_candidates
 
     def all(self, captures: "Sequence[Any]") -> Result:
-        folder, scratch = str(self.staging.folder), str(self.staging.scratch)
+        folder, scratch = self.staging.place, self.staging.scratch
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
@@ -157,7 +169,7 @@ class _Run:
         work = self._work(Plan.write(scratch, readable, walks), tables)
         decode = partial(decode_bucket, work=work)
         decoded = run_tasks(self.spark, decode, range(self.sizes.buckets), most=self.sizes.tasks)
-        rows = capture_rows(readable, walks, decoded, self.times)
+        rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
         note_secrets(rows, secretive(readable, walks))
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
@@ -165,10 +177,11 @@ class _Run:
         twins = twins_among(parts, staging=folder, most=self.most_twins)
         parts += write_few(
             folder,
+            scratch,
             rows,
             unread,
             decoded,
-            work.tables,
+            tables=work.tables,
             twins=twins,
             run_id=work.run_id,
             layouts=work.layouts,
@@ -191,8 +204,8 @@ class _Run:
     def _work(self, plan: Plan, tables: frozenset[str]) -> Work:
         return Work(
             plan=plan,
-            staging=str(self.staging.folder),
-            scratch=str(self.staging.scratch),
+            staging=self.staging.place,
+            scratch=self.staging.scratch,
             num_buckets=self.sizes.buckets,
             tables=tables,
             ports=self.ports,
@@ -210,24 +223,24 @@ class _Run:
         facts: dict[str, int],
         made: frozenset[str],
     ) -> Result:
-        counts = dict.fromkeys((name for name in TABLES if name in made), 0)
+        place, counts = self.staging.place, dict.fromkeys((name for name in TABLES if name in made), 0)
         for part in parts:
             counts[part.table] += part.rows
-        for table in counts:
-            if not counts[table]:
-                write_empty(self.staging.folder, TABLES[table])
-        self.staging.keep_only([part.path for part in parts], [table for table in counts if counts[table]])
+        parts += [write_empty(place, TABLES[table]) for table in counts if not counts[table]]
         computed = tuple(name for name in AGGREGATES if name in self.chosen)
-        counts |= write_aggregates(
-            self.spark,
-            computed,
-            self.staging.folder,
-            self.staging.folder,
-            run_id=self.staging.run,
-            layouts=self.layouts or "",
+        parts += write_aggregates(
+            self.spark, computed, place, parts, run_id=self.staging.run, layouts=self.layouts or ""
         )
+        parts = [part for part in parts if part.table in self.chosen]
+        shown = dict.fromkeys((name for name in ALL_TABLES if name in self.chosen), 0)
+        for part in parts:
+            shown[part.table] += part.rows
         if self.delta:
-            write_logs(self.staging.folder / name for name in ALL_TABLES if name in self.chosen)
-        shown = {name: counts[name] for name in ALL_TABLES if name in self.chosen}
-        self.staging.commit({"rows": shown, **facts}, without=made - self.chosen)
-        return Result(self.staging.output, shown, captures, unread, facts, self.times.missed)
+            self.staging.keep_only(parts)
+            write_logs(place.folder / name for name in shown)
+        self.staging.commit(parts, {"rows": shown, **facts}, beside=(LOG,) if self.delta else ())
+        return Result(_output(self.staging), shown, captures, unread, facts, self.times.missed)
+
+
+def _output(staging: Staging | StoreStaging) -> Path | str:
+    return staging.output.root if isinstance(staging, StoreStaging) else staging.output

@@ -4,7 +4,6 @@ import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from kwsniff.spark.inputs import Capture
 from kwsniff.spark.parts import check_file
 from kwsniff.spark.routed import PacketFile, Stretch
 from kwsniff.spark.scan import Walked
+from kwsniff.spark.storage import Place
 
 _CAPTURES = pa.schema(
     [("name", pa.binary()), ("head", pa.binary()), ("stop", pa.string()), ("stretches", pa.int64())]
@@ -37,14 +37,15 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The path that the files of a plan begin with."""
+    """Where the files of a plan are, and what their names begin with."""
 
+    place: Place
     path: str
 
     @classmethod
-    def write(cls, folder: str, captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> "Plan":
+    def write(cls, folder: Place, captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> "Plan":
         """Raises CaptureError for a capture of which nothing was walked."""
-        made = cls(str(Path(folder) / uuid.uuid4().hex))
+        made = cls(folder, uuid.uuid4().hex)
         files: dict[PacketFile, int] = {}
         read: list[tuple[Any, ...]] = []
         stretches: list[tuple[Any, ...]] = []
@@ -69,7 +70,7 @@ class Plan:
             columns: list[Any] = [*zip(*found, strict=True)] or [[]] * len(schema)
             arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-            with pa.OSFile(made.path + suffix, "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            with folder.open_output(made.path + suffix) as file, pa.ipc.new_file(file, schema) as writer:
                 writer.write_batch(batch)
         return made
 
@@ -86,7 +87,6 @@ class Plan:
                 yield Planned(os.fsdecode(row["name"]), row["head"], row["stop"], places)
 
     def _batch(self, suffix: str) -> pa.RecordBatch:
-        path = Path(self.path + suffix)
-        check_file(path)
-        with pa.OSFile(str(path)) as file:
+        check_file(self.place, self.path + suffix)
+        with self.place.open_input(self.path + suffix) as file:
             return pa.ipc.open_file(file).get_batch(0)

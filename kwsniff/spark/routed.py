@@ -7,16 +7,15 @@
 A turn is what was in memory when it was written. Every attempt of a task has files of its own.
 """
 
-import os
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
 from kwsniff.core.capture.routing import Router
 from kwsniff.spark.parts import check_file
+from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
 
 _LEAST_BYTES: Final = 64 << 20
@@ -50,12 +49,12 @@ class PacketFile:
 class PacketWriter:
     """Writes what a Router keeps; memory is that of a turn."""
 
-    def __init__(self, folder: str, num_buckets: int) -> None:
-        self._path = Path(folder) / f"{uuid.uuid4().hex}.packets"
+    def __init__(self, folder: Place, num_buckets: int) -> None:
+        self._path = f"{uuid.uuid4().hex}.packets"
         # Ranges of a megabyte, where that is not too much memory.
         self._most = min(max(_LEAST_BYTES, num_buckets * _BYTES_PER_BUCKET), _MOST_BYTES)
-        self._packets: IO[bytes] = self._path.open("wb")
-        self._index: IO[bytes] = _index(self._path).open("wb")
+        self._packets = folder.open_output(self._path)
+        self._index = folder.open_output(_index(self._path))
         self._size = 0
         self._waiting: list[tuple[list[Stretch | None], int, int, bytes]] = []
 
@@ -69,7 +68,7 @@ class PacketWriter:
     @property
     def file(self) -> PacketFile:
         """What is in its place once this is left."""
-        return PacketFile(str(self._path), self._size, self._index.tell())
+        return PacketFile(self._path, self._size, self._index.tell())
 
     def relieve(self, router: Router, stretches: "list[Stretch | None]") -> None:
         """Writes what the router keeps once that is much; `stretches`: of the capture under way."""
@@ -102,10 +101,11 @@ class PacketWriter:
 class BucketReader:
     """What one bucket has in files of packets, read turn by turn; memory is that of its share of a turn."""
 
-    def __init__(self, bucket: int, num_buckets: int) -> None:
+    def __init__(self, place: Place, bucket: int, num_buckets: int) -> None:
+        self._place = place
         self._rows = (bucket, num_buckets)
         self._file: PacketFile | None = None
-        self._opened: list[int] = []
+        self._opened: list[Any] = []
         self._turn = -1
         self._ends: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self._kept = [bytearray(), bytearray()]
@@ -114,7 +114,7 @@ class BucketReader:
     def close(self) -> None:
         """Closes what is open."""
         for file in self._opened:
-            os.close(file)
+            file.close()
         self._opened.clear()
 
     def part(self, file: PacketFile, stretch: Stretch) -> tuple[memoryview, memoryview]:
@@ -133,17 +133,16 @@ class BucketReader:
     def _open(self, file: PacketFile) -> None:
         self.close()
         self._turn = -1
-        path = Path(file.path)
-        check_file(path, file.size)
-        check_file(_index(path), file.index_size)
-        self._opened = [os.open(each, os.O_RDONLY) for each in (path, _index(path))]
+        check_file(self._place, file.path, file.size)
+        check_file(self._place, _index(file.path), file.index_size)
+        self._opened = [self._place.open_input(each) for each in (file.path, _index(file.path))]
         self._file = file
 
     def _load(self, stretch: Stretch) -> None:
         packets, index = self._opened
         width = (stretch.parts + 1) * _WORD
         self._ends = [
-            np.frombuffer(os.pread(index, width, stretch.index + row * width), np.int64) for row in self._rows
+            np.frombuffer(index.read_at(width, stretch.index + row * width), np.int64) for row in self._rows
         ]
         for number, ends in enumerate(self._ends):
             size = int(ends[-1] - ends[0])
@@ -155,15 +154,16 @@ class BucketReader:
         self._turn = stretch.index
 
 
-def _index(packets: Path) -> Path:
-    return packets.with_suffix(".index")
+def _index(packets: str) -> str:
+    return packets.removesuffix(".packets") + ".index"
 
 
-def _read(file: int, space: memoryview, at: int) -> None:
+def _read(file: Any, space: memoryview, at: int) -> None:
     done = 0
+    file.seek(at)
     while done < len(space):
         with space[done:] as rest:
-            num = os.preadv(file, [rest], at + done)
+            num = file.readinto(rest)
         if not num:
             raise EOFError("a file of packets became shorter")
         done += num

@@ -17,8 +17,8 @@ from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.times import TimeRange
 from kwsniff.spark.inputs import Capture, Split, share_out
 from kwsniff.spark.jobs import Items, run_tasks
-from kwsniff.spark.parts import check_root
 from kwsniff.spark.routed import PacketFile, PacketWriter, Stretch
+from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ def scan_split(
     number: int,
     *,
     tasks: Items,
-    folder: str,
+    folder: Place,
     num_buckets: int,
     limits: Mapping[str, int],
     since: int | None = None,
     until: int | None = None,
 ) -> Routed:
     """The task: reads its splits from front to back."""
-    check_root(folder)
+    folder.check()
     router = Router(num_buckets, limits, since=since, until=until)
     walks = []
     bytes_read = 0
@@ -150,7 +150,7 @@ def scan_captures(
     spark: "SparkSession",
     captures: Sequence[Capture],
     *,
-    folder: str,
+    folder: Place,
     num_buckets: int,
     limits: Mapping[str, int],
     split_bytes: int,

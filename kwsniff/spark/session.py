@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kwsniff.errors import UsageError
-from kwsniff.spark import register
+from kwsniff.spark import register, takes_sources
 from kwsniff.spark.java import find_java_home
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def start_session(
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
     running = SparkSession.getActiveSession()
     if running is not None:
-        register(running)
-        return running
+        return _taught(running)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         _prepare_environment()
@@ -68,7 +67,13 @@ def start_session(
     except Exception as error:
         first, *_ = str(error).strip().splitlines() or [type(error).__name__]
         raise UsageError(f"Spark does not start ({first}); look at --master, --conf and JAVA_HOME") from error
-    register(session)
+    return _taught(session)
+
+
+def _taught(session: "SparkSession") -> "SparkSession":
+    """The session, which knows the data source where its version can."""
+    if takes_sources(session):
+        register(session)
     return session
 
 

@@ -1,10 +1,9 @@
 """Where a run writes until it is complete: a hidden folder beside the output, which then takes its place.
 
 Whoever reads the output sees the run before or this one, whole (kwsniff/tables/folder.py says how); what a
-run that was killed left behind is removed by the next one.
+run that was killed left behind is removed by the next one. In a store: kwsniff/spark/store_staging.py.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +12,13 @@ from typing import Any, Final, Self
 
 from kwsniff.errors import OutputError
 from kwsniff.sources.paths import local_path
+from kwsniff.spark.manifest import MANIFEST, as_text, check_files, manifest_of
+from kwsniff.spark.parts import Part
+from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.folder import Folder, guarded
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
-
-MANIFEST: Final = "_kwsniff.json"
-"""Says that a folder is ours, which run made it, and how many rows its tables have. Spark passes over it."""
 
 _OURS: Final = (MANIFEST, *TABLES, *AGGREGATES)
 
@@ -37,7 +36,7 @@ class Staging:
         self._place.__enter__()
         try:
             with guarded(self.output):
-                self.scratch.mkdir()
+                (self._place.staging / "scratch").mkdir()
         except BaseException:
             self._place.close()
             raise
@@ -47,33 +46,42 @@ class Staging:
         self._place.close()
 
     @property
-    def folder(self) -> Path:
+    def place(self) -> Place:
         """For what is going to be the output."""
-        return self._place.new
+        return Place(str(self._place.new))
 
     @property
-    def scratch(self) -> Path:
+    def scratch(self) -> Place:
         """For files that only the run itself reads."""
-        return self._place.staging / "scratch"
+        return Place(str(self._place.staging / "scratch"))
 
-    def keep_only(self, paths: Sequence[str], tables: Sequence[str]) -> None:
-        """Removes what attempts that died have written of these tables: all files but these."""
-        kept = {self.folder / path for path in paths}
-        for table in tables:
-            for file in (self.folder / table).rglob("*"):
-                if file.is_file() and file not in kept:
-                    file.unlink()
+    def commit(self, parts: Sequence[Part], facts: Mapping[str, Any], *, beside: Iterable[str] = ()) -> None:
+        """Puts these files in their place at once, and with them what lies in the folders `beside`.
 
-    def commit(self, facts: Mapping[str, Any], *, without: Iterable[str] = ()) -> None:
-        """Puts everything in its place at once, but for some tables."""
+        What attempts that died have written is not among them. Raises OutputError, and changes nothing, where
+        one of them is not what its writer said.
+        """
         _refuse_foreign(self.output)
+        check_files(self.place, parts)
         with guarded(self.output):
-            for table in without:
-                shutil.rmtree(self.folder / table)
-            manifest = json.dumps({"run_id": self.run, **facts}, indent=1) + "\n"
-            (self.folder / MANIFEST).write_text(manifest, "utf-8")
-            made = {path.name for path in self.folder.iterdir()}
+            self.keep_only(parts, beside=beside)
+            manifest = as_text(manifest_of(self.run, parts, facts))
+            (self._place.new / MANIFEST).write_text(manifest, "utf-8")
+            made = {path.name for path in self._place.new.iterdir()}
         self._place.commit(sorted(made), [name for name in _OURS if name not in made])
+
+    def keep_only(self, parts: Sequence[Part], *, beside: Iterable[str] = ()) -> None:
+        """Removes what attempts that died have written: all files but these, and what lies in `beside`."""
+        tables = {part.table for part in parts}
+        kept = {self._place.new / part.path for part in parts}
+        for folder in self._place.new.iterdir():
+            if folder.name not in tables:
+                shutil.rmtree(folder)
+                continue
+            for file in folder.rglob("*"):
+                inside = file.relative_to(folder).parts[0]
+                if file.is_file() and file not in kept and inside not in beside:
+                    file.unlink()
 
 
 def _refuse_foreign(output: Path) -> None:

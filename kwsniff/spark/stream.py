@@ -27,7 +27,7 @@ from kwsniff.spark.finish import name_topics
 from kwsniff.spark.growing import File, Piece, Progress
 from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.notes import merged
-from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, empty_place, write_empty
+from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, empty_path, write_empty
 from kwsniff.spark.record import (
     Record,
     keep_private,
@@ -37,9 +37,11 @@ from kwsniff.spark.record import (
     save_timelines,
 )
 from kwsniff.spark.secrets import note_secrets
+from kwsniff.spark.storage import Place
 from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import account, captures_batch
+from kwsniff.tables.folder import exchange
 from kwsniff.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class Stream:
         Limits.with_changes(dict(limits or {}))
         self._spark = spark
         self._folder = self.output / _STATE
+        self._place_of_files = Place(str(self._folder))
         self._lock = self._take_lock()
         settings = {
             "ports": [*ports],
@@ -106,17 +109,21 @@ class Stream:
             progress = self._progress()
             self._batch(tuple(progress.end()), progress, finish=True)
         computed = self._folder / "aggregates"
+        computed.mkdir(exist_ok=True)
         write_aggregates(
             self._spark,
             tuple(AGGREGATES),
-            self.output,
-            computed,
+            Place(str(self.output)),
+            (),
+            target=Place(str(computed)),
             run_id=self.record.run_id,
             layouts=self.record.settings["layouts"],
         )
         for name in AGGREGATES:
-            shutil.rmtree(self.output / name, ignore_errors=True)
-            (computed / name).rename(self.output / name)
+            if not exchange(computed / name, self.output / name):
+                shutil.rmtree(self.output / name, ignore_errors=True)
+                (computed / name).rename(self.output / name)
+        shutil.rmtree(computed)
 
     def _progress(self) -> Progress:
         return Progress([File(**each) for each in self.record.files])
@@ -154,12 +161,12 @@ class Stream:
 
     def _on_driver(self, new: Record, done: Sequence[Advanced], *, finish: bool) -> list[Part]:
         """Rows of groups and transactions, and those of captures, whose bytes settle later."""
-        writer = PartWriter(str(self._folder), f"{new.batch:08}-all", new.run_id)
+        writer = PartWriter(self._place_of_files, f"{new.batch:08}-all", new.run_id)
         saved = self.record.timelines
         timelines = load_timelines(
             self.output / saved if saved else None, load_catalog(self.record.settings["layouts"])
         )
-        for batch in merged([path for each in done for path in each.notes]):
+        for batch in merged(self._place_of_files, [path for each in done for path in each.notes]):
             timelines.add(batch)
         if finish:
             timelines.finish()
@@ -181,13 +188,13 @@ class Stream:
     def _check(self, done: Sequence[Advanced]) -> None:
         """What tasks wrote has to be here before anything is said to be done."""
         for each in done:
-            check_parts(self._folder, each.parts)
+            check_parts(self._place_of_files, each.parts)
             for path in (each.state, *each.notes):
-                check_file(Path(path))
+                check_file(self._place_of_files, Path(path).name)
 
     def _place(self, new: Record, parts: Sequence[Part]) -> None:
         """Says what goes where: new parts, those that have a name now, and those that they replace."""
-        staging, output = str(self._folder), str(self.output)
+        staging, output = self._place_of_files, Place(str(self.output))
         old = [Part(**{**each, "ids": frozenset(each["ids"])}) for each in self.record.nameless]
         named = name_topics(self._spark, parts, new.names, root=staging, staging=staging)
         again = name_topics(self._spark, old, new.names, root=output, staging=staging)
@@ -212,11 +219,11 @@ class Stream:
         for gone in self.record.removes:
             (self.output / gone).unlink(missing_ok=True)
         for table, rows in self.record.rows.items():
-            empty = empty_place(self.output, TABLES[table])
+            empty = self.output / empty_path(TABLES[table])
             if rows:
                 empty.unlink(missing_ok=True)
             elif not empty.exists():
-                write_empty(self.output, TABLES[table])
+                write_empty(Place(str(self.output)), TABLES[table])
         known = {self.output / name for name in (*self.record.states, self.record.timelines or "")}
         for path in self._folder.iterdir():
             if path.is_dir():

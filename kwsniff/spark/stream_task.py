@@ -13,7 +13,8 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.spark.decode import Rows, start_analyzer
 from kwsniff.spark.finish import Source
 from kwsniff.spark.growing import Piece, read
-from kwsniff.spark.parts import Part, check_root
+from kwsniff.spark.parts import Part
+from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
 from kwsniff.tables.captures import CaptureRow, capture_row
 from kwsniff.tables.schema import DETAILS, TABLES
@@ -56,11 +57,12 @@ def advance_bucket(
     run_id: str,
 ) -> Advanced:
     """The task; states and parts are files in `folder`."""
-    check_root(folder)
+    place = Place(folder)
+    place.check()
     state = Path(states[number]).read_bytes() if states else None
     catalog = load_catalog(settings["layouts"])
     analyzer = _taken_up(state, number, settings, catalog)
-    rows = Rows(analyzer, catalog, frozenset(TABLES), folder, folder, f"{prefix}-{number:05}", run_id=run_id)
+    rows = Rows(analyzer, catalog, frozenset(TABLES), place, place, f"{prefix}-{number:05}", run_id=run_id)
     rows.notes.packets_before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
     captures = []
     for piece in step.pieces:

@@ -137,15 +137,15 @@ def test_the_tasks_of_the_pipeline_know_it(capture: Path, folder: str, tmp_path:
 
     captures = find_inputs([str(capture)])
     with Staging(tmp_path / "out") as staging:
-        scratch = str(staging.scratch)
+        scratch = staging.scratch
         tasks = Items.write(scratch, share_out(captures, 1 << 30))
         routed = scan_split(0, tasks=tasks, folder=scratch, num_buckets=1, limits={})
         (walk,) = routed.walks
         walk.file = routed.file
         work = Work(
             plan=Plan.write(scratch, captures, [[walk]]),
-            staging=str(staging.folder),
-            scratch=str(staging.scratch),
+            staging=staging.place,
+            scratch=staging.scratch,
             num_buckets=1,
             tables=frozenset({"api_calls", "error_codes"}),
             ports=(),
@@ -154,7 +154,7 @@ def test_the_tasks_of_the_pipeline_know_it(capture: Path, folder: str, tmp_path:
             layouts=folder,
         )
         parts = decode_bucket(0, work=work).parts
-        rows = {part.table: pq.read_table(Path(staging.folder, part.path)).to_pylist() for part in parts}
+        rows = {part.table: pq.read_table(staging.place.folder / part.path).to_pylist() for part in parts}
     # Names of topics that come late are put in by the third stage; here they come in time.
     check_calls(rows["api_calls"])
     check_errors(rows["error_codes"])

@@ -20,7 +20,7 @@ def die_once(marker: Path) -> None:
 
 def decode_then_die(number: int, *, work: Any) -> Decoded:
     done = decode_bucket(number, work=work)
-    die_once(Path(work.staging).parents[1] / f"died-{number}")
+    die_once(Path(work.staging.root).parents[1] / f"died-{number}")
     return done
 
 

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -14,7 +16,9 @@ pytest.importorskip("kwsniff.core.analyzer", reason="the core is not built")
 
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.staging import MANIFEST, Staging
+from kwsniff.spark.manifest import MANIFEST
+from kwsniff.spark.parts import Part
+from kwsniff.spark.staging import Staging
 from kwsniff.tables.lock import take_lock
 from tests.spark import dying
 
@@ -55,28 +59,36 @@ def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: 
     assert (tmp_path / "attempts").read_text() == "xxxx"
 
 
+def write(staging: Staging, text: str) -> Part:
+    with staging.place.open_output("api_calls/part") as file:
+        pq.write_table(pa.table({"text": [text]}), file)
+        return Part("api_calls", "api_calls/part", 1, file.tell())
+
+
 def written(staging: Staging, text: str) -> None:
-    (staging.folder / "api_calls").mkdir()
-    (staging.folder / "api_calls" / "part").write_text(text)
+    staging.commit([write(staging, text)], {"rows": {}})
+
+
+def text_in(folder: Path) -> str:
+    (text,) = pq.read_table(folder / "out" / "api_calls" / "part")["text"].to_pylist()
+    return str(text)
 
 
 def test_a_run_replaces_the_one_before(tmp_path: Path) -> None:
     for text in ("one", "two"):
         with Staging(tmp_path / "out") as staging:
             written(staging, text)
-            staging.commit({"rows": {}})
-    assert (tmp_path / "out" / "api_calls" / "part").read_text() == "two"
+    assert text_in(tmp_path) == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_run_that_fails_leaves_the_one_before_as_it_was(tmp_path: Path) -> None:
     with Staging(tmp_path / "out") as staging:
         written(staging, "one")
-        staging.commit({"rows": {}})
     with pytest.raises(ZeroDivisionError), Staging(tmp_path / "out") as staging:
-        written(staging, "two")
+        write(staging, "two")
         raise ZeroDivisionError
-    assert (tmp_path / "out" / "api_calls" / "part").read_text() == "one"
+    assert text_in(tmp_path) == "one"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -107,7 +119,7 @@ def test_a_folder_with_other_things_is_not_replaced(tmp_path: Path, name: str) -
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with Staging(tmp_path / "out") as staging:
-        staging.commit({"rows": {}})
+        staging.commit([], {"rows": {}})
     assert [path.name for path in (tmp_path / "out").iterdir()] == [MANIFEST]
 
 

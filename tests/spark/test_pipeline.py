@@ -20,6 +20,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import CaptureError, OutputError, UsageError
 from kwsniff.spark.pipeline import Result, run_pipeline
+from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES
 
@@ -203,11 +204,11 @@ def test_parts_that_are_not_where_they_were_reported_are_an_error(
     def decode_elsewhere(number: int, *, work: Any) -> Any:
         if how == "half":
             done = pipeline_decode(number, work=work)
-            for place in (Path(work.staging, part.path) for part in done.parts[:1]):
+            for place in (Path(work.staging.root, part.path) for part in done.parts[:1]):
                 place.write_bytes(place.read_bytes()[:-1])
             return done
         (tmp_path / "worker").mkdir(exist_ok=True)
-        return pipeline_decode(number, work=replace(work, staging=str(tmp_path / "worker")))
+        return pipeline_decode(number, work=replace(work, staging=Place(str(tmp_path / "worker"))))
 
     pipeline_decode = pipeline.decode_bucket
     monkeypatch.setattr(pipeline, "decode_bucket", decode_elsewhere)

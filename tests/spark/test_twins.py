@@ -18,6 +18,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.spark.aggregates import aggregate
 from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES
 
 NO_SPARK: Any = object()
@@ -49,7 +50,7 @@ def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_bu
 def test_aggregates_count_once(spark: Any, folders: tuple[Path, Path], name: str) -> None:
     rows = []
     for folder in folders:
-        aggregate_rows = aggregate(spark, name, folder, "run").collect()
+        aggregate_rows = aggregate(spark, name, Place(str(folder)), (), run_id="run").collect()
         rows.append(sorted(str(row.asDict()) for row in aggregate_rows))
     assert rows[0]
     assert rows[0] == rows[1]

@@ -1,0 +1,181 @@
+"""Arrow's file system for a URI, with the credentials that Spark's configuration has for Hadoop's.
+
+Sources: the settings of hadoop-aws, hadoop-azure, the Cloud Storage connector; pyarrow.fs.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow.fs as pafs
+
+from kwsniff.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Settings = tuple[tuple[str, str], ...]
+"""Names and values of Hadoop's settings, `fs.s3a.endpoint` and the like."""
+
+_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/]*)(?P<path>/.*)?", re.DOTALL)
+_S3: Final = (
+    "access.key", "secret.key", "session.token", "endpoint", "endpoint.region",
+    "connection.ssl.enabled", "path.style.access",
+)  # fmt: skip
+
+
+class _Address(NamedTuple):
+    scheme: str
+    host: str
+    path: str
+
+
+def is_uri(name: str | os.PathLike[str]) -> bool:
+    """Whether it names a place that is not a path; `file:` URIs mean paths."""
+    match = _URI.fullmatch(name) if isinstance(name, str) else None
+    return match is not None and match["scheme"].lower() != "file"
+
+
+def check_uri(uri: str) -> str:
+    """The URI, without a slash at its end. Raises UsageError for one that is of no store we know."""
+    address = _address(uri)
+    if address.scheme not in _OPENED:
+        raise UsageError(f"{uri}: kwsniff knows no {address.scheme}://; it knows {', '.join(_OPENED)}")
+    if not address.host and address.scheme not in ("hdfs", "viewfs"):
+        raise UsageError(f"{uri}: names no bucket or container")
+    return uri.rstrip("/")
+
+
+def settings_for(spark: "SparkSession | None", uri: str) -> Settings:
+    """What the session's configuration says that concerns this URI, however it came into it."""
+    names = _settings_of(uri)
+    if spark is None or not names:
+        return ()
+    found = ((name, _setting(spark, name)) for name in names)
+    return tuple((name, value) for name, value in found if value is not None)
+
+
+def file_system(uri: str, settings: Settings) -> tuple[Any, str]:
+    """A file system of Arrow's, and the URI's path in it. Raises UsageError, OSError."""
+    address = _address(uri)
+    key = address.host if address.scheme.startswith(("abfs", "hdfs", "viewfs")) else _bucket(address)
+    return _opened(address.scheme, key, settings, os.getpid()), _path(address)
+
+
+def _address(uri: str) -> _Address:
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise UsageError(f"{uri}: is no URI")
+    return _Address(match["scheme"].lower(), match["host"], match["path"] or "")
+
+
+def _bucket(address: _Address) -> str:
+    return address.host
+
+
+def _path(address: _Address) -> str:
+    """Where Arrow's file system has it: behind the name of the bucket or container, where there is one."""
+    if address.scheme in ("hdfs", "viewfs"):
+        return address.path.rstrip("/")
+    return (address.host.partition("@")[0] + address.path).rstrip("/")
+
+
+@lru_cache(maxsize=16)
+def _opened(scheme: str, host: str, settings: Settings, _process: int) -> Any:
+    """One for each process: clients of stores do not live through a fork."""
+    opened = _OPENED.get(scheme)
+    if opened is None:
+        raise UsageError(f"kwsniff knows no {scheme}://; it knows {', '.join(_OPENED)}")
+    try:
+        return opened(scheme, host, dict(settings))
+    except AttributeError as error:
+        raise UsageError(f"{scheme}://: this pyarrow was built without it; install a newer one") from error
+
+
+def _s3(_scheme: str, bucket: str, settings: Mapping[str, str]) -> Any:
+    known = {name: _of_bucket(settings, bucket, name) for name in _S3}
+    endpoint = known["endpoint"] or ""
+    ssl = (known["connection.ssl.enabled"] or "true").lower() != "false"
+    scheme, _, address = endpoint.rpartition("://")
+    options: dict[str, Any] = {
+        "access_key": known["access.key"],
+        "secret_key": known["secret.key"],
+        "session_token": known["session.token"],
+        "region": known["endpoint.region"],
+        "endpoint_override": address.rstrip("/") or None,
+        "scheme": scheme or ("https" if ssl else "http"),
+    }
+    if endpoint and not known["endpoint.region"]:
+        options["region"] = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
+    if options["access_key"] is None:
+        options["session_token"] = options["secret_key"] = None
+    given = {name: value for name, value in options.items() if value is not None}
+    return pafs.S3FileSystem(request_timeout=120, connect_timeout=20, **given)
+
+
+def _of_bucket(settings: Mapping[str, str], bucket: str, name: str) -> str | None:
+    return settings.get(f"fs.s3a.bucket.{bucket}.{name}", settings.get(f"fs.s3a.{name}")) or None
+
+
+def _gs(_scheme: str, _bucket_name: str, settings: Mapping[str, str]) -> Any:
+    options: dict[str, Any] = {}
+    root = settings.get("fs.gs.storage.root.url")
+    if root:
+        scheme, _, address = root.rpartition("://")
+        options = {"endpoint_override": address.rstrip("/"), "scheme": scheme or "https"}
+    keyfile = settings.get("fs.gs.auth.service.account.json.keyfile")
+    if keyfile:  # Arrow takes it from nowhere else
+        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = keyfile
+    if settings.get("fs.gs.auth.type") == "UNAUTHENTICATED":
+        options["anonymous"] = True
+    return pafs.GcsFileSystem(**options)
+
+
+def _abfs(_scheme: str, host: str, settings: Mapping[str, str]) -> Any:
+    account = host.partition("@")[2]
+    name, _, domain = account.partition(".")
+    key = settings.get(f"fs.azure.account.key.{account}")
+    options: dict[str, Any] = {"account_name": name}
+    if key:
+        options["account_key"] = key
+    if domain and domain != "dfs.core.windows.net":
+        options["dfs_storage_authority"] = f".{domain}"
+    return pafs.AzureFileSystem(**options)
+
+
+def _hdfs(scheme: str, host: str, _settings: Mapping[str, str]) -> Any:
+    """Through libhdfs: HADOOP_HOME and CLASSPATH have to be set on all machines, as Hadoop's docs say."""
+    name, _, port = host.partition(":")
+    full = f"{scheme}://{name}" if name else "default"
+    return pafs.HadoopFileSystem(full, int(port) if port else 0)
+
+
+_OPENED: Final[dict[str, Callable[[str, str, Mapping[str, str]], Any]]] = {
+    "s3a": _s3, "s3": _s3, "s3n": _s3, "gs": _gs, "abfs": _abfs, "abfss": _abfs,
+    "hdfs": _hdfs, "viewfs": _hdfs,
+}  # fmt: skip
+
+
+def _settings_of(uri: str) -> Iterable[str]:
+    address = _address(uri)
+    if _OPENED.get(address.scheme) is _s3:
+        return [
+            *(f"fs.s3a.{name}" for name in _S3),
+            *(f"fs.s3a.bucket.{address.host}.{name}" for name in _S3),
+        ]
+    if address.scheme == "gs":
+        names = ("storage.root.url", "auth.service.account.json.keyfile", "auth.type")
+        return [f"fs.gs.{name}" for name in names]
+    if address.scheme.startswith("abfs"):
+        return [f"fs.azure.account.key.{address.host.partition('@')[2]}"]
+    return []
+
+
+def _setting(spark: "SparkSession", name: str) -> str | None:
+    """Of Hadoop's configuration, which has core-site.xml's as well; Spark Connect shows Spark's only."""
+    value = spark.conf.get(f"spark.hadoop.{name}", None)
+    if value is None and hasattr(spark, "_jsparkSession"):
+        value = spark._jsparkSession.sessionState().newHadoopConf().get(name)
+    return None if value is None else str(value)

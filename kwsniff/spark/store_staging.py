@@ -1,0 +1,139 @@
+"""Where a run writes in a store, and how that becomes the output without anything being renamed.
+
+    URI/_kwsniff.json                      names the files that are the tables (manifest.py)
+    URI/<table>/date=.../<run>-*.parquet   those files
+    URI/_kwsniff.claims/  _kwsniff.runs/   who writes (claims.py), and what is not published
+
+Tasks write below `_kwsniff.runs/<run>/`. When all is there, files are copied to names of their own and
+checked; then one small file, the manifest, makes them the tables, and those of the run before are removed.
+Whoever reads by the manifest sees one run, always. Who lists the folders finds files of both runs for the
+moment in between, which `run_id` tells apart. What a run that was killed has left is named by no manifest:
+the next run removes it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from kwsniff.errors import OutputError
+from kwsniff.spark.claims import Claim
+from kwsniff.spark.manifest import check_files, manifest_of, paths_of, publish, published
+from kwsniff.spark.parts import Part
+from kwsniff.spark.storage import Place, in_threads
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.run import new_run_id
+from kwsniff.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RUNS: Final = "_kwsniff.runs"
+_OURS: Final = ("_kwsniff.", *(f"{name}/" for name in (*TABLES, *AGGREGATES)))
+_NAMES: Final = "|".join((*TABLES, *AGGREGATES))
+_PUBLISHED: Final = re.compile(rf"(?:{_NAMES})/date=[^/]+/[0-9a-f]{{32}}-[^/]+\.parquet")
+
+
+class StoreStaging:
+    """A context: `commit` publishes what was written; leaving without it removes that."""
+
+    def __init__(self, output: Place) -> None:
+        self.output = output
+        self.run = new_run_id()
+        self._claim = Claim(output, self.run)
+
+    def __enter__(self) -> Self:
+        with told(self.output):
+            self._refuse_foreign()
+            self._claim.__enter__()
+            try:
+                self._clear()
+            except BaseException:
+                self._claim.close()
+                raise
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        with told(self.output):
+            try:
+                self.output.remove_folder(f"{RUNS}/{self.run}")
+            finally:
+                self._claim.close()
+            if isinstance(error, (OSError, pa.ArrowException)):  # of the run: it read what it had written
+                raise error
+
+    @property
+    def place(self) -> Place:
+        """For what is going to be the output."""
+        return self.output.inside(f"{RUNS}/{self.run}/new")
+
+    @property
+    def scratch(self) -> Place:
+        """For files that only the run itself reads."""
+        return self.output.inside(f"{RUNS}/{self.run}/scratch")
+
+    def commit(self, parts: Sequence[Part], facts: Mapping[str, Any], *, beside: Iterable[str] = ()) -> None:
+        """Publishes these files. Raises OutputError, and changes nothing, where one is not what its writer
+        said. `beside` is for folders of this machine."""
+        assert not [*beside]  # noqa: S101 - who asks has looked
+        with told(self.output):
+            check_files(self.place, parts)
+            final = [replace(part, path=_named(part.path, self.run)) for part in parts]
+            for _ in in_threads(self._copy, zip(parts, final, strict=True)):
+                pass
+            check_files(self.output, final)
+            self._claim.check()
+            publish(self.output, manifest_of(self.run, final, facts))
+            self._clear()
+
+    def keep_only(self, parts: Sequence[Part]) -> None:
+        """Nothing has to go: only what is named is published."""
+
+    def _copy(self, pair: tuple[Part, Part]) -> None:
+        part, target = pair
+        self.output.copy(f"{RUNS}/{self.run}/new/{part.path}", target.path)
+
+    def _clear(self) -> None:
+        """Removes files of ours that nothing published names, and what dead runs have left."""
+        named = paths_of(published(self.output))
+        found = self.output.files()
+        self.output.remove(path for path in found if _PUBLISHED.fullmatch(path) and path not in named)
+        for run in {path.split("/")[1] for path in found if path.startswith(f"{RUNS}/")}:
+            if run != self.run:
+                self.output.remove_folder(f"{RUNS}/{run}")
+
+    def _refuse_foreign(self) -> None:
+        """What is replaced must be ours; a store of other things is left alone."""
+        begun = published(self.output) is not None
+        foreign = [
+            path
+            for path in self.output.files()
+            if not (
+                path.startswith(_OURS) if begun else path.startswith(_OURS[0]) or _PUBLISHED.fullmatch(path)
+            )
+        ]
+        if foreign:
+            raise OutputError(
+                f"{self.output.root}: holds files that kwsniff pipeline did not write ({foreign[0]}); "
+                "choose a new or empty folder with -o"
+            )
+
+
+def _named(path: str, run: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{run}-{name}"
+
+
+@contextmanager
+def told(place: Place) -> "Iterator[None]":
+    """Makes OutputErrors of what a store refuses."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        why = " ".join(str(error).split())
+        raise OutputError(
+            f"{place.root}: cannot be written ({why}); look at the URI and its credentials"
+        ) from error

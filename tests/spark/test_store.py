@@ -1,0 +1,269 @@
+"""A store in the place of a folder: an S3 on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
+
+from kwsniff.errors import OutputError, UsageError
+from kwsniff.spark import claims, pipeline
+from kwsniff.spark.claims import Claim
+from kwsniff.spark.decode import decode_bucket
+from kwsniff.spark.file_systems import Settings, check_uri
+from kwsniff.spark.manifest import MANIFEST, NEXT, paths_of, published
+from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.storage import Place
+from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.column import RUN
+from kwsniff.tables.schema import TABLES, arrow_schema
+from tests.spark.compare import Rows, analyzed, in_order, parts, written
+from tests.spark.store import new_bucket, s3
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+ONE, OTHER = (CAPTURES / name / "capture.pcap" for name in ("transactions", "first_steps"))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    with s3(tmp_path_factory.mktemp("store")) as found:
+        yield found
+
+
+@pytest.fixture
+def output(settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None) -> Place:
+    monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
+    monkeypatch.setattr(claims, "BEAT_S", 0.2)
+    monkeypatch.setattr(claims, "PATIENCE_S", 1.5)
+    monkeypatch.setattr(claims, "_LOOK_S", 0.1)
+    return new_bucket(settings).inside("some/tables")
+
+
+def run(capture: Path, output: Place, tables: tuple[str, ...] = tuple(TABLES), num_buckets: int = 3) -> Any:
+    return run_pipeline(capture, output.root, spark=object(), tables=tables, num_buckets=num_buckets)  # type: ignore[arg-type]
+
+
+def read(output: Place, paths: list[str]) -> Rows:
+    """The rows of these files, by table."""
+    found: Rows = {}
+    for name, table in TABLES.items():
+        files = [pq.read_table(output.open_input(path)) for path in paths if path.startswith(f"{name}/")]
+        found[name] = in_order(pa.concat_tables([arrow_schema(table).empty_table(), *files]), ())
+    return found
+
+
+def named(output: Place) -> Rows:
+    return read(output, sorted(paths_of(published(output))))
+
+
+def listed(output: Place) -> Rows:
+    """What who lists the folders of the tables finds."""
+    return read(output, [path for path in output.files() if path.endswith(".parquet")])
+
+
+def test_the_tables_are_those_of_analyze_and_nothing_else_is_there(output: Place) -> None:
+    wanted = analyzed(ONE)
+    for _ in range(2):  # also in the place of a run before
+        result = run(ONE, output)
+        assert named(output) == listed(output) == wanted
+        assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
+        assert result.rows == {name: len(rows) for name, rows in wanted.items()}
+    manifest = json.loads(output.read_text(MANIFEST) or "")
+    for files in manifest["files"].values():
+        for each in files:
+            data = output.open_input(each["path"])
+            assert data.size() == each["size"]
+            table = pq.read_table(data)
+            assert table.num_rows == each["rows"]
+            assert set(table[RUN].to_pylist()) <= {manifest["run_id"]}
+
+
+def test_a_run_that_is_killed_at_any_write_leaves_the_old_or_the_new(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice at the same place, then one that lives. One that died does nothing to the store any more."""
+    tables = ("api_calls", "captures")
+    old, new = ({name: analyzed(path)[name] for name in tables} for path in (ONE, OTHER))
+    seen = set()
+    steps = 0
+    while True:
+        run(ONE, output, tables, 1)
+        lived = False
+        for _ in range(2):
+            with monkeypatch.context() as patch:
+                lived = _dies_after(steps, output, patch, tables)
+            found = named(output)
+            shown = {name: found[name] for name in tables}
+            assert shown in (old, new), steps
+            seen.add(shown == new)
+        if lived:
+            break
+        run(OTHER, output, tables, 1)
+        found = listed(output)
+        assert {name: found[name] for name in tables} == new
+        assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
+        steps += 2
+    assert seen == {False, True}
+    assert steps > 8
+
+
+class Killed(BaseException):
+    pass
+
+
+def _dies_after(steps: int, output: Place, patch: pytest.MonkeyPatch, tables: tuple[str, ...]) -> bool:
+    """Whether it lived on: it changed the store less often."""
+    left = [steps]
+
+    def counted(name: str) -> None:
+        there = getattr(Place, name)
+
+        def change(*arguments: Any) -> Any:
+            if Claim.__name__ in str(arguments) or "claims" in str(arguments[1:]):
+                return there(*arguments) if left[0] >= 0 else None
+            if left[0] <= 0:
+                left[0] = -1
+                raise Killed
+            left[0] -= 1
+            return there(*arguments)
+
+        patch.setattr(Place, name, change)
+
+    for name in ("copy", "write_text", "remove", "remove_folder", "open_output"):
+        counted(name)
+    try:
+        run(OTHER, output, tables, 1)
+    except Killed:
+        return False
+    return True
+
+
+def test_of_two_at_once_one_wins_and_the_other_says_so(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = decode_bucket
+    said: list[str] = []
+
+    def meanwhile(number: int, *, work: Any) -> Any:
+        if not said:
+            said.append("")
+            with pytest.raises(OutputError, match="another kwsniff is writing there") as raised:
+                run(ONE, output, ("api_calls",))
+            said.append(str(raised.value))
+        return decode(number, work=work)
+
+    monkeypatch.setattr(pipeline, "decode_bucket", meanwhile)
+    run(OTHER, output, ("api_calls",))
+    assert said[1:]
+    assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
+
+
+def test_one_that_was_held_for_dead_changes_nothing(output: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sleeps for longer than others wait; another run comes and goes meanwhile."""
+    run(ONE, output, ("api_calls",))
+    monkeypatch.setattr(claims, "BEAT_S", 3600)
+    decode = decode_bucket
+    again: list[bool] = []
+
+    def meanwhile(number: int, *, work: Any) -> Any:
+        if not again:
+            again.append(True)
+            (claim,) = output.files(claims.FOLDER)
+            output.remove([claim])
+            run(OTHER, output, ("api_calls",))
+        return decode(number, work=work)
+
+    monkeypatch.setattr(pipeline, "decode_bucket", meanwhile)
+    with pytest.raises(OutputError, match=r"another kwsniff took over|cannot be written|is not there"):
+        run(ONE, output, ("api_calls",))
+    assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
+
+
+def test_on_spark_aggregates_are_there_too(
+    spark: Any, settings: Settings, capture: Path, tmp_path: Path
+) -> None:
+    """The settings are found in the session's own configuration; aggregates are those of a folder."""
+    place = new_bucket(settings).inside("out")
+    for name, value in settings:
+        spark.conf.set(f"spark.hadoop.{name}", value)
+    try:
+        found = run_pipeline(capture, place.root, spark=spark, num_buckets=2)
+    finally:
+        for name, _ in settings:
+            spark.conf.unset(f"spark.hadoop.{name}")
+    wanted = run_pipeline(capture, tmp_path / "out", spark=spark, num_buckets=2)
+    assert found.rows == wanted.rows
+    assert named(place) == written(tmp_path / "out") == analyzed(capture)
+    for name in AGGREGATES:
+        files = [path for path in paths_of(published(place)) if path.startswith(f"{name}/")]
+        assert files
+        there = pa.concat_tables([pq.read_table(place.open_input(path)) for path in files])
+        assert in_order(there, ("sketch",)) == aggregated(tmp_path / "out", name)
+
+
+def aggregated(folder: Path, name: str) -> list[dict[str, Any]]:
+    files = [pq.ParquetFile(path).read() for path in parts(folder, name)]
+    return in_order(pa.concat_tables(files), ("sketch",))
+
+
+@pytest.mark.parametrize("name", ["letter.txt", "api_calls/date=2026-01-01/mine.parquet"])
+def test_files_of_others_are_let_be(output: Place, name: str) -> None:
+    output.write_text(name, "dear")
+    with pytest.raises(OutputError, match="did not write"):
+        run(ONE, output)
+    assert output.files() == [name]
+
+
+def test_a_file_that_is_not_what_was_written_is_not_published(
+    output: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(ONE, output, ("api_calls",))
+    copy = Place.copy
+
+    def half(self: Place, source: str, target: str) -> None:
+        copy(self, source, target)
+        with self.open_input(target) as file:
+            data = file.read()
+        with self.open_output(target) as file:
+            file.write(data[:-1])
+
+    monkeypatch.setattr(Place, "copy", half)
+    with pytest.raises(OutputError, match=r"has \d+ bytes in place of \d+; nothing was published"):
+        run(OTHER, output, ("api_calls",))
+    assert named(output)["api_calls"] == analyzed(ONE)["api_calls"]
+
+
+def test_a_manifest_that_was_cut_off_is_not_the_last_word(output: Place) -> None:
+    """As in a store whose files appear before they are whole: the other copy is."""
+    run(ONE, output, ("api_calls",))
+    text = output.read_text(MANIFEST) or ""
+    output.write_text(NEXT, text)
+    output.write_text(MANIFEST, text[:100])
+    assert named(output)["api_calls"] == analyzed(ONE)["api_calls"]
+    run(OTHER, output, ("api_calls",))
+    assert listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
+
+
+@pytest.mark.parametrize("uri", ["ftp://host/x", "s3a:///x", "http://host/x"])
+def test_other_uris_are_refused_in_one_line(uri: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        check_uri(uri)
+    assert uri in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_store_that_is_not_there_is_said_in_one_line(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None
+) -> None:
+    monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
+    with pytest.raises(OutputError, match=r"^s3a://nowhere-at-all/out: cannot be written") as raised:
+        run(ONE, Place("s3a://nowhere-at-all/out", settings))
+    assert "\n" not in str(raised.value)
