@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, plain, wrap
 from kwsniff.cli.summary_connections import connections_line, encrypted_lines, twins_line
-from kwsniff.cli.summary_findings import findings_grid
+from kwsniff.cli.summary_findings import findings_part, reason_of_waits
 from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
 
@@ -75,10 +75,10 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
     yield connections_line(summary)
     yield from twins_line(summary["twins"])
-    yield from findings_grid(summary.get("findings") or [], top)
+    yield from findings_part(summary.get("findings") or [], top)
     yield from encrypted_lines(summary["tls"], summary["unanswered_hellos"], top)
     yield from _network(summary["transport"])
-    slowest = list(_slowest(summary["latency"]))
+    slowest = list(_slowest(summary["latency"], reason_of_waits(summary.get("findings") or [])))
     if slowest:
         yield Grid(
             "Slowest, without deliberate waits",
@@ -177,13 +177,15 @@ def _vantage(vantages: Mapping[str, int]) -> str | None:
     return word
 
 
-def _mostly(most: Facts | None) -> str:
-    """What calls spent most of their time with."""
+def _mostly(most: Facts | None, reason: str) -> str:
+    """What calls spent most of their time with; `reason`: why they stood in line, if a finding says so."""
     if most is None:
         return ""
     part, wait = most["part"], most["wait"]
     if part == "queue_wait_ns":
         what = f"in line behind {_IN_LINE[wait]}"
+        if reason and wait == "none":
+            what = f"in line: {reason}"
     elif part == "deliberate_wait_ns":
         what = _WAITING[wait]
     elif most["possible"]:
@@ -194,14 +196,16 @@ def _mostly(most: Facts | None) -> str:
     return f"{most['share']:.0%} {possibly}{what}"
 
 
-def _slowest(latency: Facts) -> Iterator[tuple[str, ...]]:
+def _slowest(latency: Facts, reason: str) -> Iterator[tuple[str, ...]]:
     for dimension, (what, column) in _SLOW.items():
+        everything = sum(item["total_ns"] for item in latency[dimension])
         for item in latency[dimension][:_SLOWEST]:
+            why = reason if 2 * item["total_ns"] >= everything else ""  # others may have reasons of their own
             name = clean(str(item[column])) if item[column] is not None else "(none)"
             if dimension == "brokers":
                 name = f"{name}:{item['broker_port']}"
             times = in_time(item["mean_active_ns"]), in_time(item["max_active_ns"])
-            yield (what, name, f"{item['calls']:,}", *times, _mostly(item["mostly"]))
+            yield (what, name, f"{item['calls']:,}", *times, _mostly(item["mostly"], why))
 
 
 def _calls(calls: Sequence[Facts]) -> Grid:

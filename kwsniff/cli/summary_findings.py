@@ -1,14 +1,27 @@
 """What is wrong, shortened: the first rows of a summary; `kwsniff why` has the proof."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kwsniff.cli.grids import Grid
+from kwsniff.cli.inputs import width, wrapped
 from kwsniff.texts import clean
 
 
-def findings_grid(findings: Sequence[Mapping[str, Any]], top: int) -> Iterator[Grid]:
-    """A grid of the problems and warnings, if there are any."""
+_HOLD_UP: Final = ("broker_stalled", "broker_slow", "replication_slow")
+_MOST: Final = 0.5  # of all time that calls took
+
+
+def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
+    """The finding that took most of the time of all calls: what stood in line stood there for that."""
+    for each in findings:
+        if each["finding"] in _HOLD_UP and (each["time_share"] or 0) >= _MOST:
+            return str(each["finding"])
+    return ""
+
+
+def findings_part(findings: Sequence[Mapping[str, Any]], top: int) -> Iterator[Grid | str]:
+    """A grid of the problems and warnings, if there are any, and what the first of them is."""
     bad = [each for each in findings if each["severity"] != "info"]
     if bad:
         rows = [
@@ -28,3 +41,4 @@ def findings_grid(findings: Sequence[Mapping[str, Any]], top: int) -> Iterator[G
             rows,
             ("finding", "subject", "who", "severity", "follows from"),
         )
+        yield from (f"  {line}" for line in wrapped(clean(bad[0]["text"]), width() - 2))

@@ -23,6 +23,26 @@ into the table [findings](tables.md#findings), and `analyze` begins its summary 
 Every rule is a query over the tables with figures of its own, in `kwsniff/findings/rules/`. A figure is a
 floor: below it nothing is said.
 
+## Who has to act
+
+`blames` is whoever has to do something before it ends, not who suffers, and not who is to be scolded.
+
+- `client`: the program that calls, its code or its own settings. Whoever sends too often, too much, too late,
+  to the wrong name or through the wrong door: the other side does what it is there for. Its settings
+  (`fetch.max.wait.ms`, `linger.ms`, `security.protocol`, a topic's name, a password) are the client's.
+- `broker`: a server that is slow, stands still, is gone, or closes in place of answering. A replica that is
+  gone is a broker, too.
+- `follower`: a server that is there and answers, and holds up its leader as a replica.
+- `network`: what lies between the two, also distance.
+- `configuration`: nobody does anything wrong, and what was agreed has to change: quotas, rights, limits of
+  connections and of their idleness, the addresses that brokers advertise, the mechanisms they offer, ids that
+  two members share, partitions for more members, a topic's codec. Whoever looks after the cluster, or after
+  the deployment as a whole, decides which side.
+- `capture`: whoever took it. Nothing is said of the traffic.
+
+Where a rule can tell two of these apart it does: a broker that hangs up on a request too old for it blames the
+client, a request that timed out while it waited for followers blames these, too few replicas blame the broker
+that is no longer named, or the follower that is behind.
 
 """
 

@@ -66,6 +66,20 @@ LEADERS = TableSchema(
             source=_METADATA,
             null="the version of the response has none, or the broker knows none",
         ),
+        Column(
+            name="replicas",
+            type="int32",
+            doc="How many copies the partition has, as told last.",
+            source=_METADATA,
+            null="the message breaks off before it says",
+        ),
+        Column(
+            name="in_sync",
+            type="int32",
+            doc="How few of them were in sync with the leader in any of the responses.",
+            source=_METADATA,
+            null="the message breaks off before it says",
+        ),
         moment(
             "first_time", "The first response that names it so.", "its time is not known", statistics=True
         ),

@@ -11,6 +11,7 @@ MOST_LEADERS = 200_000
 LONGEST_NAME = 256
 
 Row = dict[str, Any]
+Copies = tuple[int | None, int | None]
 
 
 class Teller(NamedTuple):
@@ -39,8 +40,12 @@ class Leaders:
 
     def take(self, said: Said, teller: Teller) -> list[tuple[Any, ...]]:
         """One response, in the order in which calls ended; gives the keys of the rows that it tells of."""
-        keys = [self._see(place, leader, epoch, teller) for place, leader, epoch in self._told(said)]
-        return [key for key in keys if key]
+        keys = []
+        for place, leader, epoch, copies in self._told(said):
+            if key := self._see(place, leader, epoch, teller):
+                _count_copies(self._known[key], *copies)
+                keys.append(key)
+        return keys
 
     def touch(self, keys: Iterable[tuple[Any, ...]], times: int, call_id: int, time: int | None) -> None:
         """The rows of these keys were told of so many times more, last by that call."""
@@ -96,8 +101,8 @@ class Leaders:
         touch(row, 1, teller.call_id, teller.time)
         return key
 
-    def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None]]:
-        """Topic, its id and partition; leader; epoch."""
+    def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, Copies]]:
+        """Topic, its id and partition; leader; epoch; copies, and those in sync."""
         for topic in listed(said, "topics"):
             name = (topic.get("name") or "")[:LONGEST_NAME] or None
             topic_id = topic_id_of(topic)
@@ -108,12 +113,25 @@ class Leaders:
                     continue  # the message broke off in it
                 epoch = each.get("leader_epoch", -1)
                 place = name, topic_id or self._ids.get(name or ""), each["partition_index"]
-                yield place, each["leader_id"], None if epoch < 0 else epoch
+                copies = _length(each, "replica_nodes"), _length(each, "isr_nodes")
+                yield place, each["leader_id"], None if epoch < 0 else epoch, copies
 
     def _name(self, name: str, topic_id: str) -> None:
         if self._ids.get(name) != topic_id and (name in self._ids or len(self._ids) < MOST_LEADERS):
             self.news += 1
             self._ids[name] = topic_id
+
+
+def _length(partition: Said, name: str) -> int | None:
+    found = partition.get(name)  # None where the message broke off before it
+    return None if found is None else len(found)
+
+
+def _count_copies(row: Row, replicas: int | None, in_sync: int | None) -> None:
+    """How many there are, as told last; how few of them were in sync."""
+    if replicas is not None and in_sync is not None:
+        row["replicas"] = replicas
+        row["in_sync"] = min(in_sync, row.get("in_sync", in_sync))
 
 
 def touch(row: Row, times: int, call_id: int, time: int | None) -> None:

@@ -26,7 +26,7 @@ GIVEN = {
     "request_storm": ("request_storm", "client", "shop"),
     "slow_consumer": ("poll_interval_exceeded", "client", "billing-1"),
     "static_fenced": ("static_id_shared", "configuration", None),
-    "tls_to_plain": ("tls_on_plaintext", "configuration", None),
+    "tls_to_plain": ("tls_on_plaintext", "client", None),
     "txn_timeout": ("transaction_timed_out", "client", "till-1"),
     "wrong_topic": ("unknown_topic", "client", "ordres"),
 }

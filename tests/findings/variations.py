@@ -27,7 +27,7 @@ GIVEN: Final = {
     "request_storm": ("request_storm", "client"),
     "slow_consumer": ("poll_interval_exceeded", "client"),
     "static_fenced": ("static_id_shared", "configuration"),
-    "tls_to_plain": ("tls_on_plaintext", "configuration"),
+    "tls_to_plain": ("tls_on_plaintext", "client"),
     "txn_timeout": ("transaction_timed_out", "client"),
     "wrong_topic": ("unknown_topic", "client"),
     "healthy": ("", ""),

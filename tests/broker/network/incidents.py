@@ -25,13 +25,13 @@ def found(name: str, blames: str, kind: str, subject: str) -> dict[str, str]:
 
 
 def incident(blames: str, kind: str, subject: str, did: str, **more: Any) -> Callable[[Play], Play]:
-    """Registers a play whose name is that of its finding."""
+    """Registers a play; its name is that of its finding, unless `finding` says which."""
 
     def register(play: Play) -> Play:
-        name = more.pop("name", play.__name__)
-        finding = found(play.__name__, blames, kind, subject)
+        named = more.pop("finding", play.__name__)
         more.setdefault("sides", ("broker",))
-        return scene(name, f"An incident: {play.__name__}.", did, finding=finding, **more)(play)
+        finding = found(named, blames, kind, subject)
+        return scene(play.__name__, f"An incident: {named}.", did, finding=finding, **more)(play)
 
     return register
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.broker.network import pythonic
 from tests.traffic import messages
 from tests.traffic.records import batch
 
@@ -271,9 +272,10 @@ def share(
     return did
 
 
-ROLES = {
+ROLES: dict[str, Callable[..., Counter[str]]] = {
     role.__name__: role for role in (create, produce, consume, assign, transact, connect, ask, insist, share)
 }
+ROLES |= pythonic.ROLES
 
 
 if __name__ == "__main__":

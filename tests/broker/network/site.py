@@ -177,6 +177,16 @@ class Site:
         command += ["-cp", compiled(program, version), program, self.cluster.bootstrap, *arguments]
         subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
 
+    def work(self, where: str, play: str, version: str = NEWEST, **settings: object) -> Role:
+        """A Java client (java/Work.java) begins; `x_count` is for the play, `client_id` is client.id."""
+        arguments = [f"{name.replace('_', '.', 1) if name.startswith('x_') else name.replace('_', '.')}={value}"
+            for name, value in settings.items()]
+        command = [*inside(self.net.client(where)), "java", *HEAP, "-cp", compiled("Work", version), "Work"]
+        process = subprocess.Popen([*command, self.cluster.bootstrap, play, *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.roles.append(Role(f"{play} {version}", process))
+        return self.roles[-1]
+
     def counted(self, role: Role, *, stop: bool = False) -> dict[str, int]:
         did = role.stop() if stop else role.done()
         for name, amount in did.items():

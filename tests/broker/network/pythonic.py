@@ -1,0 +1,173 @@
+"""Roles of clients written in Python: kafka-python and aiokafka; see roles.py."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+Settings = Mapping[str, Any]
+
+
+def kp_produce(
+    *,
+    bootstrap: str,
+    client_id: str = "py-shop",
+    topic: str = "orders",
+    count: int = 20,
+    every_s: float = 0.1,
+    size: int = 100,
+    key: str = "",
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """kafka-python: `count` records, each awaited."""
+    from kafka import KafkaProducer
+    from kafka.errors import KafkaError
+
+    did: Counter[str] = Counter()
+    try:
+        producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, **(settings or {}))
+    except KafkaError as error:
+        return Counter({f"failed {type(error).__name__}": 1})
+    for _ in range(count):
+        try:
+            producer.send(topic, b"x" * size, key=key.encode() or None).get(10)
+            did["produced"] += 1
+        except KafkaError as error:
+            did[f"failed {type(error).__name__}"] += 1
+        time.sleep(every_s)
+    producer.close(timeout=2)
+    return did
+
+
+def kp_consume(
+    *,
+    bootstrap: str,
+    client_id: str = "py-billing-1",
+    group: str | None = "py-billing",
+    topics: str = "orders",
+    seconds: float = 10,
+    work_s: float = 0,
+    offset: int = -1,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """kafka-python: reads for so long, works so long on each record."""
+    from kafka import KafkaConsumer, TopicPartition
+    from kafka.errors import KafkaError
+
+    did: Counter[str] = Counter()
+    fixed = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 1000}
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, client_id=client_id, group_id=group, **{**fixed, **(settings or {})}
+    )
+    if offset >= 0:
+        place = TopicPartition(topics, 0)
+        consumer.assign([place])
+        consumer.seek(place, offset)
+    else:
+        consumer.subscribe(topics.split(","))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            for records in consumer.poll(100, max_records=5).values():
+                for _ in records:
+                    did["consumed"] += 1
+                    time.sleep(work_s)
+        except KafkaError as error:
+            did[f"failed {type(error).__name__}"] += 1
+            time.sleep(0.5)
+    consumer.close()
+    return did
+
+
+def kp_look(
+    *, bootstrap: str, client_id: str = "py-monitor", count: int = 40, every_s: float = 0.1
+) -> Counter[str]:
+    """kafka-python: lists all topics again and again, with one administrator."""
+    from kafka import KafkaAdminClient
+
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id=client_id)
+    for _ in range(count):
+        admin.list_topics()
+        time.sleep(every_s)
+    admin.close()
+    return Counter(looked=count)
+
+
+def aio_produce(
+    *,
+    bootstrap: str,
+    client_id: str = "aio-shop",
+    topic: str = "orders",
+    count: int = 20,
+    every_s: float = 0,
+    size: int = 100,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """aiokafka: `count` records, each awaited."""
+    return asyncio.run(_aio_produce(bootstrap, client_id, topic, count, every_s, size, settings or {}))
+
+
+async def _aio_produce(
+    bootstrap: str, client_id: str, topic: str, count: int, every_s: float, size: int, settings: Settings
+) -> Counter[str]:
+    from aiokafka import AIOKafkaProducer
+    from aiokafka.errors import KafkaError
+
+    did: Counter[str] = Counter()
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, **settings)
+    try:
+        await producer.start()
+        for _ in range(count):
+            await producer.send_and_wait(topic, b"x" * size)
+            did["produced"] += 1
+            await asyncio.sleep(every_s)
+    except KafkaError as error:
+        did[f"failed {type(error).__name__}"] += 1
+    await producer.stop()
+    return did
+
+
+def aio_consume(
+    *,
+    bootstrap: str,
+    client_id: str = "aio-billing-1",
+    group: str = "aio-billing",
+    topic: str = "orders",
+    seconds: float = 10,
+    work_s: float = 0,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """aiokafka: reads in a group for so long."""
+    return asyncio.run(_aio_consume(bootstrap, client_id, group, topic, seconds, work_s, settings or {}))
+
+
+async def _aio_consume(
+    bootstrap: str,
+    client_id: str,
+    group: str,
+    topic: str,
+    seconds: float,
+    work_s: float,
+    settings: Settings,
+) -> Counter[str]:
+    from aiokafka import AIOKafkaConsumer
+
+    did: Counter[str] = Counter()
+    fixed = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 1000}
+    consumer = AIOKafkaConsumer(
+        topic, bootstrap_servers=bootstrap, client_id=client_id, group_id=group, **{**fixed, **settings}
+    )
+    await consumer.start()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for records in (await consumer.getmany(timeout_ms=200, max_records=5)).values():
+            did["consumed"] += len(records)
+            await asyncio.sleep(work_s * len(records))
+    await consumer.stop()
+    return did
+
+
+ROLES = {role.__name__: role for role in (kp_produce, kp_consume, kp_look, aio_produce, aio_consume)}
