@@ -97,7 +97,7 @@ class Figures:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
         sums["replicas"] += count_of(batch, "caller", "replica")
-        for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
+        for name, api in (("leaves", "LeaveGroup"), ("leaves", "ConsumerGroupHeartbeat"), ("share_fetches", "ShareFetch")):
             sums[name] += count_of(batch, "api_name", api)
         sums["waits_for_replicas"] += np.count_nonzero(numbers_of(batch, "acks", null=0) == -1)
         sums["read_committed"] += np.count_nonzero(numbers_of(batch, "isolation_level", null=0) == 1)

@@ -37,6 +37,14 @@ create temp view batch as
 select * from record_batches b
 where not exists (from twin t where t.connection_id = b.connection_id and t.run_id = b.run_id);
 
+-- Produce with acks=-1 that has no followers to wait for: every topic has one copy, as Metadata says.
+create temp view lone_topic as
+select coalesce(topic, topic_id) as topic from leaders group by coalesce(topic, topic_id) having max(replicas) = 1;
+
+create temp view lone_produce as
+select run_id, call_id from client_call
+where api_name = 'Produce' and acks = -1 and len(topics) > 0 and list_has_all((select coalesce(list(topic), []) from lone_topic), topics);
+
 create temp view span as
 select min(first_time) as first_time, max(last_time) as last_time,
     epoch(max(last_time) - min(first_time)) as seconds

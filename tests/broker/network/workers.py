@@ -110,7 +110,7 @@ def session_848(site: Site) -> None:
 def busy_fetch_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        settings = {"fetch_max_wait_ms": 4, "x_offset": 0, "x_seconds": 2}
+        settings = {"fetch_max_wait_ms": 4, "x_offset": 0, "x_seconds": 4}
         site.counted(site.work("near", "consume", JAVA_2, client_id="poller", **settings))
 
 
@@ -118,13 +118,13 @@ def busy_fetch_java(site: Site) -> None:
     "client",
     "client",
     "aio-shop",
-    "aiokafka awaits every one of 400 records of 30 bytes",
+    "aiokafka awaits every one of 300 records of 30 bytes",
     finding="request_storm",
 )
 def storm_aiokafka(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        site.run("near", "aio_produce", count=160, size=30, settings={"linger_ms": 0})
+        site.run("near", "aio_produce", count=300, size=30, settings={"linger_ms": 0})
 
 
 @incident(
