@@ -97,7 +97,11 @@ class Figures:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
         sums["replicas"] += count_of(batch, "caller", "replica")
-        for name, api in (("leaves", "LeaveGroup"), ("leaves", "ConsumerGroupHeartbeat"), ("share_fetches", "ShareFetch")):
+        for name, api in (
+            ("leaves", "LeaveGroup"),
+            ("leaves", "ConsumerGroupHeartbeat"),
+            ("share_fetches", "ShareFetch"),
+        ):
             sums[name] += count_of(batch, "api_name", api)
         sums["waits_for_replicas"] += np.count_nonzero(numbers_of(batch, "acks", null=0) == -1)
         sums["read_committed"] += np.count_nonzero(numbers_of(batch, "isolation_level", null=0) == 1)
@@ -152,6 +156,7 @@ class Figures:
 
     def _add_members(self, batch: pa.RecordBatch) -> None:
         self._sums["idle_members"] += np.count_nonzero(numbers_of(batch, "partition_count", null=-1) == 0)
+        self._sums["expired_members"] += count_of(batch, "left_how", "session_expired")
 
     def _add_transactions(self, batch: pa.RecordBatch) -> None:
         self._sums["transactions"] += batch.num_rows
@@ -173,7 +178,7 @@ _SUMS: Final = (
     "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
     "ended", "refused", "silent", "closed_by_broker", "alerts", "sealed", "one_sided", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "transactions", "lag_growth", "flawed_captures",
+    "rebalances", "idle_members", "expired_members", "transactions", "lag_growth", "flawed_captures",
 )  # fmt: skip
 
 
@@ -206,7 +211,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "partitions": Volumes.OF_PARTITIONS,
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id",),
-    "members": ("partition_count",),
+    "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": ("lag",),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),

@@ -64,9 +64,7 @@ def healthy_share(site: Site) -> None:
     site.office("share-from-start", "packers")
     with site.recording():
         shop = site.start("near", "produce", count=40, every_s=0.3, settings=EACH)
-        members = [
-            site.start("near", "share", client_id=f"packer-{number}", seconds=12) for number in (1, 2)
-        ]
+        members = [site.start("near", "share", client_id=f"packer-{number}", seconds=12) for number in (1, 2)]
         for member in (*members, shop):
             site.counted(member)
 
@@ -88,7 +86,9 @@ def healthy_static_restart(site: Site) -> None:
         site.counted(shop)
 
 
-@calm("administrators at work: topics are created and used at once, lists and descriptions, every second or so")
+@calm(
+    "administrators at work: topics are created and used at once, lists and descriptions, every second or so"
+)
 def healthy_admin(site: Site) -> None:
     site.create(orders=1)
     site.warm()

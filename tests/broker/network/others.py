@@ -85,7 +85,12 @@ def one_of_three_stalled(site: Site) -> None:
 def follower_falls_out(site: Site) -> None:
     site.create(orders={"brokers": [[1, 2]], "config": {"min.insync.replicas": "2"}})
     with site.recording():
-        settings = {"acks": "all", "retry_backoff_ms": 300, "delivery_timeout_ms": 6000, "request_timeout_ms": 5000}
+        settings = {
+            "acks": "all",
+            "retry_backoff_ms": 300,
+            "delivery_timeout_ms": 6000,
+            "request_timeout_ms": 5000,
+        }
         shop = site.work("near", "produce", client_id="shop", x_count=12, x_every_ms=400, **settings)
         time.sleep(3)
         with paused(site.brokers[1]):
@@ -282,3 +287,23 @@ def quota_fetch_python(site: Site) -> None:
         site.run("near", "kp_produce", count=10, every_s=0.02, size=4000)
         settings = {"max_partition_fetch_bytes": 8000}
         site.run("near", "kp_consume", seconds=9, settings=settings)
+
+
+@incident(
+    "configuration",
+    "broker",
+    "10.88.0.1:9999",
+    "advertised.listeners names port 9999, where nobody listens; the listener is at the usual one",
+    finding="advertised_unreachable",
+    version=OLD,
+    prepared=lambda site: {
+        "advertised.listeners": f"PLAINTEXT://10.88.0.1:9999,"
+        f"INTERNAL://10.88.0.1:{site.cluster.internal_ports[0]}"
+    },
+    more_ports=[9999],
+    also=["connection_refused"],
+)
+def advertised_port_wrong(site: Site) -> None:
+    site.create(orders=1)
+    with site.recording():
+        site.run("near", "kp_produce", count=1, settings={"request_timeout_ms": 4000, "max_block_ms": 5000})

@@ -49,6 +49,7 @@ class Scene:
     sides: Sequence[str] = ("client", "broker")
     witnessed: bool = True
     snaplen: int = 262_144
+    more_ports: Sequence[int] = ()  # recorded as well
     anomalies: Sequence[str] = ()  # that may be there; with several brokers framing_resumed as well
 
 
@@ -179,11 +180,17 @@ class Site:
 
     def work(self, where: str, play: str, version: str = NEWEST, **settings: object) -> Role:
         """A Java client (java/Work.java) begins; `x_count` is for the play, `client_id` is client.id."""
-        arguments = [f"{name.replace('_', '.', 1) if name.startswith('x_') else name.replace('_', '.')}={value}"
-            for name, value in settings.items()]
+        arguments = [
+            f"{name.replace('_', '.', 1) if name.startswith('x_') else name.replace('_', '.')}={value}"
+            for name, value in settings.items()
+        ]
         command = [*inside(self.net.client(where)), "java", *HEAP, "-cp", compiled("Work", version), "Work"]
-        process = subprocess.Popen([*command, self.cluster.bootstrap, play, *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*command, self.cluster.bootstrap, play, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.roles.append(Role(f"{play} {version}", process))
         return self.roles[-1]
 
@@ -211,7 +218,7 @@ class Site:
                 stack.enter_context(
                     recording(
                         path,
-                        self.cluster.ports,
+                        [*self.cluster.ports, *self.scene.more_ports],
                         nanoseconds=True,
                         interface=device,
                         before=inside(namespace),

@@ -45,7 +45,9 @@ def poll_interval_848(site: Site) -> None:
         site.counted(site.work("near", "produce", client_id="shop", x_count=8, x_every_ms=10))
         settings = {"group_protocol": "consumer", "max_poll_interval_ms": 3000, "max_poll_records": 1}
         work = {"x_work_ms": 6000, "x_seconds": 16}
-        site.counted(site.work("near", "consume", client_id="packer-1", group_id="packing", **settings, **work))
+        site.counted(
+            site.work("near", "consume", client_id="packer-1", group_id="packing", **settings, **work)
+        )
 
 
 @incident(
@@ -184,7 +186,9 @@ def wrong_topic_java(site: Site) -> None:
     site.warm()
     with site.recording():
         reader = site.start("near", "kp_consume", topics="oders", seconds=6)
-        site.counted(site.work("near", "produce", client_id="shop", max_block_ms=5000, x_topic="oders", x_count=1))
+        site.counted(
+            site.work("near", "produce", client_id="shop", max_block_ms=5000, x_topic="oders", x_count=1)
+        )
         site.counted(reader)
 
 
@@ -324,7 +328,9 @@ def recompressed_java(site: Site) -> None:
 def hot_java(site: Site) -> None:
     site.create(orders=6)
     with site.recording():
-        other = site.start("near", "produce", client_id="till", count=12, partitions=6, every_s=0.2, settings=EACH)
+        other = site.start(
+            "near", "produce", client_id="till", count=12, partitions=6, every_s=0.2, settings=EACH
+        )
         settings = {"x_count": 60, "x_every_ms": 30, "x_size": 250, "x_key": "K"}
         site.counted(site.work("near", "produce", JAVA_2, client_id="shop", **settings))
         site.counted(other)
@@ -341,9 +347,13 @@ def hot_java(site: Site) -> None:
 )
 def held_back_python(site: Site) -> None:
     site.create(orders=1)
-    site.counted(site.work("near", "transact", NEWEST, transactional_id="early", client_id="early", x_count=1))
+    site.counted(
+        site.work("near", "transact", NEWEST, transactional_id="early", client_id="early", x_count=1)
+    )
     with site.recording():
-        till = site.work("near", "transact", client_id="till", transactional_id="tx-1", x_count=1, x_work_ms=9000)
+        till = site.work(
+            "near", "transact", client_id="till", transactional_id="tx-1", x_count=1, x_work_ms=9000
+        )
         shop = site.start("near", "kp_produce", count=30, every_s=0.3)
         site.run("near", "kp_consume", seconds=12, settings={"isolation_level": "read_committed"})
         site.counted(till)
@@ -367,3 +377,44 @@ def silent_java(site: Site) -> None:
             time.sleep(5)
         site.counted(shop)
         site.counted(other)
+
+
+@incident(
+    "client",
+    "group",
+    "audit",
+    "the process of audit-2, one of two Java consumers 4.3.1 on 3.9.2, is killed (SIGKILL); "
+    "session.timeout.ms=6000",
+    finding="session_expired",
+    version=OLD,
+)
+def member_killed(site: Site) -> None:
+    site.create(orders=2)
+    site.warm()
+    with site.recording():
+        common = {"group_id": "audit", "session_timeout_ms": 6000, "heartbeat_interval_ms": 1000}
+        first = site.work("near", "consume", client_id="audit-1", x_seconds=17, **common)
+        second = site.work("near", "consume", client_id="audit-2", x_seconds=30, **common)
+        time.sleep(7)
+        second.kill()
+        site.counted(first)
+
+
+@incident(
+    "configuration",
+    "group",
+    "audit",
+    "three Java members of a group of KIP-848, two partitions",
+    finding="idle_members",
+)
+def idle_848(site: Site) -> None:
+    site.create(orders=2)
+    site.warm()
+    with site.recording():
+        common = {"group_id": "audit", "group_protocol": "consumer", "x_seconds": 14}
+        members = [
+            site.work("near", "consume", client_id=f"audit-{number}", **common) for number in (1, 2, 3)
+        ]
+        site.run("near", "produce", count=10, every_s=0.8, partitions=2)
+        for member in members:
+            site.counted(member)
