@@ -7,7 +7,6 @@ from kwsniff.cli.grids import Grid
 from kwsniff.cli.inputs import width, wrapped
 from kwsniff.texts import clean
 
-
 _HOLD_UP: Final = ("broker_stalled", "broker_slow", "replication_slow")
 _MOST: Final = 0.5  # of all time that calls took
 

@@ -40,9 +40,9 @@ floor: below it nothing is said.
   the deployment as a whole, decides which side.
 - `capture`: whoever took it. Nothing is said of the traffic.
 
-Where a rule can tell two of these apart it does: a broker that hangs up on a request too old for it blames the
-client, a request that timed out while it waited for followers blames these, too few replicas blame the broker
-that is no longer named, or the follower that is behind.
+Where a rule can tell two of these apart it does: a broker that hangs up on a request too old for it blames
+the client, a request that timed out while it waited for followers blames these, too few replicas blame the
+broker that is no longer named, or the follower that is behind.
 
 """
 

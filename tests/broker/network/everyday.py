@@ -1,4 +1,4 @@
-"""More traffic in which nobody is harmed: other clients and releases, and things that look odd and are meant."""
+"""More traffic in which nobody is harmed: other clients, other releases, and what looks odd and is meant."""
 
 from __future__ import annotations
 

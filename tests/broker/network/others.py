@@ -35,7 +35,7 @@ def _stop_and_go(site: Site, number: int, asleep_s: float, awake_s: float, secon
 def slow_broker_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        java = site.work("near", "produce", JAVA_2, client_id="shop", x_count=60, x_every_ms=40)
+        java = site.work("near", "produce", x_version=JAVA_2, client_id="shop", x_count=60, x_every_ms=40)
         other = site.start("near", "aio_produce", count=60, every_s=0.06)
         time.sleep(4)
         _stop_and_go(site, 0, 0.18, 0.06, 5)
@@ -58,12 +58,11 @@ def one_of_three_stalled(site: Site) -> None:
     site.warm()
     with site.recording():
         roles = [
-            site.start("near", "kp_produce", client_id="py-parcels", topic="parcels", count=40, every_s=0.1),
-            site.work("near", "produce", client_id="shop", x_count=40, x_every_ms=100),
+            site.start("near", "kp_produce", client_id="py-parcels", topic="parcels", count=40, every_s=0.3),
             site.work("near", "produce", client_id="till", acks=1, x_topic="parcels", x_count=40),
-            site.start("near", "kp_consume", topics="orders,parcels", seconds=7),
+            site.start("near", "kp_consume", topics="orders,parcels", seconds=12),
         ]
-        time.sleep(3.5)
+        time.sleep(8)
         with paused(site.brokers[1]):
             time.sleep(2.2)
         for role in roles:
@@ -74,8 +73,8 @@ def one_of_three_stalled(site: Site) -> None:
     "follower",
     "topic",
     "orders",
-    "min.insync.replicas=2, two copies; broker 2, the follower, is stopped (SIGSTOP) for 9 s and falls out of "
-    "the ISR; it stays a member of the cluster",
+    "min.insync.replicas=2, two copies; broker 2, the follower, is stopped (SIGSTOP) for 9 s and falls out "
+    "of the ISR; it stays a member of the cluster",
     finding="not_enough_replicas",
     version=OLD,
     nodes=3,
@@ -169,7 +168,7 @@ def no_sasl_java(site: Site) -> None:
         }
         other = site.start("near", "kp_produce", count=20, every_s=0.2, settings=right)
         settings = {"max_block_ms": 5000, "reconnect_backoff_ms": 300, "x_count": 1}
-        site.counted(site.work("near", "produce", JAVA_2, client_id="shop", **settings))
+        site.counted(site.work("near", "produce", x_version=JAVA_2, client_id="shop", **settings))
         site.counted(other)
 
 

@@ -107,26 +107,25 @@ def aio_produce(
     settings: Settings | None = None,
 ) -> Counter[str]:
     """aiokafka: `count` records, each awaited."""
-    return asyncio.run(_aio_produce(bootstrap, client_id, topic, count, every_s, size, settings or {}))
-
-
-async def _aio_produce(
-    bootstrap: str, client_id: str, topic: str, count: int, every_s: float, size: int, settings: Settings
-) -> Counter[str]:
-    from aiokafka import AIOKafkaProducer
-    from aiokafka.errors import KafkaError
-
     did: Counter[str] = Counter()
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, **settings)
-    try:
-        await producer.start()
-        for _ in range(count):
-            await producer.send_and_wait(topic, b"x" * size)
-            did["produced"] += 1
-            await asyncio.sleep(every_s)
-    except KafkaError as error:
-        did[f"failed {type(error).__name__}"] += 1
-    await producer.stop()
+
+    async def play() -> None:
+        from aiokafka import AIOKafkaProducer
+        from aiokafka.errors import KafkaError
+
+        fixed = {"bootstrap_servers": bootstrap, "client_id": client_id}
+        producer = AIOKafkaProducer(**{**fixed, **(settings or {})})
+        try:
+            await producer.start()
+            for _ in range(count):
+                await producer.send_and_wait(topic, b"x" * size)
+                did["produced"] += 1
+                await asyncio.sleep(every_s)
+        except KafkaError as error:
+            did[f"failed {type(error).__name__}"] += 1
+        await producer.stop()
+
+    asyncio.run(play())
     return did
 
 
@@ -141,32 +140,23 @@ def aio_consume(
     settings: Settings | None = None,
 ) -> Counter[str]:
     """aiokafka: reads in a group for so long."""
-    return asyncio.run(_aio_consume(bootstrap, client_id, group, topic, seconds, work_s, settings or {}))
-
-
-async def _aio_consume(
-    bootstrap: str,
-    client_id: str,
-    group: str,
-    topic: str,
-    seconds: float,
-    work_s: float,
-    settings: Settings,
-) -> Counter[str]:
-    from aiokafka import AIOKafkaConsumer
-
     did: Counter[str] = Counter()
-    fixed = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 1000}
-    consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap, client_id=client_id, group_id=group, **{**fixed, **settings}
-    )
-    await consumer.start()
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for records in (await consumer.getmany(timeout_ms=200, max_records=5)).values():
-            did["consumed"] += len(records)
-            await asyncio.sleep(work_s * len(records))
-    await consumer.stop()
+
+    async def play() -> None:
+        from aiokafka import AIOKafkaConsumer
+
+        fixed: dict[str, Any] = {"bootstrap_servers": bootstrap, "client_id": client_id, "group_id": group}
+        fixed |= {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 1000}
+        consumer = AIOKafkaConsumer(topic, **{**fixed, **(settings or {})})
+        await consumer.start()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for records in (await consumer.getmany(timeout_ms=200, max_records=5)).values():
+                did["consumed"] += len(records)
+                await asyncio.sleep(work_s * len(records))
+        await consumer.stop()
+
+    asyncio.run(play())
     return did
 
 

@@ -178,19 +178,19 @@ class Site:
         command += ["-cp", compiled(program, version), program, self.cluster.bootstrap, *arguments]
         subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
 
-    def work(self, where: str, play: str, version: str = NEWEST, **settings: object) -> Role:
-        """A Java client (java/Work.java) begins; `x_count` is for the play, `client_id` is client.id."""
-        arguments = [
-            f"{name.replace('_', '.', 1) if name.startswith('x_') else name.replace('_', '.')}={value}"
-            for name, value in settings.items()
-        ]
+    def work(self, where: str, play: str, **settings: object) -> Role:
+        """A Java client begins (java/Work.java): `x_count` is for the play, `client_id` is client.id.
+
+        `x_version` is its release.
+        """
+        version = str(settings.pop("x_version", NEWEST))
         command = [*inside(self.net.client(where)), "java", *HEAP, "-cp", compiled("Work", version), "Work"]
-        process = subprocess.Popen(
-            [*command, self.cluster.bootstrap, play, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command += [self.cluster.bootstrap, play]
+        for name, value in settings.items():
+            begin, _, rest = name.partition("_")
+            key = f"x.{rest}" if begin == "x" else name.replace("_", ".")
+            command.append(f"{key}={value}")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.roles.append(Role(f"{play} {version}", process))
         return self.roles[-1]
 

@@ -113,7 +113,7 @@ def busy_fetch_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
         settings = {"fetch_max_wait_ms": 4, "x_offset": 0, "x_seconds": 4}
-        site.counted(site.work("near", "consume", JAVA_2, client_id="poller", **settings))
+        site.counted(site.work("near", "consume", x_version=JAVA_2, client_id="poller", **settings))
 
 
 @incident(
@@ -141,7 +141,9 @@ def metadata_storm_java(site: Site) -> None:
     site.create(orders=2, parcels=1, receipts=1)
     with site.recording():
         other = site.start("near", "kp_produce", count=20, every_s=0.2)
-        site.counted(site.work("near", "look", JAVA_2, client_id="monitor", x_count=45, x_every_ms=60))
+        site.counted(
+            site.work("near", "look", x_version=JAVA_2, client_id="monitor", x_count=45, x_every_ms=60)
+        )
         site.counted(other)
 
 
@@ -237,9 +239,11 @@ def fenced_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
         settings = {"transactional_id": "tx-9"}
-        first = site.work("near", "transact", JAVA_2, client_id="old", x_count=3, x_work_ms=3000, **settings)
+        first = site.work(
+            "near", "transact", x_version=JAVA_2, client_id="old", x_count=3, x_work_ms=3000, **settings
+        )
         time.sleep(5)
-        site.counted(site.work("near", "transact", JAVA_2, client_id="new", x_count=3, **settings))
+        site.counted(site.work("near", "transact", x_version=JAVA_2, client_id="new", x_count=3, **settings))
         site.counted(first)
 
 
@@ -292,10 +296,12 @@ def rebalances_java(site: Site) -> None:
     site.warm()
     with site.recording():
         settings = {"group_id": "crashers", "heartbeat_interval_ms": 300, "session_timeout_ms": 6000}
-        first = site.work("near", "consume", JAVA_2, client_id="stays", x_seconds=24, **settings)
+        first = site.work("near", "consume", x_version=JAVA_2, client_id="stays", x_seconds=24, **settings)
         time.sleep(3)
         for number in range(5):
-            guest = site.work("near", "consume", JAVA_2, client_id=f"guest-{number}", x_seconds=2, **settings)
+            guest = site.work(
+                "near", "consume", x_version=JAVA_2, client_id=f"guest-{number}", x_seconds=2, **settings
+            )
             site.counted(guest)
         site.counted(first)
 
@@ -332,7 +338,7 @@ def hot_java(site: Site) -> None:
             "near", "produce", client_id="till", count=12, partitions=6, every_s=0.2, settings=EACH
         )
         settings = {"x_count": 60, "x_every_ms": 30, "x_size": 250, "x_key": "K"}
-        site.counted(site.work("near", "produce", JAVA_2, client_id="shop", **settings))
+        site.counted(site.work("near", "produce", x_version=JAVA_2, client_id="shop", **settings))
         site.counted(other)
 
 
@@ -348,7 +354,9 @@ def hot_java(site: Site) -> None:
 def held_back_python(site: Site) -> None:
     site.create(orders=1)
     site.counted(
-        site.work("near", "transact", NEWEST, transactional_id="early", client_id="early", x_count=1)
+        site.work(
+            "near", "transact", x_version=NEWEST, transactional_id="early", client_id="early", x_count=1
+        )
     )
     with site.recording():
         till = site.work(
@@ -370,9 +378,9 @@ def held_back_python(site: Site) -> None:
 def silent_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        other = site.start("near", "aio_produce", count=80, every_s=0.1)
-        shop = site.work("near", "produce", client_id="shop", x_count=90, x_every_ms=40)
-        time.sleep(3)
+        other = site.start("near", "aio_produce", count=80, every_s=0.2)
+        shop = site.work("near", "produce", client_id="shop", x_count=200, x_every_ms=40)
+        time.sleep(7)
         with shop.asleep():
             time.sleep(5)
         site.counted(shop)
