@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kwsniff.cli.grids import Grid
-from kwsniff.cli.inputs import width, wrapped
+from kwsniff.cli.grids import Grid, wrap
 from kwsniff.texts import clean
 
 _HOLD_UP: Final = ("broker_stalled", "broker_slow", "replication_slow")
 _MOST: Final = 0.5  # of all time that calls took
+_ROOM: Final = 76
 
 
 def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
@@ -40,4 +40,4 @@ def findings_part(findings: Sequence[Mapping[str, Any]], top: int) -> Iterator[G
             rows,
             ("finding", "subject", "who", "severity", "follows from"),
         )
-        yield from (f"  {line}" for line in wrapped(clean(bad[0]["text"]), width() - 2))
+        yield from (f"  {line}" for line in wrap(clean(bad[0]["text"]), _ROOM))

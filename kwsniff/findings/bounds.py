@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.coded import coded, count_of, distinct, flags_of, numbers_of
-from kwsniff.findings.pace import Pace
+from kwsniff.findings.pace import MOST_CLIENTS, Pace
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.findings.volumes import Plain, Volumes
 from kwsniff.tables.schema import TABLES
@@ -32,6 +32,8 @@ class Figures:
         self._plain = Plain()
         self._lags = (_FAR, -_FAR)
         self._unsure = False
+        self._brokers: dict[str, str] = {}
+        """Client -> the first of its brokers in the order of texts."""
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch; strings are dictionary-coded. Columns that are missing are null."""
@@ -57,7 +59,10 @@ class Figures:
         if self._unsure or self.twins:
             return {}
         calls = self._pace.sums()
-        return {**self._volumes.sums(), **({} if calls is None else {"call_sum": calls})}
+        told = {} if calls is None else {"call_sum": calls}
+        if len(self._brokers) <= MOST_CLIENTS:
+            told["client_broker"] = {"client": [*self._brokers], "broker": [*self._brokers.values()]}
+        return {**self._volumes.sums(), **told}
 
     def total_ns(self) -> int | None:
         """What all calls took together; None where only the rows tell."""
@@ -141,9 +146,23 @@ class Figures:
             sums["retransmitted_bytes"] += int(each(f"{side}_retransmitted_bytes").sum())
             sums["missing_bytes"] += int(each(f"{side}_missing_bytes").sum())
         self._most("round_trip_ns", each("round_trip_ns"))
+        if len(self._brokers) <= MOST_CLIENTS:
+            self._name_brokers(batch)
         twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
         sums["twins"] += twins
         sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
+
+    def _name_brokers(self, batch: pa.RecordBatch) -> None:
+        (ids, names), (places, addresses) = coded(batch, "client_id"), coded(batch, "client_address")
+        hosts, texts = coded(batch, "broker_address")
+        clients = np.where(ids >= 0, ids, places + len(names))
+        ports = numbers_of(batch, "broker_port", null=0)
+        known = [*names, *addresses]
+        for pair in distinct((clients * len(texts) + hosts) << 16 | ports).tolist():
+            client, host = divmod(pair >> 16, len(texts))
+            broker = f"{texts[host]}:{pair & 0xFFFF}"
+            name = known[client]
+            self._brokers[name] = min(broker, self._brokers.get(name, broker))
 
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)

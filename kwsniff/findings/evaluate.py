@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from latency"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
-_MOST_OF_ONE_RULE = 100
+MOST_OF_ONE_RULE: Final = 100
+"""Rows; what comes after is left out."""
 _MOST_NAMED = 5  # calls in a command: somebody has to read it
 _PARTIES = ("client", "broker", "topic", "group_id")
 _TIMES = ("first_time", "last_time")
@@ -66,29 +67,41 @@ def evaluate(
     folder of tables. `rules`: those that are worth asking (bounds.py); all of them find the same, later.
     `total`: nanoseconds that all calls took, where that is known already.
     """
-    places = {"capture": capture, "tables": tables}
     chosen = load_rules() if rules is None else rules
     rows = [(rule, row) for rule in chosen for row in _rows(database, rule)]
     if total is None and any(row.get("time_ns") is not None for _, row in rows):
         total = _total_time(database)
-    findings = [_finding(rule, {**places, **row}, total or 0) for rule, row in rows]
-    _explain(findings, {rule.name: rule for rule in chosen})
+    return conclude(rows, total or 0, capture=capture, tables=tables)
+
+
+def conclude(
+    rows: Sequence[tuple[Rule, Mapping[str, Any]]],
+    total: int,
+    *,
+    capture: str = "CAPTURE",
+    tables: str = "DIR",
+) -> list[Finding]:
+    """The findings of rows that rules gave, times in microseconds since 1970; see `evaluate`."""
+    places = {"capture": capture, "tables": tables}
+    findings = [_finding(rule, {**places, **row, **_moments(row)}, total) for rule, row in rows]
+    _explain(findings, {rule.name: rule for rule, _ in rows})
     findings.sort(key=_weight)
     return findings
+
+
+def _moments(row: Mapping[str, Any]) -> dict[str, datetime | None]:
+    micros = {name: row[name] for name in _TIMES}
+    return {name: None if at is None else _EPOCH + timedelta(microseconds=at) for name, at in micros.items()}
 
 
 def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:
     wanted = {name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)}
     times = ", ".join(f"epoch_us({name}) as {name}" for name in _TIMES)
-    asked = f"select * replace ({times}) from ({rule.query}) limit {_MOST_OF_ONE_RULE}"  # noqa: S608
+    asked = f"select * replace ({times}) from ({rule.query}) limit {MOST_OF_ONE_RULE}"  # noqa: S608
     # The bare connection has fetchall alone, which would want pytz for times: these are numbers.
     found = database.execute(asked, wanted)
     names = [column[0] for column in found.description or ()]
-    rows = [dict(zip(names, values, strict=True)) for values in found.fetchall()]
-    for row in rows:
-        for name in _TIMES:
-            row[name] = None if row[name] is None else _EPOCH + timedelta(microseconds=row[name])
-    return rows
+    return [dict(zip(names, values, strict=True)) for values in found.fetchall()]
 
 
 def fetch(

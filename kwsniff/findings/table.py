@@ -8,7 +8,8 @@ from os import PathLike
 import pyarrow as pa
 
 from kwsniff.findings.bounds import Figures, figures_of
-from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
+from kwsniff.findings.evaluate import TOTAL, Finding, conclude, evaluate
+from kwsniff.findings.sums import ask_sums, suffice
 from kwsniff.findings.tables import MEMORY, open_for
 from kwsniff.tables.rows import batch_of
 
@@ -28,8 +29,11 @@ def find_in_files(files: Files, figures: Figures | None = None, memory: str = ME
     if not rules:
         return []
     total = known.total_ns()
+    sums = known.sums()
+    if total is not None and suffice(sums, rules):
+        return conclude(ask_sums(sums, rules), total)
     queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-    with open_for(queries, files, twins=known.twins, sums=known.sums(), memory=memory) as database:
+    with open_for(queries, files, twins=known.twins, sums=sums, memory=memory) as database:
         return evaluate(database, rules=rules, total=total)
 
 

@@ -62,6 +62,9 @@ from (
     from client_call where request_time is not null
 ) group by client, kind;
 
+create temp view client_broker as
+select client, min(broker) as broker from connection where client is not null group by client;
+
 create temp view topic_width as
 select topic, greatest(count(*), max(partition) + 1) as partitions
 from (select distinct topic, partition from partition_call where topic is not null) group by topic;

@@ -17,14 +17,24 @@ from pathlib import Path
 from tests.broker import artifacts, requestlog
 from tests.broker.__main__ import CAPTURES, alone
 from tests.broker.about import MOMENT, camel
-from tests.broker.network import calm, clocks, everyday, incidents, mistakes, namespaces, others, workers
+from tests.broker.network import (
+    calm,
+    clocks,
+    everyday,
+    incidents,
+    members,
+    mistakes,
+    namespaces,
+    others,
+    workers,
+)
 from tests.broker.network.site import SCENES, Scene, Site, opened
 from tests.broker.requestlog import Logged
 from tests.record.tcpdump import why_not
 
 LARGEST = 200_000
 LONGEST_S = 400
-KINDS = (clocks, incidents, mistakes, others, workers, calm, everyday)
+KINDS = (clocks, incidents, mistakes, others, workers, members, calm, everyday)
 
 
 def record(name: str, captures: Path = CAPTURES) -> str:

@@ -73,7 +73,7 @@ def one_of_three_stalled(site: Site) -> None:
     "follower",
     "topic",
     "orders",
-    "min.insync.replicas=2, two copies; broker 2, the follower, is stopped (SIGSTOP) for 9 s and falls out "
+    "min.insync.replicas=2, two copies; broker 2, the follower, is stopped (SIGSTOP) for 14 s and falls out "
     "of the ISR; it stays a member of the cluster",
     finding="not_enough_replicas",
     version=OLD,
@@ -90,10 +90,10 @@ def follower_falls_out(site: Site) -> None:
             "delivery_timeout_ms": 6000,
             "request_timeout_ms": 5000,
         }
-        shop = site.work("near", "produce", client_id="shop", x_count=12, x_every_ms=400, **settings)
-        time.sleep(3)
+        shop = site.work("near", "produce", client_id="shop", x_count=30, x_every_ms=500, **settings)
+        time.sleep(7)
         with paused(site.brokers[1]):
-            time.sleep(9)
+            time.sleep(14)
         site.counted(shop)
 
 
