@@ -14,6 +14,7 @@ from kwsniff.findings.coded import coded, count_of, distinct, flags_of, numbers_
 from kwsniff.findings.pace import MOST_CLIENTS, Pace
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.findings.volumes import Plain, Volumes
+from kwsniff.tables.arrays import is_short
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
@@ -32,12 +33,15 @@ class Figures:
         self._plain = Plain()
         self._lags = (_FAR, -_FAR)
         self._unsure = False
+        self.long_texts = False
+        """Whether some are too long for rows to be compared by them."""
         self._brokers: dict[str, str] = {}
         """Client -> the first of its brokers in the order of texts."""
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch; strings are dictionary-coded. Columns that are missing are null."""
         if batch.num_rows and (count := getattr(self, f"_add_{table}", None)):
+            self.long_texts = self.long_texts or _has_long_texts(batch)
             count(batch)
 
     def distrust(self) -> None:
@@ -192,6 +196,15 @@ class Figures:
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
 
 
+def _has_long_texts(batch: pa.RecordBatch) -> bool:
+    return any(
+        pa.types.is_dictionary(column.type)
+        and pa.types.is_string(column.type.value_type)
+        and not is_short(column.dictionary)
+        for column in batch.columns
+    )
+
+
 _SUMS: Final = (
     "unanswered", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
     "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
@@ -224,7 +237,7 @@ _WORDS: Final = {
 }
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": ("acks", "isolation_level", "throttle_time_ms", *Pace.OF_CALLS),
-    "error_codes": ("error_code", *Pace.OF_ERRORS),
+    "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": Volumes.OF_PARTITIONS,

@@ -33,7 +33,8 @@ def find_in_files(files: Files, figures: Figures | None = None, memory: str = ME
     if total is not None and suffice(sums, rules):
         return conclude(ask_sums(sums, rules), total)
     queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-    with open_for(queries, files, twins=known.twins, sums=sums, memory=memory) as database:
+    told = {"twins": known.twins, "long_texts": known.long_texts}
+    with open_for(queries, files, **told, sums=sums, memory=memory) as database:
         return evaluate(database, rules=rules, total=total)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
-from kwsniff.tables.arrays import LONGEST_WORD
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
-_MAY_HOLD_LONG = 256 << 10
-"""Bytes of a file that may hold more texts than _LONG_TEXTS once it is unpacked."""
-_LONG_TEXTS = 8 << 20
-"""Bytes of texts of one column in one row group that names of ordinary length do not come to."""
+_LARGE: Final = 256 << 10
+"""Bytes of a file that may hold texts by the megabyte once it is unpacked."""
 MEMORY = "512MB"
 """What DuckDB may take; beyond that it uses the disk."""
 
@@ -70,12 +67,14 @@ def open_for(
     twins: bool,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
+    long_texts: bool = False,
 ) -> "duckdb.DuckDBPyConnection":
     """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
-    whose rows are known already, by column. `memory`: what DuckDB may take.
+    whose rows are known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to
+    be so long that rows must not be compared by them.
     """
     try:
         # DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
@@ -92,7 +91,9 @@ def open_for(
     database = connect()
     for name in named.intersection(known):
         _fill(database, name, known[name])
-    return _shown(database, sources, views, wanted=wanted, columns=named, memory=memory)
+    return _shown(
+        database, sources, views, wanted=wanted, columns=named, memory=memory, long_texts=long_texts
+    )
 
 
 _SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
@@ -117,21 +118,51 @@ def _shown(
     wanted: Container[str],
     columns: Container[str] | None,
     memory: str = MEMORY,
+    long_texts: bool = False,
 ) -> "duckdb.DuckDBPyConnection":
     _set_up(database, memory)
-    shortened = any(
-        _has_long_texts(file) for name in READ if name in wanted for file in sources.get(name, ())
-    )
+    chosen = {name: [*sources[name]] for name in READ if name in wanted and sources.get(name)}
+    shortened = long_texts or _long_texts_in(chosen)
     if sum(Path(file).stat().st_size for listed in sources.values() for file in listed) < _SMALL:
         database.execute("set threads = 1")
     for name in READ:
-        if name in wanted and sources.get(name):
-            listed = ", ".join(map(_quoted, sources[name]))
-            source = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
-            _show(database, name, source, columns, shortened=shortened)
+        if name in chosen and shortened:
+            _take_short(database, name, chosen[name], columns)
+        elif name in chosen:
+            _show(database, name, _source(chosen[name]), columns)
         elif name in wanted:
             _show_nothing(database, name)
     return _with_views(database, views, wanted)
+
+
+def _source(listed: Iterable[str | os.PathLike[str]]) -> str:
+    return f"read_parquet([{', '.join(map(_quoted, listed))}], union_by_name=true, hive_partitioning=false)"
+
+
+def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
+    """Whether one of the files holds texts that have to be cut; then all are, so that they still join."""
+    large = [file for listed in files_.values() for file in listed if Path(file).stat().st_size >= _LARGE]
+    if not large:
+        return False
+    from kwsniff.findings.short_texts import has_long_texts
+
+    return any(map(has_long_texts, large))
+
+
+def _take_short(
+    database: "duckdb.DuckDBPyConnection",
+    name: str,
+    listed: Sequence[str | os.PathLike[str]],
+    columns: Container[str] | None,
+) -> None:
+    """A table whose long texts are cut; DuckDB keeps it, on the disk where it is large."""
+    from kwsniff.findings.short_texts import copy_shortened
+
+    with tempfile.TemporaryDirectory(prefix="kwsniff-findings-") as folder:
+        copies = [Path(folder, f"{number}.parquet") for number in range(len(listed))]
+        for file, copy in zip(listed, copies, strict=True):
+            copy_shortened(file, copy, columns)
+        _show(database, name, _source(copies), columns, kept=True)
 
 
 def files_of_tables(folder: Path) -> dict[str, list[str]]:
@@ -205,47 +236,28 @@ def _quoted(path: str | os.PathLike[str]) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _has_long_texts(file: str | os.PathLike[str]) -> bool:
-    """Whether texts of a file may be too long to be grouped and joined by the million."""
-    if Path(file).stat().st_size < _MAY_HOLD_LONG:
-        return False
-    import pyarrow.parquet as pq
-
-    told = pq.read_metadata(file)
-    texts = [
-        place for place in range(told.num_columns) if told.schema.column(place).physical_type == "BYTE_ARRAY"
-    ]
-    groups = [told.row_group(number) for number in range(told.num_row_groups)]
-    return any(
-        group.column(place).total_uncompressed_size > _LONG_TEXTS + 4 * group.num_rows
-        for group in groups
-        for place in texts
-    )
-
-
 def _show(
     database: "duckdb.DuckDBPyConnection",
     name: str,
     source: str,
     wanted: Container[str] | None = None,
     *,
-    shortened: bool = False,
+    kept: bool = False,
 ) -> None:
     """A table with all columns of today, or some: those that a folder of before does not have are null.
 
-    `shortened`: texts are their first part and a hash, the same in all tables.
+    `kept`: the rows are taken now, since the source will be gone.
     """
     # Names are those of TABLES; paths are quoted by _shown.
     there = {column[0] for column in database.execute(f"from {source} limit 0").description or ()}
     columns = [
-        (_SHORT if shortened and column.type == "string" else '"{0}"').format(column.name)
-        if column.name in there
-        else f'{_absent(column)} as "{column.name}"'
+        f'"{column.name}"' if column.name in there else f'{_absent(column)} as "{column.name}"'
         for column in TABLES[name].columns
         if wanted is None or column.name in wanted
     ]
     selected = ", ".join(columns) or "1 as row"
-    database.execute(f"create temp view {name} as select {selected} from {source}")  # noqa: S608
+    how = "table" if kept else "view"
+    database.execute(f"create temp {how} {name} as select {selected} from {source}")  # noqa: S608
 
 
 def _show_nothing(database: "duckdb.DuckDBPyConnection", name: str) -> None:
@@ -259,10 +271,6 @@ def _absent(column: Column) -> str:
     return "''" if column.name == "run_id" else f"null::{_TYPES[column.type]}"
 
 
-_SHORT: Final = (
-    f'case when strlen("{{0}}") > {LONGEST_WORD} then left("{{0}}", 200) || \'… (\' || md5("{{0}}") || \')\' '
-    'else "{0}" end as "{0}"'
-)
 _TYPES: Mapping[str, Any] = {
     "bool": "boolean", "int16": "smallint", "int32": "integer", "int64": "bigint", "double": "double",
     "string": "varchar", "strings": "varchar[]", "integers": "bigint[]", "time": "timestamptz",

@@ -70,7 +70,7 @@ def words_of(dictionary: pa.Array) -> list[Any]:
     is kept of each, whatever a capture says.
     """
     values: list[Any]
-    if not pa.types.is_string(dictionary.type) or dictionary.null_count or _is_short(dictionary):
+    if not pa.types.is_string(dictionary.type) or dictionary.null_count or is_short(dictionary):
         values = dictionary.to_pylist()
         return values
     ends = np.frombuffer(dictionary.buffers()[1], np.int32)[dictionary.offset :][: len(dictionary) + 1]
@@ -83,7 +83,8 @@ def words_of(dictionary: pa.Array) -> list[Any]:
     return values
 
 
-def _is_short(words: pa.StringArray) -> bool:
+def is_short(words: pa.StringArray) -> bool:
+    """Whether no text is longer than LONGEST_WORD."""
     if not len(words):
         return True
     ends = np.frombuffer(words.buffers()[1], np.int32)[words.offset :][: len(words) + 1]

@@ -47,10 +47,26 @@ def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
     with open_folder(tmp_path / "out") as database:
         expected = evaluate(database)
         sums = figures_of(files).sums()
-        assert {name for name, columns in sums.items() if columns} == {"call_sum", "topic_width", "written"}
+        assert {name for name, columns in sums.items() if columns} == {
+            "call_sum", "client_broker", "topic_width", "written",
+        }  # fmt: skip
     found = find_in_files(files)
     assert {"request_storm", "hot_partition"} <= {each.finding for each in found}
     assert found == expected
+
+
+def test_rules_that_sums_suffice_for_are_asked_without_a_database(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a database was opened")
+
+    capture = tmp_path / "small.pcap"
+    write(capture, small(), megabytes=3, period_ns=SMALL_PERIOD)
+    monkeypatch.setattr("kwsniff.findings.tables._set_up", refuse)
+    kwsniff.analyze(capture, output=tmp_path / "out")
+    found = pq.read_table(tmp_path / "out" / "findings.parquet")["finding"].to_pylist()
+    assert {"request_storm", "hot_partition"} <= set(found)
 
 
 @pytest.mark.parametrize("capture", RECORDINGS[:8], ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -109,8 +109,7 @@ def healthy_many_topics(site: Site) -> None:
     with site.recording():
         reader = site.start("near", "kp_consume", client_id="mirror", topics=",".join(topics), seconds=12)
         time.sleep(4)
-        for topic in topics[::2]:
-            site.run("near", "produce", client_id="stock", topic=topic, count=2, every_s=0.05)
+        site.run("near", "kp_produce", client_id="mirror-out", topic=",".join(topics), count=24, every_s=0.2)
         site.counted(reader)
 
 

@@ -22,7 +22,7 @@ def kp_produce(
     key: str = "",
     settings: Settings | None = None,
 ) -> Counter[str]:
-    """kafka-python: `count` records, each awaited."""
+    """kafka-python: `count` records, each awaited; `topic` may be several, which take turns."""
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
@@ -31,9 +31,11 @@ def kp_produce(
         producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, **(settings or {}))
     except KafkaError as error:
         return Counter({f"failed {type(error).__name__}": 1})
-    for _ in range(count):
+    topics = topic.split(",")
+    for number in range(count):
         try:
-            producer.send(topic, b"x" * size, key=key.encode() or None).get(10)
+            sent = producer.send(topics[number % len(topics)], b"x" * size, key=key.encode() or None)
+            sent.get(10)
             did["produced"] += 1
         except KafkaError as error:
             did[f"failed {type(error).__name__}"] += 1

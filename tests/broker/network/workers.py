@@ -232,9 +232,9 @@ def held_back_python(site: Site) -> None:
 def silent_java(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        other = site.start("near", "aio_produce", count=80, every_s=0.2)
-        shop = site.work("near", "produce", client_id="shop", x_count=200, x_every_ms=40)
-        time.sleep(7)
+        other = site.start("near", "aio_produce", count=40, every_s=0.6)
+        shop = site.work("near", "produce", client_id="shop", x_count=130, x_every_ms=130)
+        time.sleep(14)
         with shop.asleep():
             time.sleep(5)
         site.counted(shop)

@@ -1,0 +1,57 @@
+"""Copies of tables in which long texts are short: a text of 32 kB may stand in a million rows.
+
+Whoever says so needs a few hundred bytes on the wire, and each row would be hashed and compared in full. In a
+file a text stands once; there it is cut, before rows are looked at.
+"""
+
+from collections.abc import Container
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kwsniff.tables.arrays import words_of
+
+_LONG_TEXTS: Final = 8 << 20
+"""Bytes of texts of one column in one row group that names of ordinary length do not come to."""
+_BATCH_ROWS: Final = 1 << 16
+
+
+def has_long_texts(file: str | PathLike[str]) -> bool:
+    """Whether a file is so full of texts that they must be long; a few that come often may be as well."""
+    told = pq.read_metadata(file)
+    texts = [
+        place for place in range(told.num_columns) if told.schema.column(place).physical_type == "BYTE_ARRAY"
+    ]
+    groups = [told.row_group(number) for number in range(told.num_row_groups)]
+    return any(
+        group.column(place).total_uncompressed_size > _LONG_TEXTS + 4 * group.num_rows
+        for group in groups
+        for place in texts
+    )
+
+
+def copy_shortened(source: str | PathLike[str], target: Path, columns: Container[str] | None) -> None:
+    """Writes these columns of a file anew (all of them: None), texts as `words_of` has them."""
+    schema = pq.read_schema(source)
+    chosen = [name for name in schema.names if columns is None or name in columns]
+    words = [name for name in chosen if pa.types.is_string(schema.field(name).type)]
+    writer = None
+    with pq.ParquetFile(source, read_dictionary=words) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=chosen, use_threads=False):
+            short = pa.RecordBatch.from_arrays([_shorten(column) for column in batch.columns], chosen)
+            writer = writer or pq.ParquetWriter(target, short.schema)
+            writer.write_batch(short)
+        if writer is None:
+            pq.write_table(schema.empty_table().select(chosen), target)
+        else:
+            writer.close()
+
+
+def _shorten(column: pa.Array) -> pa.Array:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    words = pa.array(words_of(column.dictionary), pa.string())
+    return pa.DictionaryArray.from_arrays(column.indices, words)
