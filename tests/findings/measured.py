@@ -57,6 +57,11 @@ when they were recorded; the same incident, recorded at the client and at the br
 `python -m tests.findings.variations` does the same with parts of them: halves, without a beginning or an end,
 faster, with a healthy cluster beside them.
 
+These figures flatter: rules were mended by what was missed. Of 49 recordings with other clients (Java 2.3 and
+4.3, kafka-python, aiokafka), releases and numbers, made on 2026-11-22 after the rules were written, the rules
+of before named the cause among the first 3 in 30 of 35, blamed the right one in 26 of these 30, and said
+nothing in 12 of 14 healthy ones.
+
 | | |
 |---|---|"""
 _TABLE: Final = """

@@ -105,6 +105,7 @@ def follower_falls_out(site: Site) -> None:
     finding="loss_slows_calls",
     clients={"lossy": Way(30, 0.05), "near": Way()},
     sides=("client",),
+    witnessed=False,
 )
 def loss_5(site: Site) -> None:
     site.create(orders=1, parcels=1)

@@ -180,7 +180,7 @@ def recompressed_java(site: Site) -> None:
 @incident(
     "client",
     "partition",
-    "orders-2",
+    "orders-4",
     "a Java producer 2.3.1 gives all records the key K; the topic of 3.9.2 has six partitions",
     finding="hot_partition",
     version=OLD,
