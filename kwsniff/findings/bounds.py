@@ -141,6 +141,11 @@ class Figures:
         sums["refused"] += np.count_nonzero(flags_of(batch, "refused"))
         sums["silent"] += np.count_nonzero((each("broker_packets") == 0) & (each("client_bytes") == 0))
         sums["closed_by_broker"] += count_of(batch, "closed_by", "broker")
+        codes, words = coded(batch, "closed_by")
+        later = each("last_time") - each("first_time") >= 1_000_000
+        sums["closed_later"] += (
+            np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
+        )
         sums["alerts"] += np.count_nonzero(each("broker_bytes") == 7)
         sums["sealed"] += count_of(batch, "protocol", "tls")
         sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
@@ -208,7 +213,8 @@ def _has_long_texts(batch: pa.RecordBatch) -> bool:
 _SUMS: Final = (
     "unanswered", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
     "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
-    "ended", "refused", "silent", "closed_by_broker", "alerts", "sealed", "one_sided", "zero_window_ns",
+    "ended", "refused", "silent", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided",
+    "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "lag_growth", "flawed_captures",
 )  # fmt: skip
