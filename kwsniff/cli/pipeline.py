@@ -196,7 +196,7 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} {value} is too small")
     if bool(args.inputs) == bool(args.stream):
         raise UsageError("give captures to read, or --stream DIR; one of them")
-    args.inputs = [local_path(name) for name in args.inputs]
+    args.inputs = [name if is_uri(name) else local_path(name) for name in args.inputs]
     if is_uri(args.output):
         check_uri(args.output)
         if args.stream:

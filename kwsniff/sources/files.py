@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,18 @@ _CAPTURE_MAGICS = (
 _WHAT_IT_READS = "kwsniff reads pcap and pcapng, also inside gzip or zstd"
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A raw file that lies somewhere else than in a file system of this machine, and its bytes."""
+
+    raw: io.RawIOBase
+    size: int
+
+
+Opener = Callable[[str], Opened]
+"""Opens a file by its name. Raises OSError."""
+
+
 class CaptureFile:
     """One capture, read once from front to back.
 
@@ -50,8 +62,14 @@ class CaptureFile:
     ended before its time or was damaged, and `note` why.
     """
 
-    def __init__(self, path: str | os.PathLike[str], buffer_bytes: int | None = None) -> None:
-        """`buffer_bytes`: how much of the raw file is read at a time; BUFFER_BYTES by default."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        buffer_bytes: int | None = None,
+        opened: "Opened | None" = None,
+    ) -> None:
+        """`buffer_bytes`: how much of the raw file is read at a time; BUFFER_BYTES by default. `opened`: the
+        raw file, where `path` is only its name."""
         self.name = os.fspath(path)
         self.consumed = 0
         self._buffer_bytes = buffer_bytes or BUFFER_BYTES
@@ -60,8 +78,14 @@ class CaptureFile:
         self.compression: str | None = None
         self._ahead: list[bytes] = []
         self._rest: Generator[memoryview, None, None] | None = None
-        self._raw = _open_raw(self.name)
-        status = os.fstat(self._raw.fileno())
+        self._raw: io.RawIOBase | io.BufferedReader
+        if opened is not None:
+            # Many small reads of something far away would be as many requests.
+            self._raw = io.BufferedReader(opened.raw, self._buffer_bytes)
+            self.size: int | None = opened.size
+            return
+        raw = self._raw = _open_raw(self.name)
+        status = os.fstat(raw.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def __enter__(self) -> Self:
@@ -279,11 +303,19 @@ def _find_in(directory: str, found: Found) -> None:
 def _sort(name: str, found: Found) -> None:
     """Puts a file where it belongs."""
     try:
-        _check(name)
+        check_capture(name)
     except CaptureError as error:
         found.unread.append(unread_file(name, error))
     else:
         found.captures.append(name)
+
+
+def opened_capture(name: str, buffer_bytes: int, opener: Opener | None) -> CaptureFile:
+    """The file of this name, of this machine or wherever `opener` finds it. Raises CaptureError."""
+    if opener is None:
+        return CaptureFile(name, buffer_bytes)
+    with _reading(name):
+        return CaptureFile(name, buffer_bytes, opener(name))
 
 
 def unread_file(name: str, error: CaptureError) -> Unread:
@@ -300,8 +332,9 @@ def why_of(name: str, error: CaptureError) -> str:
     return str(error).removeprefix(f"{name}: ")
 
 
-def _check(name: str) -> None:
-    with CaptureFile(name, LOOK_BYTES) as capture:
+def check_capture(name: str, opener: Opener | None = None) -> None:
+    """Raises CaptureError for a file that is none, as its first bytes show."""
+    with opened_capture(name, LOOK_BYTES, opener) as capture:
         start = _first_bytes(capture)
         if not start:
             raise CaptureError(f"{name}: nothing can be decompressed from it; was it copied completely?")
@@ -320,6 +353,11 @@ def _first_bytes(capture: CaptureFile) -> bytes:
 
 def _is_capture(start: bytes) -> bool:
     return start in _CAPTURE_MAGICS
+
+
+def in_natural_order(names: Sequence[str]) -> list[str]:
+    """Numbers by value: x.pcap, x.pcap2, x.pcap10."""
+    return sorted(names, key=_natural_order)
 
 
 def _natural_order(name: str) -> tuple[tuple[int, int | str], ...]:

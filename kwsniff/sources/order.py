@@ -16,8 +16,10 @@ from kwsniff.sources.files import (
     STANDARD_INPUT,
     CaptureFile,
     Found,
+    Opener,
     Unread,
     find_captures,
+    opened_capture,
     require_captures,
     unread_file,
 )
@@ -49,33 +51,39 @@ def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
     Files that end before they have told how to read their packets are not read, too. Raises CaptureError as
     find_captures does.
     """
-    looked, unread = look_in_order(paths)
-    return Found([each.name for each in looked], unread)
-
-
-def look_in_order(paths: Sequence[str | os.PathLike[str]]) -> tuple[list[Looked], list[Unread]]:
-    """The same, with what was seen there."""
     found = find_captures(paths)
+    looked, more = look_into_all(found.captures)
+    unread = found.unread + more
+    return Found([each.name for each in in_order(looked, unread)], unread)
+
+
+def look_into_all(names: Sequence[str]) -> tuple[list[Looked], list[Unread]]:
+    """What these captures show; and which of them cannot be read, and why."""
     looked: list[Looked] = []
-    unread = list(found.unread)
-    for name in found.captures:
+    unread: list[Unread] = []
+    for name in names:
         try:
             looked.append(look_into(name))
         except CaptureError as error:
             unread.append(unread_file(name, error))
-    require_captures(Found([each.name for each in looked], unread))
-    if all(each.head for each in looked):
-        looked.sort(key=lambda each: (each.first_time is None, each.first_time or 0))
     return looked, unread
 
 
-def look_into(name: str) -> Looked:
+def in_order(looked: Sequence[Looked], unread: list[Unread]) -> list[Looked]:
+    """By the time of the first packet. Raises CaptureError where there is none, with the first reason."""
+    require_captures(Found([each.name for each in looked], unread))
+    if not all(each.head for each in looked):
+        return list(looked)
+    return sorted(looked, key=lambda each: (each.first_time is None, each.first_time or 0))
+
+
+def look_into(name: str, opener: Opener | None = None) -> Looked:
     """Raises CaptureError where no packet of a file could be read."""
-    if name == STANDARD_INPUT or not Path(name).is_file():
+    if opener is None and (name == STANDARD_INPUT or not Path(name).is_file()):
         return Looked(name)
     start = bytearray()
     checked = 0
-    with CaptureFile(name, LOOK_BYTES) as capture:
+    with opened_capture(name, LOOK_BYTES, opener) as capture:
         for buffer in capture.buffers():
             start += buffer
             if len(start) < 2 * checked:  # reading a long head again and again would take long

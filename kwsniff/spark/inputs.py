@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kwsniff.errors import UsageError
-from kwsniff.sources.files import STANDARD_INPUT, Unread
-from kwsniff.sources.order import look_in_order
+from kwsniff.sources.files import STANDARD_INPUT, Found, Unread, find_captures
+from kwsniff.sources.order import in_order, look_into_all
+from kwsniff.spark.file_systems import is_uri
+from kwsniff.spark.stored_captures import Stores, look_into_store
 from kwsniff.spark.values import known
 
 SPLIT_BYTES: Final = 128 << 20
@@ -62,8 +64,8 @@ class Split:
     """Whether a record begins at `begin`; else it has to be found."""
 
 
-def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
-    """The captures meant by `paths`, ordered by the time of their first packet.
+def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None = None) -> list[Capture]:
+    """The captures meant by `paths`, ordered by the time of their first packet; `stores` open URIs.
 
     What is there and cannot be read is named with its problem and comes last. Raises CaptureError when a path
     is missing or nothing can be read, UsageError for standard input.
@@ -73,7 +75,16 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]]) -> list[Capture]:
             raise UsageError(
                 "standard input cannot be shared out; use kwsniff analyze, or write it to a file"
             )
-    looked, unread = look_in_order(paths)
+    here = [path for path in paths if stores is None or not is_uri(path)]
+    found = find_captures(here) if here else Found([], [])
+    looked, unread = look_into_all(found.captures)
+    unread[:0] = found.unread
+    for path in paths:
+        if stores is not None and is_uri(path):
+            there, missed = look_into_store(os.fspath(path), stores)
+            looked += there
+            unread += missed
+    looked = in_order(looked, unread)
     for each in looked:
         if not each.head:
             raise UsageError(f"{each.name}: is no file, so it cannot be shared out; use kwsniff analyze")

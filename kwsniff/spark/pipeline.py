@@ -18,7 +18,7 @@ from kwsniff.errors import UsageError
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
-from kwsniff.sources.files import CaptureFile, Unread
+from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Work, decode_bucket
@@ -36,6 +36,7 @@ from kwsniff.spark.secrets import note_secrets, secretive
 from kwsniff.spark.staging import Staging
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
+from kwsniff.spark.stored_captures import Stores, opener_of, stores_of
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
@@ -81,8 +82,9 @@ def run_pipeline(
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
-    `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, as
-    must be `output`, which is replaced as a whole; or that is a URI (`s3a://`, `gs://`, `abfs://`, `hdfs://`).
+    `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, or
+    URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`). `output`, which is
+    replaced as a whole, is a folder that all executors see, or such a URI.
     `tables`: names of tables and aggregates; all by default.
     `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
     parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
@@ -100,16 +102,20 @@ def run_pipeline(
     if delta:
         check_delta(output)
     vendor = named_layouts(layouts)
-    captures = find_inputs([paths] if isinstance(paths, str | os.PathLike) else paths)
-    _resolve(times, captures)
+    named = [paths] if isinstance(paths, str | os.PathLike) else [*paths]
+    stored = any(map(is_uri, named))
+    captures = [] if stored else find_inputs(named)  # before Spark is started: it may be in vain
     if spark is None:
         from kwsniff.spark.session import start_session
 
         spark = start_session()
+    stores = stores_of(named, spark) if stored else None
+    captures = captures or find_inputs(named, stores)
+    _resolve(times, captures, stores)
     usual = sizes(captures, cores_of(spark))
     asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
     with _staging(output, spark) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times)
+        run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times, stores)
         return run.all(captures)
 
 
@@ -120,10 +126,10 @@ def _staging(output: str | os.PathLike[str], spark: "SparkSession") -> Staging |
     return StoreStaging(Place(uri, settings_for(spark, uri)))
 
 
-def _resolve(times: TimeRange, captures: Sequence[Capture]) -> None:
+def _resolve(times: TimeRange, captures: Sequence[Capture], stores: Stores | None) -> None:
     names = [capture.name for capture in captures if capture.problem is None]
     if times:
-        with CaptureFile(names[0]) as first:
+        with opened_capture(names[0], BUFFER_BYTES, opener_of(names[0], stores)) as first:
             times.resolve(names, first)
 
 
@@ -145,6 +151,7 @@ class _Run:
     delta: bool
     layouts: str | None
     times: TimeRange
+    stores: Stores | None
 
     @property
     def most_twins(self) -> int:
@@ -164,6 +171,7 @@ class _Run:
             limits=self.limits,
             split_bytes=self.sizes.split_bytes,
             times=self.times,
+            stores=self.stores,
         )
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
         work = self._work(Plan.write(scratch, readable, walks), tables)

@@ -4,21 +4,22 @@ A split is trusted when the one before ended where it begins. Where one did not 
 record, a pcapng section that changed what packets mean), the part behind is walked again.
 """
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from kwsniff.core.capture.file_splits import Scan, find_record, meet
 from kwsniff.core.capture.routing import Router
 from kwsniff.errors import CaptureError
-from kwsniff.sources.files import CaptureFile
+from kwsniff.sources.files import Opener, opened_capture
 from kwsniff.sources.times import TimeRange
 from kwsniff.spark.inputs import Capture, Split, share_out
 from kwsniff.spark.jobs import Items, run_tasks
 from kwsniff.spark.routed import PacketFile, PacketWriter, Stretch
 from kwsniff.spark.storage import Place
+from kwsniff.spark.stored_captures import Stores, opener_of
 from kwsniff.spark.values import known
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def scan_split(
     limits: Mapping[str, int],
     since: int | None = None,
     until: int | None = None,
+    stores: Stores | None = None,
 ) -> Routed:
     """The task: reads its splits from front to back."""
     folder.check()
@@ -73,7 +75,7 @@ def scan_split(
         for split in tasks.load(number):
             stretches: list[Stretch | None] = []
             walk = _walk_packed if split.compression else _walk_plain
-            found, num = walk(split, router, packets, stretches)
+            found, num = walk(split, router, packets, stretches, opener_of(split.name, stores))
             bytes_read += num
             if found is not None:
                 packets.cut(router, stretches)
@@ -86,12 +88,16 @@ def scan_split(
 
 
 def _walk_packed(
-    split: Split, router: Router, packets: PacketWriter, stretches: list[Stretch | None]
+    split: Split,
+    router: Router,
+    packets: PacketWriter,
+    stretches: list[Stretch | None],
+    opener: Opener | None,
 ) -> tuple[Walked, int]:
     """A compressed capture, from its first byte to its last."""
     size, head = 0, len(split.head)
     router.open(split.head)
-    with CaptureFile(split.name, READ_BYTES) as file:
+    with opened_capture(split.name, READ_BYTES, opener) as file:
         for buffer in file.buffers():
             size += len(buffer)
             rest, head = buffer[head:], max(head - len(buffer), 0)
@@ -103,16 +109,20 @@ def _walk_packed(
 
 
 def _walk_plain(
-    split: Split, router: Router, packets: PacketWriter, stretches: list[Stretch | None]
+    split: Split,
+    router: Router,
+    packets: PacketWriter,
+    stretches: list[Stretch | None],
+    opener: Opener | None,
 ) -> tuple[Walked | None, int]:
     """None: no record is known to begin in it."""
-    with _opened(split.name) as file:
+    with _opened(split.name, opener) as file:
         begin = split.begin or len(split.head)
         file.seek(begin)
         # To find a record more may be needed than the split has.
         most = split.size if not split.exact else max(split.end, begin)
         space = memoryview(bytearray(max(min(READ_BYTES, most - begin), 1)))
-        num = file.readinto(space[: most - begin])  # type: ignore[attr-defined]
+        num = file.readinto(space[: most - begin]) or 0
         read = num
         if not split.exact:
             place = find_record(split.head, space[:num], begin, at=begin, earliest=split.first_second)
@@ -127,7 +137,7 @@ def _walk_plain(
         while wanted and num and at < split.size:
             packets.relieve(router, stretches)
             left = (split.end if at < split.end else min(at + _REST_BYTES, split.size)) - at
-            num = file.readinto(space[: min(left, len(space))])  # type: ignore[attr-defined]
+            num = file.readinto(space[: min(left, len(space))]) or 0
             read += num
             at += num
             wanted = router.feed(space[:num])
@@ -135,9 +145,9 @@ def _walk_plain(
         return Walked(split.capture, router.close(), [], split.size), read
 
 
-def _opened(name: str) -> IO[bytes]:
+def _opened(name: str, opener: Opener | None) -> io.RawIOBase:
     try:
-        return Path(name).open("rb", buffering=0)
+        return opener(name).raw if opener else io.FileIO(name)
     except FileNotFoundError as error:
         raise CaptureError(
             f"{name}: workers do not see it; captures have to be under the same path on all machines"
@@ -155,6 +165,7 @@ def scan_captures(
     limits: Mapping[str, int],
     split_bytes: int,
     times: TimeRange,
+    stores: Stores | None = None,
 ) -> tuple[list[list[Walked]], int]:
     """The walks of every capture, which together are all of it that can be read; and bytes that were read."""
     work = partial(
@@ -164,6 +175,7 @@ def scan_captures(
         limits=dict(limits),
         since=times.since,
         until=times.until,
+        stores=stores,
     )
     walks: list[dict[tuple[int, ...], Walked]] = [{} for _ in captures]
     scans: list[list[Scan]] = [[] for _ in captures]

@@ -1,0 +1,167 @@
+"""Captures in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`): which a URI means, and how they are read.
+
+They are reached through Arrow's file systems with the credentials of Spark's configuration, which travel to
+tasks with their code and are written nowhere.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.fs as pafs
+
+from kwsniff.errors import CaptureError
+from kwsniff.sources.files import Opened, Opener, Unread, check_capture, in_natural_order, why_of
+from kwsniff.sources.order import Looked, look_into
+from kwsniff.spark.file_systems import Settings, check_uri, file_system, is_uri, settings_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Stores = tuple[tuple[str, Settings], ...]
+"""Beginnings of URIs (scheme and host), and the settings that open what lies there."""
+
+_AT_A_TIME: Final = 32
+_ROOT: Final = re.compile(r"[^:]+://[^/]*")
+_PATTERN: Final = re.compile(r"[*?\[]")
+
+
+class _StoredFile(io.RawIOBase):
+    """A file of Arrow's as Python's; what is asked for at a time is one request."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__()
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, space: Any, /) -> int:
+        return int(self._file.readinto(space))
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def stores_of(paths: Sequence[Any], spark: "SparkSession") -> Stores:
+    """The settings for all URIs among these. Raises UsageError for a URI of no store we know."""
+    uris = [check_uri(path) for path in paths if is_uri(path)]
+    return tuple(dict.fromkeys((_root(uri), settings_for(spark, uri)) for uri in uris))
+
+
+def opener_of(name: str, stores: Stores | None) -> Opener | None:
+    """What opens a capture; None for one of this machine."""
+    if not stores or not is_uri(name):
+        return None
+    return partial(_open, settings=_settings(name, stores))
+
+
+def _open(uri: str, settings: Settings) -> Opened:
+    files, path = file_system(uri, settings)
+    try:
+        file = files.open_input_file(path)
+        return Opened(_StoredFile(file), int(file.size()))
+    except FileNotFoundError as error:
+        raise CaptureError(f"{uri}: no such file; check the URI") from error
+    except OSError as error:
+        raise CaptureError(f"{uri}: cannot be read ({_first_line(error)})") from error
+
+
+def look_into_store(uri: str, stores: Stores) -> tuple[list[Looked], list[Unread]]:
+    """The captures that a URI means: a file, a folder or a pattern; and what cannot be read, and why. Raises
+    CaptureError where there is nothing."""
+    check_uri(uri)
+    try:
+        names, unread = _names(uri, _settings(uri, stores))
+    except OSError as error:
+        raise CaptureError(f"{uri}: cannot be read ({_first_line(error)})") from error
+    looked: list[Looked] = []
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        for found in threads.map(partial(_look, stores=stores), names):
+            if isinstance(found, Unread):
+                unread.append(found)
+            else:
+                looked.append(found)
+    return looked, unread
+
+
+def _look(name: str, stores: Stores) -> Looked | Unread:
+    opener = opener_of(name, stores)
+    try:
+        check_capture(name, opener)
+        return look_into(name, opener)
+    except CaptureError as error:
+        return Unread(name, why_of(name, error), 0)
+    except OSError as error:
+        return Unread(name, f"cannot be read ({_first_line(error)})", 0)
+
+
+def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
+    files, path = file_system(uri, settings)
+    root = _root(uri)
+    before = len(file_system(root, settings)[1])  # of a path, what the URI's root stands for
+    if _PATTERN.search(path):
+        names = [f"{root}{each[before:]}" for each in _matching(files, path)]
+        if not names:
+            raise CaptureError(f"{uri}: nothing matches this pattern")
+        return names, []
+    info = files.get_file_info(path)
+    if info.type == pafs.FileType.File:
+        return [uri], []
+    if info.type == pafs.FileType.NotFound:
+        raise CaptureError(f"{uri}: no such file; check the URI")
+    names, unread = [], []
+    for each in files.get_file_info(pafs.FileSelector(path)):
+        name = f"{root}{each.path[before:]}"
+        if each.base_name.startswith("."):
+            continue
+        if each.type == pafs.FileType.Directory:
+            why = "is a directory inside a directory, which is not read; name it to have it read"
+            unread.append(Unread(name, why, None))
+        else:
+            names.append(name)
+    if not names and not unread:
+        raise CaptureError(f"{uri}: no captures in this directory")
+    return in_natural_order(names), unread
+
+
+def _matching(files: Any, pattern: str) -> list[str]:
+    """Files whose paths fit, part by part."""
+    parts = pattern.split("/")
+    first = next(number for number, part in enumerate(parts) if _PATTERN.search(part))
+    chosen = pafs.FileSelector("/".join(parts[:first]), recursive=first + 1 < len(parts))
+    found = [each.path for each in files.get_file_info(chosen) if each.type == pafs.FileType.File]
+    return in_natural_order([path for path in found if _fits(path.split("/"), parts)])
+
+
+def _fits(path: Sequence[str], parts: Sequence[str]) -> bool:
+    return len(path) == len(parts) and all(map(fnmatchcase, path, parts))
+
+
+def _settings(uri: str, stores: Stores) -> Settings:
+    return dict(stores).get(_root(uri), ())
+
+
+def _root(uri: str) -> str:
+    found = _ROOT.match(uri)
+    return found[0] if found else uri
+
+
+def _first_line(error: OSError) -> str:
+    first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+    return first
