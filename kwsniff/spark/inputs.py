@@ -7,11 +7,14 @@ however they were named on the command line. Plain files are cut into splits; co
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import has_magic
+from pathlib import Path
 from typing import Final
 
 from kwsniff.errors import UsageError
-from kwsniff.sources.files import STANDARD_INPUT, Found, Unread, find_captures
+from kwsniff.sources.files import STANDARD_INPUT, Found, Unread, find_captures, in_natural_order
 from kwsniff.sources.order import in_order, look_into_all
+from kwsniff.sources.paths import local_path
 from kwsniff.spark.file_systems import is_uri
 from kwsniff.spark.stored_captures import Stores, look_into_store
 from kwsniff.spark.values import known
@@ -75,7 +78,7 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None =
             raise UsageError(
                 "standard input cannot be shared out; use kwsniff analyze, or write it to a file"
             )
-    here = [path for path in paths if stores is None or not is_uri(path)]
+    here = [name for path in paths if stores is None or not is_uri(path) for name in _expanded(path)]
     found = find_captures(here) if here else Found([], [])
     looked, unread = look_into_all(found.captures)
     unread[:0] = found.unread
@@ -95,6 +98,17 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None =
         ),
         *(Capture(each.name, each.size or 0, b"", None, problem=each) for each in unread),
     ]
+
+
+def _expanded(path: str | os.PathLike[str]) -> Sequence[str | os.PathLike[str]]:
+    """What a pattern matches; everything else as it is."""
+    name = local_path(path)
+    if Path(name).exists() or not has_magic(name):
+        return [path]
+    parts = Path(name).parts
+    first = next(number for number, part in enumerate(parts) if has_magic(part))
+    found = Path(*parts[:first]).glob(str(Path(*parts[first:])))
+    return in_natural_order([str(each) for each in found]) or [path]
 
 
 @dataclass(frozen=True, slots=True)

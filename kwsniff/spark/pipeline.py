@@ -21,7 +21,7 @@ from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
-from kwsniff.spark.decode import Work, decode_bucket
+from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import LOG, check_delta, write_logs
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
 from kwsniff.spark.finish import capture_rows, name_topics, write_few
@@ -83,9 +83,9 @@ def run_pipeline(
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, or
-    URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`). `output`, which is
-    replaced as a whole, is a folder that all executors see, or such a URI.
-    `tables`: names of tables and aggregates; all by default.
+    URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`). `output`,
+    which is replaced as a whole, is a folder that all executors see, or such a URI. `tables`: names of tables
+    and aggregates; all by default.
     `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
     parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
     `delta`: every table is a Delta table, too (needs the library deltalake).
@@ -102,16 +102,7 @@ def run_pipeline(
     if delta:
         check_delta(output)
     vendor = named_layouts(layouts)
-    named = [paths] if isinstance(paths, str | os.PathLike) else [*paths]
-    stored = any(map(is_uri, named))
-    captures = [] if stored else find_inputs(named)  # before Spark is started: it may be in vain
-    if spark is None:
-        from kwsniff.spark.session import start_session
-
-        spark = start_session()
-    stores = stores_of(named, spark) if stored else None
-    captures = captures or find_inputs(named, stores)
-    _resolve(times, captures, stores)
+    spark, captures, stores = _found([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     usual = sizes(captures, cores_of(spark))
     asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
     with _staging(output, spark) as staging:
@@ -124,6 +115,24 @@ def _staging(output: str | os.PathLike[str], spark: "SparkSession") -> Staging |
         return Staging(output)
     uri = check_uri(os.fspath(output))
     return StoreStaging(Place(uri, settings_for(spark, uri)))
+
+
+def _found(
+    paths: Sequence[str | os.PathLike[str]], times: TimeRange, spark: "SparkSession | None"
+) -> tuple["SparkSession", list[Capture], Stores | None]:
+    """The captures, with `times` resolved. Those of this machine are found before Spark is started: it may be
+    in vain; what opens a store stands in its configuration."""
+    from kwsniff.spark.session import start_session
+
+    if any(map(is_uri, paths)):
+        spark = spark or start_session()
+        stores = stores_of(paths, spark)
+        captures = find_inputs(paths, stores)
+        _resolve(times, captures, stores)
+        return spark, captures, stores
+    captures = find_inputs(paths)
+    _resolve(times, captures, None)
+    return spark or start_session(), captures, None
 
 
 def _resolve(times: TimeRange, captures: Sequence[Capture], stores: Stores | None) -> None:
@@ -175,8 +184,7 @@ class _Run:
         )
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
         work = self._work(Plan.write(scratch, readable, walks), tables)
-        decode = partial(decode_bucket, work=work)
-        decoded = run_tasks(self.spark, decode, range(self.sizes.buckets), most=self.sizes.tasks)
+        decoded = self._decode(work)
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
         note_secrets(rows, secretive(readable, walks))
         rows += map(unread_row, unread)
@@ -201,13 +209,17 @@ class _Run:
         if "findings" in work.tables:
             parts += write_findings(folder, parts, run_id=work.run_id)
         facts = {
-            "buckets": self.sizes.buckets,
+            "buckets": work.num_buckets,
             "splits": sum(map(len, walks)),
             "capture_bytes": sum(capture.size for capture in readable),
             "bytes_read": bytes_read,
             "bytes_kept": sum(each.bytes_read for each in decoded),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
+
+    def _decode(self, work: Work) -> list[Decoded]:
+        decode = partial(decode_bucket, work=work)
+        return run_tasks(self.spark, decode, range(self.sizes.buckets), most=self.sizes.tasks)
 
     def _work(self, plan: Plan, tables: frozenset[str]) -> Work:
         return Work(
