@@ -282,3 +282,25 @@ def test_batches_of_what_was_never_confirmed_leave_no_rows() -> None:
         tables = tables_of(talk.packets)
         is_whole = end == len(whole)
         assert (bool(tables["api_calls"]), bool(tables["record_batches"])) == (is_whole, is_whole)
+
+
+def test_an_answer_behind_a_hole_that_is_given_up_ends_no_sooner_than_what_it_follows() -> None:
+    """The second answer was not captured; the fourth came before the third, which was lost and sent again: whoever
+    reads the stream has the fourth with the third, at 9 s, however late kwsniff gives the second up."""
+    talk = Talk().open()
+    ask(talk, 1)
+    for number in (2, 3, 4):
+        talk.send(True, request(number))
+    start = talk.next[False]
+    size = len(response(1))
+    talk.send(False, response(4), seq=start + 2 * size)
+    talk.send(False, response(3), seq=start + size)
+    talk.next[False] = start + 3 * size
+    for _ in range(20):
+        talk.send(True)
+    times = [0, 0, 0, 0, 0, 1, 2, 3, 7, 9, *[9] * 20]
+    tables = tables_of(talk.packets, times_ns=[START_NS + at * SECOND for at in times])
+    took = {row["correlation_id"]: row["latency_ns"] for row in tables["api_calls"]}
+    assert took == {1: 0, 2: None, 3: 7 * SECOND, 4: 6 * SECOND}
+    (row,) = (row for row in tables["latencies"] if row["total_ns"] == 6 * SECOND)
+    assert row["network_ns"] == 2 * SECOND  # from 7 s, when the fourth came, to 9 s

@@ -238,3 +238,33 @@ def test_an_answer_that_a_rotation_cuts() -> None:
         for start, end in pairwise([0, *cuts, len(response(1))]):
             files.append([talk.send(False, response(1)[start:end])])
         assert_counted(files)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("hole", [False, True])
+def test_answers_that_came_before_anybody_knew_who_asks(step: int, hole: bool) -> None:
+    """In the middle of a connection: an answer in small pieces, whose question was not captured, and the rest
+    of it, or a hole, behind the question that tells."""
+    answer = response(1)
+    talk = Talk(1, 1)
+    talk.send(True, request(1), keep=False)
+    in_pieces(talk, False, answer[:9], step)
+    talk.send(True, request(2))
+    talk.send(False, answer[9:], keep=not hole)
+    talk.send(False, response(2))
+    for number in range(3, 6):
+        ask(talk, number)
+    assert_counted([talk.packets, []])
+    assert_counted([talk.packets[:2], talk.packets[2:]])
+    assert_answered(tables_of(talk.packets), 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_an_answer_of_which_a_part_was_recorded_before_its_question(step: int) -> None:
+    talk = Talk(1, 1)
+    asked = talk.send(True, request(1), keep=False)
+    in_pieces(talk, False, response(1)[:9], step)
+    talk.packets.append(asked)
+    talk.send(False, response(1)[9:])
+    ask(talk, 2)
+    assert_answered(tables_of(talk.packets), 1, 2)

@@ -310,6 +310,23 @@ def tried(path: Path, *, step: int = 1, with_endings: bool = True) -> Iterator[t
                 yield from ended(name, link, talk, message, client)
 
 
+def is_whole(segments: list[Segment]) -> bool:
+    """Nothing is missing in what either side has sent: a head that ends inside a recorded loss has a hole of its
+    own, which would be one with the message's."""
+    end: dict[Any, int] = {}
+    ahead_of: dict[Any, list[Segment]] = {}
+    for segment in segments:
+        side = segment.ends[0]
+        end.setdefault(side, segment.seq)
+        waiting = [*ahead_of.get(side, []), segment]
+        while found := next((s for s in waiting if ahead(s.seq, end[side]) <= 0), None):
+            waiting.remove(found)
+            if ahead(found.end, end[side]) > 0:
+                end[side] = found.end
+        ahead_of[side] = waiting
+    return not any(ahead_of.values())
+
+
 def ended(
     name: str, link: int, talk: list[Segment], message: Message, client: bytes
 ) -> Iterator[tuple[str, list[str]]]:
@@ -330,7 +347,7 @@ def ended(
         and s.payload
         and ahead(s.seq + len(s.payload), end) >= 0
     )
-    head = talk[: cut + 1]
+    head = next(talk[:number] for number in range(cut + 1, len(talk) + 1) if is_whole(talk[:number]))
     if any(s.flags & (FIN | RST) for s in head):
         return
     ways = {ending: [*head, *more] for ending, more in endings(head, client).items()}

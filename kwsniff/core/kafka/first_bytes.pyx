@@ -93,7 +93,10 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
         if data.num == 0:
             return
     if not may_ask(dialog, direction):
-        start_answers(context, dialog, data)
+        if framing.kept.len:
+            take_early_answers(context, dialog, direction)
+        else:
+            start_answers(context, dialog, data)
         feed(context, dialog, direction, arrival, offset, data)
         return
     if framing.kept.len == 0:
@@ -112,6 +115,12 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
     if judge_start(context, dialog, direction, contents(&framing.kept),
                    framing.kept.len >= START_BYTES) != LOOK_MORE:
         feed_early(context, dialog, direction)
+
+
+cdef void take_early_answers(Context* context, Dialog* dialog, int direction) noexcept nogil:
+    """They came before anybody knew that the other side asks."""
+    start_answers(context, dialog, contents(&dialog.framing[direction].kept))
+    feed_early(context, dialog, direction)
 
 
 cdef inline bint may_ask(Dialog* dialog, int direction) noexcept nogil:
@@ -277,6 +286,8 @@ cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept
     if framing.kept.len and may_ask(dialog, direction):
         judge_start(context, dialog, direction, contents(&framing.kept), True)
         feed_early(context, dialog, direction)
+    elif framing.kept.len:
+        take_early_answers(context, dialog, direction)
 
 
 cdef void leave_preamble(Context* context, Dialog* dialog) noexcept nogil:

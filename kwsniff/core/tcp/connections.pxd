@@ -149,6 +149,7 @@ cdef struct Direction:
     int64_t hole_since      # when the hole that the held segments stand behind was noticed
     int64_t mended          # nanoseconds that the stream waited for segments that then came
     bint mending            # held segments are handed on because what was missing has come
+    int64_t held_ready      # when the latest segment handed on, while others were held behind it, was ready
     int64_t strange         # consecutive segments far outside the window
     Recent recent[8]        # the latest segments delivered
     uint32_t num_recent

@@ -66,7 +66,8 @@ cdef inline void note_again(Direction* own, Segment* segment, int32_t ahead) noe
 
 
 cdef inline void note_mended(Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
-    """The segment closes the hole that others are held behind."""
+    """The segment is one of those missing; does it close the hole that others are held behind?"""
+    own.held_ready = segment.time
     if distance(own.held.seq, segment.seq + segment.length) > 0:
         return
     if own.hole_since != NO_TIME and segment.time > own.hole_since:

@@ -492,6 +492,10 @@ cdef void deliver_first(Streams* streams, Connection* connection, int sender) no
     if own.mending and streams.now != NO_TIME:
         held.arrival.ready = streams.now
         held.arrival.mended = own.mended
+    elif held.arrival.ready != NO_TIME and own.held_ready > held.arrival.ready:
+        # A hole before it was given up, another one was not: what it follows came later than itself.
+        held.arrival.mended += own.held_ready - held.arrival.ready
+        held.arrival.ready = own.held_ready
     if repeated >= held.length:
         own.retransmitted += held.length
         own.retransmissions += 1
@@ -505,6 +509,7 @@ cdef void deliver_first(Streams* streams, Connection* connection, int sender) no
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
         if repeated == 0:
             remember(own, held.seq, held.length, make_octets(held.data, held.captured))
+        own.held_ready = held.arrival.ready
         deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
                 held.length - repeated, &held.arrival)
     free(held)
