@@ -107,6 +107,22 @@ def test_vlan_tags_and_mpls_inside_and_around() -> None:
     assert {row["encapsulation"] for row in rows["connections"]} == {"vxlan"}
 
 
+@pytest.mark.parametrize("word", [b"", bytes(4), b"\0\0\1\7"])
+def test_frames_inside_mpls_with_and_without_a_control_word(word: bytes) -> None:
+    """Ethernet over MPLS (RFC 4448 4.6), with a VLAN tag inside or none."""
+    plain, _ = of_frames(recorded(CAPTURE))
+    for tagged in (False, True):
+        made = []
+        for row in recorded(CAPTURE):
+            inner = vlan(row.data, 7) if tagged else row.data
+            inner = bytes.fromhex("001122334455") + inner[6:]
+            label = struct.pack(">I", 500 << 12 | 1 << 8 | 64)
+            frame = row.data[:12] + b"\x88\x47" + label + word + inner
+            made.append(Frame(row.time_ns, frame, len(frame)))
+        rows, _ = of_frames(made)
+        assert calls(rows) == calls(plain)
+
+
 def test_fragments_inside_a_tunnel_are_put_together() -> None:
     """Inner packets cut into fragments, each in its own carrier, which is cut as well."""
     plain, facts = of_frames(recorded(CAPTURE))

@@ -13,7 +13,7 @@ Rules
     frame | Ethernet, SLL ... | tags, MPLS, PPPoE | IP | TCP
                                                   | IP, UDP, GRE | tunnel | Ethernet | tags | IP | TCP     up to four times
 
-Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032 (MPLS), 2003, 2473, 4213 (IP in IP), 768 (UDP).
+Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032, 4448 (MPLS), 2003, 2473, 4213 (IP in IP), 768 (UDP).
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
@@ -129,17 +129,31 @@ cdef uint32_t pass_tags(Reader* reader, Octets packet, uint32_t ether_type, size
         elif ether_type == 0x8864:
             ether_type = read_session(drop(packet, header[0]))
             header[0] += 8
-        elif ether_type in (0x8847, 0x8848):    # MPLS does not say what follows its last label: the version of IP does
-            if u8(packet, header[0] + 2) & 1:
-                ether_type = 0x86DD if u8(packet, header[0] + 4) >> 4 == 6 else 0x0800
+        elif ether_type in (0x8847, 0x8848):
             reader.network = mix(reader.network, be32(packet, header[0]) >> 12 | 1 << 20)
             header[0] += 4
+            if u8(packet, header[0] - 2) & 1:
+                ether_type = pass_wire(packet, header)
         elif ether_type < 0x0600 and be32(packet, header[0]) == SNAP and be16(packet, header[0] + 4) == 0:
             ether_type = be16(packet, header[0] + 6)
             header[0] += 8
         else:
             break
     return ether_type
+
+
+cdef uint32_t pass_wire(Octets packet, size_t* header) noexcept nogil:
+    """MPLS does not say what follows its last label: the version of IP does, or else the EtherType of a frame behind it,
+    with or without a control word (RFC 4448)."""
+    cdef uint32_t version = u8(packet, header[0]) >> 4, kind
+    cdef size_t word
+    if version not in (4, 6):
+        for word in range(0, 5, 4):
+            kind = be16(packet, header[0] + word + 12)
+            if kind in (0x0800, 0x86DD, 0x8100, 0x88A8, 0x8847, 0x8864) and (word == 0 or version == 0):
+                header[0] += word + 14
+                return kind
+    return 0x86DD if version == 6 else 0x0800
 
 
 cdef uint32_t read_session(Octets packet) noexcept nogil:
