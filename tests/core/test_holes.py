@@ -304,3 +304,16 @@ def test_an_answer_behind_a_hole_that_is_given_up_ends_no_sooner_than_what_it_fo
     assert took == {1: 0, 2: None, 3: 7 * SECOND, 4: 6 * SECOND}
     (row,) = (row for row in tables["latencies"] if row["total_ns"] == 6 * SECOND)
     assert row["network_ns"] == 2 * SECOND  # from 7 s, when the fourth came, to 9 s
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2, 3), (1, 0, 3, 2), (0, 2, 3, 1), (1, 3, 0, 2), (3, 1, 0, 2)])
+def test_a_capture_that_begins_with_an_answer_loses_nothing(order: tuple[int, ...]) -> None:
+    """No handshake; of two calls the first packets were recorded in another order than they were sent."""
+    talk = Talk()
+    for number in range(1, 6):
+        ask(talk, number)
+    packets = [talk.packets[at] for at in order] + talk.packets[4:]
+    tables = tables_of(packets)
+    rows = tables["api_calls"]
+    assert sorted((r["correlation_id"], r["status"]) for r in rows) == [(n, "answered") for n in range(1, 6)]
+    assert connection_of(tables)["client_missing_bytes"] == 0

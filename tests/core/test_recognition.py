@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any
 
 import pytest
 
-from tests.core.hand import ACK, Rows, Talk, ask, assert_answered, connection_of, tables_of
+from tests.core.hand import ACK, Rows, Talk, ask, assert_answered, connection_of, response, tables_of
 from tests.traffic.hello import client_hello, records
 
 
-def header(key: int, version: int, number: int, client_id: bytes = b"rdkafka") -> bytes:
+def header(key: int, version: int, number: int, client_id: bytes | None = b"rdkafka") -> bytes:
     """RequestHeader v1 (Kafka's protocol guide)."""
-    return struct.pack(">hhih", key, version, number, len(client_id)) + client_id
+    size = -1 if client_id is None else len(client_id)
+    return struct.pack(">hhih", key, version, number, size) + (client_id or b"")
 
 
 def framed(message: bytes) -> bytes:
@@ -130,3 +132,47 @@ def test_a_request_without_a_body_and_with_an_odd_name_is_whole(ports: tuple[int
         talk.send(False, versions(number))
     tables = tables_of(talk.packets, ports=ports)
     assert calls_of(tables) == [(number, "answered", None) for number in (1, 2, 3)]
+
+
+def zookeeper(types: tuple[int, ...], dice: random.Random) -> list[tuple[bool, bytes]]:
+    """A session: frames with a size, small numbers where Kafka has key, version and correlation id, and no client
+    id. Each answer is a header alone, an empty list, or what a node holds (ZooKeeper's zookeeper.jute)."""
+    said = [
+        (True, framed(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17))),
+        (False, framed(struct.pack(">iiqi", 0, 30_000, 0x1234567890, 16) + bytes(17))),
+    ]
+    for number in range(1, 40):
+        kind = dice.choice(types)
+        path = b"/brokers/ids/7"
+        said.append((True, framed(struct.pack(">iii", number, kind, len(path)) + path + b"\0")))
+        fails = dice.random() < 0.5
+        body = b"" if fails else dice.choice((bytes(4), bytes(4) + dice.randbytes(68)))
+        said.append((False, framed(struct.pack(">iqi", number, 77 + number, -101 if fails else 0) + body)))
+        if dice.random() < 0.1:
+            said += [
+                (True, framed(struct.pack(">ii", -2, 11))),
+                (False, framed(struct.pack(">iqi", -2, 77, 0))),
+            ]
+    return said
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_zookeeper_is_not_kafka(seed: int, opened: bool) -> None:
+    """Its numbers make requests of Kafka's lowest key, and answers that count up."""
+    talk = Talk().open() if opened else Talk()
+    for from_client, data in zookeeper((2, 3, 4, 8, 12), random.Random(seed)):
+        talk.send(from_client, data)
+    tables = tables_of(talk.packets)
+    assert tables["api_calls"] == []
+    assert connection_of(tables)["protocol"] in ("other", "undecided")
+
+
+@pytest.mark.parametrize("name", [b"", None])
+def test_a_client_without_a_name_is_one(name: bytes | None) -> None:
+    """The shortest request that Kafka knows, and the shortest answer."""
+    talk = Talk().open()
+    for number in (1, 2, 3):
+        talk.send(True, framed(header(18, 0, number, name)))
+        talk.send(False, response(number))
+    assert [row[:2] for row in calls_of(tables_of(talk.packets))] == [(n, "answered") for n in (1, 2, 3)]

@@ -49,6 +49,8 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
     for i in range(dialog.num if dialog.num < AWAITED else AWAITED):
         call = waiting_call(dialog, i)
         if call.correlation_id == <int32_t>be32(data, 4):
+            if call.doubtful and not dialog.confirmed:
+                return LOOK_NO
             dialog.trials += 1
             if <int64_t>data.num >= 4 + <int64_t>size:
                 return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size), False) else LOOK_NO

@@ -22,7 +22,7 @@ from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
-from kwsniff.core.kafka.programs cimport MOST_TRAILING, has_few_behind, read_message
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, MOST_TRAILING, has_few_behind, read_message
 from kwsniff.core.kafka.apis cimport find_slot
 from kwsniff.core.kafka.recognition cimport look_at_request, may_be_foreign
 from kwsniff.core.kafka.memory cimport learned_bytes
@@ -58,9 +58,10 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
         return take_token(context, dialog, frame)
     program = read_message(context, key, version, REQUEST, message, &status, &stop)
     if program != NULL:
-        behind = has_few_behind(message, status, &stop) and 0 < <int16_t>be16(data, 12)
-        whole = (status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
-        if not whole and not behind and not frame.torn and (
+        behind = has_few_behind(message, status, &stop) and names_client(data)
+        whole = ((status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
+                 and (dialog.forced or names_client(data) or message.num >= MIN_TRIAL))
+        if status != ENGINE_OK and not behind and not frame.torn and (
                 dialog.tokens or frame.found or look == LOOK_ODD and not dialog.confirmed
                 or not dialog.confirmed and dialog.connection.opener < 0):
             return take_token(context, dialog, frame)
@@ -72,11 +73,16 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     else:
         read_foreign_header(context, data)
     dialog.tokens = False
-    if program == NULL or frame.torn or behind or dialog.forced:
+    if dialog.forced or behind or names_client(data) and (program == NULL or frame.torn):
         dialog.plausible_requests += look == LOOK_YES
     if whole or dialog.plausible_requests >= 2:
         confirm(dialog)
     return keep_request(context, dialog, frame, key, version, program, status, trailing)
+
+
+cdef inline bint names_client(Octets data) noexcept nogil:
+    """Small numbers, such as ZooKeeper's, read as a short request, too; but then as one without a client id."""
+    return 0 < <int16_t>be16(data, 12)
 
 
 cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -117,7 +123,9 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         call.reason = REASON_UNDECODABLE
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
-    call.doubtful = call.reason == REASON_UNDECODABLE or trailing > MOST_TRAILING
+    call.doubtful = (call.reason == REASON_UNDECODABLE or trailing > MOST_TRAILING
+                     or not frame.torn and not dialog.forced and not names_client(frame.bytes)
+                     and (program == NULL or frame.length < 4 + MIN_TRIAL))
     follow_asked(context, dialog, &context.facts)
     keep_facts(context, dialog, call, drop(frame.bytes, 12))
     if context.facts.batch_hits.len and dialog.confirmed:

@@ -17,7 +17,8 @@ from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
-    RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_silent, why_torn,
+    KEPT_CLIENT_ID, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_silent,
+    why_torn,
 )
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.wire.facts cimport Facts, gather_facts
@@ -138,9 +139,9 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
     program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
-    if not call.doubtful or program != NULL and not frame.torn and (
-            status == ENGINE_OK or has_few_behind(message, status, &stop)):
-        confirm(dialog)         # a request and a response that both do not decode are no proof
+    if not call.doubtful or program != NULL and not frame.torn and proves(
+            call, message, status == ENGINE_OK, has_few_behind(message, status, &stop)):
+        confirm(dialog)
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
     if program == NULL:
@@ -172,6 +173,15 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
             write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_CALL_FACTS_LIMIT,
                           context.facts.num_errors)
         write_errors(context, dialog, call, frame, &context.facts, program)
+
+
+cdef inline bint proves(Call* call, Octets message, bint exact, bint behind) noexcept nogil:
+    """Whether an answer makes good for a doubtful question. Small numbers in frames, such as ZooKeeper's, fit many a
+    short layout: a question that does not decode must name its client then, and the answer say something."""
+    if call.reason == REASON_NONE and exact:
+        return True
+    return ((exact or behind) and message.num >= MIN_TRIAL
+            and (call.reason == REASON_NONE or call.kept[<int>KEPT_CLIENT_ID].num > 0))
 
 
 cdef inline int answered_version(Context* context, Call* call, Octets message) noexcept nogil:

@@ -28,6 +28,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
     if not other.acked_known or distance(segment.ack, other.acked) > 0:
         if other.repeated_acks:
             end_repeated_acks(streams, connection, 1 - sender)
+        if not other.acked_known:
+            other.acked_from = segment.ack
         other.acked = segment.ack
         other.acked_known = True
         if other.num_sacked:

@@ -62,6 +62,8 @@ cdef struct Held:
     uint32_t seq
     uint32_t length
     uint32_t captured
+    bint has_ack
+    uint32_t ack            # the other direction may not have begun yet, see place_acks
     Arrival arrival
     uint8_t* data
 
@@ -110,6 +112,7 @@ cdef struct Direction:
     uint32_t fin_seq
     uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
     bint acked_known
+    uint32_t acked_from     # and the first one that was seen
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
     Range sacked[8]         # in no order; see selective.pxd

@@ -12,8 +12,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from kwsniff.core.capture.packets cimport Segment
+from kwsniff.core.capture.packets cimport TCP_ACK, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Direction, Held, Streams
+from kwsniff.core.tcp.progress cimport WINDOW
 from kwsniff.core.tcp.segments cimport distance
 
 
@@ -27,6 +28,8 @@ cdef inline bint keep_held(Streams* streams, Direction* own, Segment* segment, A
     held.length = segment.length
     held.captured = <uint32_t>segment.payload.num
     held.arrival = arrival[0]
+    held.has_ack = segment.flags & TCP_ACK != 0
+    held.ack = segment.ack
     held.data = <uint8_t*>&held[1]
     if own.held == NULL:
         own.hole_since = segment.time
@@ -43,6 +46,15 @@ cdef inline bint keep_held(Streams* streams, Direction* own, Segment* segment, A
     if held.next == NULL:
         own.held_last = held
     return True
+
+
+cdef inline void place_acks(Direction* own, Direction* other) noexcept nogil:
+    """Where in `own`, which begins now, those had come that the other direction holds already."""
+    cdef Held* held = other.held
+    while held != NULL:
+        if held.has_ack and held.arrival.acked < 0 and 0 <= distance(held.ack, own.next_seq) <= WINDOW:
+            held.arrival.acked = own.offset + distance(held.ack, own.next_seq)
+        held = held.next
 
 
 cdef inline Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:

@@ -45,7 +45,7 @@ from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
     begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn,
 )
-from kwsniff.core.tcp.held cimport drop_held, keep_held, unhold_first
+from kwsniff.core.tcp.held cimport drop_held, keep_held, place_acks, unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
@@ -300,16 +300,17 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         link_reset(streams, connection)
 
 
-cdef void begin_stream(Connection* connection, Direction* own, Segment* segment) noexcept nogil:
+cdef void begin_stream(Connection* connection, Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """The first payload of a direction without a SYN. Where its sender or its receiver stood shows what is before it."""
     cdef int32_t before = distance(segment.seq, own.sent) if own.sent_known else 0
     own.known = True
     own.next_seq = segment.seq
     if 1 < before <= WINDOW:            # one number before the next one is a keep-alive
         own.next_seq = own.sent
-    elif not own.sent_known and not (own.acked_known and own.acked == segment.seq):
+    elif not own.sent_known and not (own.acked_known and own.acked == segment.seq == own.acked_from):
         own.beginning = True
         own.begun_at = connection.packets
+    place_acks(own, other)
 
 
 cdef void begin_earlier(Direction* own, Direction* other, uint32_t seq) noexcept nogil:
@@ -321,6 +322,7 @@ cdef void begin_earlier(Direction* own, Direction* other, uint32_t seq) noexcept
             held.arrival.acked += more
         held = held.next
     own.next_seq = seq
+    place_acks(own, other)
 
 
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
@@ -348,7 +350,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     cdef int32_t ahead
     cdef uint32_t repeated
     if not own.known:
-        begin_stream(connection, own, segment)
+        begin_stream(connection, own, &connection.direction[1 - sender], segment)
     ahead = distance(segment.seq, own.next_seq)
     if own.beginning and -WINDOW <= ahead <= WINDOW:
         if ahead < 0:
