@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x45716f2d218e00d4ull
+    #define KWSNIFF_SHAPES 0x7791da82612690a7ull
     """
     const unsigned long long KWSNIFF_SHAPES

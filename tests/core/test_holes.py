@@ -285,8 +285,8 @@ def test_batches_of_what_was_never_confirmed_leave_no_rows() -> None:
 
 
 def test_an_answer_behind_a_hole_that_is_given_up_ends_no_sooner_than_what_it_follows() -> None:
-    """The second answer was not captured; the fourth came before the third, which was lost and sent again: whoever
-    reads the stream has the fourth with the third, at 9 s, however late kwsniff gives the second up."""
+    """The second answer was not captured; the fourth came before the third, which was lost and sent again:
+    whoever reads the stream has the fourth with the third, at 9 s, however late the second is given up."""
     talk = Talk().open()
     ask(talk, 1)
     for number in (2, 3, 4):

@@ -135,7 +135,7 @@ def test_a_request_without_a_body_and_with_an_odd_name_is_whole(ports: tuple[int
 
 
 def zookeeper(types: tuple[int, ...], dice: random.Random) -> list[tuple[bool, bytes]]:
-    """A session: frames with a size, small numbers where Kafka has key, version and correlation id, and no client
+    """A session: frames with a size, small numbers where Kafka has key, version and correlation id, no client
     id. Each answer is a header alone, an empty list, or what a node holds (ZooKeeper's zookeeper.jute)."""
     said = [
         (True, framed(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17))),

@@ -311,8 +311,8 @@ def tried(path: Path, *, step: int = 1, with_endings: bool = True) -> Iterator[t
 
 
 def is_whole(segments: list[Segment]) -> bool:
-    """Nothing is missing in what either side has sent: a head that ends inside a recorded loss has a hole of its
-    own, which would be one with the message's."""
+    """Nothing is missing in what either side has sent: a head that ends inside a recorded loss has a hole of
+    its own, which would be one with the message's."""
     end: dict[Any, int] = {}
     ahead_of: dict[Any, list[Segment]] = {}
     for segment in segments:

@@ -63,7 +63,7 @@ cdef struct Held:
     uint32_t length
     uint32_t captured
     bint has_ack
-    uint32_t ack            # the other direction may not have begun yet, see place_acks
+    uint32_t ack            # the other direction may not have begun yet, see beginnings.pxd
     Arrival arrival
     uint8_t* data
 

@@ -14,7 +14,6 @@ from libc.string cimport memcpy
 
 from kwsniff.core.capture.packets cimport TCP_ACK, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Direction, Held, Streams
-from kwsniff.core.tcp.progress cimport WINDOW
 from kwsniff.core.tcp.segments cimport distance
 
 
@@ -46,15 +45,6 @@ cdef inline bint keep_held(Streams* streams, Direction* own, Segment* segment, A
     if held.next == NULL:
         own.held_last = held
     return True
-
-
-cdef inline void place_acks(Direction* own, Direction* other) noexcept nogil:
-    """Where in `own`, which begins now, those had come that the other direction holds already."""
-    cdef Held* held = other.held
-    while held != NULL:
-        if held.has_ack and held.arrival.acked < 0 and 0 <= distance(held.ack, own.next_seq) <= WINDOW:
-            held.arrival.acked = own.offset + distance(held.ack, own.next_seq)
-        held = held.next
 
 
 cdef inline Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:

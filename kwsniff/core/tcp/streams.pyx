@@ -40,12 +40,13 @@ from kwsniff.core.declared cimport (
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.tcp.acknowledgements cimport take_ack
+from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
     begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn,
 )
-from kwsniff.core.tcp.held cimport drop_held, keep_held, place_acks, unhold_first
+from kwsniff.core.tcp.held cimport drop_held, keep_held, unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
@@ -298,31 +299,6 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         connection.reset_ahead = distance(segment.seq, furthest(own))
         connection.reset_time = segment.time
         link_reset(streams, connection)
-
-
-cdef void begin_stream(Connection* connection, Direction* own, Direction* other, Segment* segment) noexcept nogil:
-    """The first payload of a direction without a SYN. Where its sender or its receiver stood shows what is before it."""
-    cdef int32_t before = distance(segment.seq, own.sent) if own.sent_known else 0
-    own.known = True
-    own.next_seq = segment.seq
-    if 1 < before <= WINDOW:            # one number before the next one is a keep-alive
-        own.next_seq = own.sent
-    elif not own.sent_known and not (own.acked_known and own.acked == segment.seq == own.acked_from):
-        own.beginning = True
-        own.begun_at = connection.packets
-    place_acks(own, other)
-
-
-cdef void begin_earlier(Direction* own, Direction* other, uint32_t seq) noexcept nogil:
-    """Positions count from the first byte: what was said of them moves along."""
-    cdef Held* held = other.held
-    cdef int64_t more = own.next_seq - seq
-    while held != NULL:
-        if held.arrival.acked >= 0:
-            held.arrival.acked += more
-        held = held.next
-    own.next_seq = seq
-    place_acks(own, other)
 
 
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
