@@ -61,6 +61,16 @@ def fitted(grid: Grid, width: int, measure: Measure = len) -> Fitted:
     return Fitted(title, list(_lines(grid, widths, measure)), left_out)
 
 
+def without(grid: Grid, name: str) -> Grid:
+    """The same table, one of its columns left out."""
+    at = grid.names.index(name)
+    rows = [(*row[:at], *row[at + 1 :]) for row in grid.rows]
+    names, importance = (
+        tuple(each for each in some if each != name) for some in (grid.names, grid.importance)
+    )
+    return Grid(grid.title, names, rows, importance, grid.title_without)
+
+
 def widths_in(grid: Grid, room: int, measure: Measure = len) -> dict[str, int]:
     """Width by name of the columns there is room for, with two spaces between them."""
     order = sorted(grid.names, key=(*grid.importance, *grid.names).index)

@@ -6,6 +6,7 @@ import argparse
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option
 from kwsniff.cli.live_wishes import check
+from kwsniff.cli.times import add_time_options
 
 _EXAMPLES = """examples:
   kwsniff live -i eth0                               a view of all Kafka on eth0; q ends it, ? shows the keys
@@ -14,6 +15,8 @@ _EXAMPLES = """examples:
   kwsniff live -i any --json --lines                 one per second: rates, errors by client and by broker
   kwsniff live -i lo --metrics 9464                  Prometheus text at http://127.0.0.1:9464/metrics
   kwsniff live -i eth0 -o out/ --ring 10/64MB        keeps the last 10 files of raw packets in out/packets/
+  ssh host tcpdump -U -w - port 9092 | kwsniff live -i -     packets of another machine
+  kwsniff live -i incident.pcap --speed 10           replays a file, ten times as fast as it was
 
 Packets come from dumpcap or tcpdump where one of them is installed; it needs their rights and no others
 (docs/live.md). Ctrl-C and SIGTERM end it, and complete the files.
@@ -25,11 +28,25 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "live",
         help="watch Kafka on a network interface",
-        description="Follow Kafka on an interface: a view in a terminal, lines elsewhere, tables as it goes.",
+        description="Follow Kafka on an interface, through a pipe or in a file that is replayed: a view in a "
+        "terminal, lines elsewhere, tables as it goes.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-i", "--interface", required=True, metavar="IFACE", help="for example eth0, lo, any")
+    parser.add_argument(
+        "-i",
+        "--interface",
+        action="append",
+        required=True,
+        metavar="IFACE|FILE|-",
+        help="for example eth0, lo, any; several with dumpcap; or a capture: -, a pipe, a file",
+    )
+    parser.add_argument(
+        "--speed",
+        metavar="N|max",
+        help="replay a file N times as fast as it was captured, or as fast as it goes",
+    )
+    add_time_options(parser)
     _add_capture_options(parser)
     _add_output_options(parser)
     parser.set_defaults(run=run)
@@ -101,6 +118,13 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         help="with -o: keep the last N files of raw packets (default size: 64MB)",
     )
     parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="TIME|SIZE",
+        help="with -o: remove the oldest files after so long, or beyond such a size; may be given twice",
+    )
+    parser.add_argument(
         "--metrics",
         metavar="[HOST:]PORT",
         help="Prometheus text over HTTP; on 127.0.0.1 unless a host is given",
@@ -109,7 +133,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit status 0 when it was ended, 2 when it ended by itself (the interface vanished, the tool was
-    killed), with its tables complete; what cannot be captured or written raises a KwsniffError."""
+    killed, a pipe broke off), with its tables complete; what cannot be captured or written raises a
+    KwsniffError."""
     wishes = check(args)
 
     from kwsniff.cli.live_run import follow

@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from typing import Self
 
 from kwsniff.findings.evaluate import clock
+from kwsniff.live.batches import Batches
 from kwsniff.live.lines import call_lines
-from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.live.owed import Owed
+from kwsniff.live.rebalancing import UnderWay
+from kwsniff.live.session import Progress, Session
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window, ranked
-from kwsniff.texts import JSON_VERSION, clean, in_time, json_text
+from kwsniff.texts import JSON_VERSION, clean, in_time, json_text, plural
 
 _WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
 
@@ -48,7 +51,7 @@ class IntervalLines:
         self.interval = interval
         self._all = window
         self._line = line or interval_line
-        self._window = Window(_WHOLE)
+        self._window = self._empty()
         self._due = time.monotonic() + interval
 
     def __enter__(self) -> Self:
@@ -61,14 +64,20 @@ class IntervalLines:
         """Waits; whether the capture has ended."""
         return session.wait(min(seconds, max(self._due - time.monotonic(), 0.001)))
 
+    def _empty(self) -> Window:
+        window = Window(_WHOLE, self._all.now, self._all.begun)
+        window.clock = self._all.clock
+        return window
+
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
         """Prints a line when it is time, and at the end."""
         self._window.add(batches)
-        self._window.held = self._all.held
+        self._window.held, self._window.owed = self._all.held, self._all.owed
+        self._window.under_way = self._all.under_way
         if not last and time.monotonic() < self._due:
             return
         self._due = max(self._due + self.interval, time.monotonic())
-        window, self._window = self._window, Window(_WHOLE)
+        window, self._window = self._window, self._empty()
         print(self._line(window, progress), flush=True)
 
 
@@ -78,7 +87,7 @@ def interval_line(window: Window, progress: Progress) -> str:
     calls = sum(found.calls for found in apis.values())
     errors = sum(found.errors for found in apis.values())
     parts = [
-        f"{time.strftime('%H:%M:%S')}",
+        f"{time.strftime('%H:%M:%S', time.localtime(window.clock()))}",
         f"calls/s {calls / window.span:.1f}",
         f"errors/s {errors / window.span:.1f}",
     ]
@@ -89,11 +98,43 @@ def interval_line(window: Window, progress: Progress) -> str:
     if found := window.error_counts().most_common(1):
         (error, api, about), number = found[0]
         parts.append(f"{number} {error} {api} {clean(about)}".rstrip())
+    if words := owed_words(window.owed):
+        parts.append(f"LATE {words}")
+    parts += [f"REBALANCING {in_words(each, window.owed.now)}" for each in window.under_way[:1]]
     parts += [in_short(each) for each in pressing(window.held)[:1]]
     parts.append(f"waiting {progress.waiting_calls}")
     if progress.dropped_by_kernel is not None:
         parts.append(f"dropped {progress.dropped_by_kernel}")
     return "  ".join(parts)
+
+
+def owed_words(owed: Owed) -> str:
+    """Who owes answers for longest: how many, for how long, and to whom; "" where nobody does."""
+    if not owed.total.calls:
+        return ""
+    parts = []
+    for dimension, most in (("brokers", 2), ("clients", 2), ("topics", 1), ("apis", 2)):
+        worst = owed.worst(dimension)
+        words = [clean(name) for name, _ in worst[:most]]
+        words += [f"{len(worst) - most} more"] if len(worst) > most else []
+        if words:
+            parts.append(f"{'to ' if dimension == 'clients' else ''}{', '.join(words)}")
+    return (
+        f"{plural(owed.total.calls, 'answer')}, the first for {in_time(owed.total.oldest_ns)}: "
+        f"{'; '.join(parts)}"
+    )
+
+
+def in_words(each: UnderWay, now: int) -> str:
+    """A rebalance that lasts: of which group, for how long, and who is waited for."""
+    lasts = in_time(max(now - each.since, 0))
+    missing = [clean(name) for name in each.missing]
+    if missing:
+        names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        tail = f"waits for {names}"
+    else:
+        tail = "waits for members that may come" if each.phase == "join" else "waits for its coordinator"
+    return f"{clean(each.group_id)} for {lasts}, {tail} ({plural(len(each.waiting), 'member')} there)"
 
 
 def pressing(held: Sequence[Held]) -> list[Held]:
@@ -113,13 +154,15 @@ def interval_json(window: Window, progress: Progress) -> str:
     return json_text(
         {
             "version": JSON_VERSION,
-            "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z",
+            "time": f"{datetime.fromtimestamp(window.clock(), UTC):%Y-%m-%dT%H:%M:%S.%f}Z",
             "seconds": round(window.span, 3),
             "calls": sum(found.calls for found in apis.values()),
             "calls_with_errors": sum(found.errors for found in apis.values()),
             "unanswered": window.unanswered,
             "waiting": progress.waiting_calls,
             "oldest_wait_ns": progress.oldest_wait_ns,
+            **window.owed.as_dict(),
+            "rebalancing": [each.as_dict(window.owed.now) for each in window.under_way],
             "dropped_by_kernel": progress.dropped_by_kernel,
             **window.failures().as_dict(),
             "findings": [each.as_dict() for each in window.held],

@@ -2,7 +2,7 @@
 terminal."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kwsniff.cli.failures import failure_grids
-from kwsniff.cli.grids import Grid, fitted, shortened, widths_in
-from kwsniff.cli.live_lines import in_short, pressing
-from kwsniff.cli.live_state import ORDERS, PAGES, ViewState
-from kwsniff.live.session import Progress
-from kwsniff.live.watch import Held
+from kwsniff.cli.grids import Grid, fitted, shortened, widths_in, without
+from kwsniff.cli.live_state import ORDERS, ViewState
 from kwsniff.live.window import Figures, Window, ranked
 from kwsniff.texts import clean, in_time
 
@@ -26,91 +23,26 @@ _TITLES = {
     "errors": "errors", "rebalances": "rebalances", "calls": "last calls",
 }  # fmt: skip
 _MOST_CALLS = 200
-_MOST_WRONG = 3
+_WIDE = 100  # from which on tables stand beside each other
+_LOOSE = 30
 _HEAD_LINES = 3  # of a table: its title, the names of its columns, a rule
-_FIGURES = ("calls/s", "err/s", "p50", "p95", "p99")
+_FIGURES = ("late", "calls/s", "err/s", "p50", "p95", "p99", "queue", "network")
 _NUMBERS = frozenset((*_FIGURES, "count", "share", "members", "took", "latency"))
 _LEAST_NUMBER = 7  # so that columns stay where they are while figures change
 _LEAST_WORD = 16
 _LEAST_ROWS = 4  # of one of several tables
 
 HELP = (
-    ("o, 1 to 7", "overview, APIs, topics, clients, brokers, errors, rebalances, last calls; Tab: the next"),
-    ("s, S", "sort by calls, errors, p50, p95, p99, name"),
+    (
+        "o, 1 to 8",
+        "overview, APIs, topics, clients, brokers, errors, rebalances, connections, calls; Tab",
+    ),
+    ("s, S", "sort by trouble (answers that are late, then errors), calls, errors, p50, p95, p99, name"),
     ("/", "show only what contains a text; Enter keeps it, Esc clears it"),
     ("up, down, Enter", "choose an API, topic, client or broker and see its last calls; Esc: back"),
     ("p or space", "hold the picture; capturing and writing go on"),
     ("q or Ctrl-C", "end"),
 )
-
-
-def header(window: Window, progress: Progress, about: str, state: ViewState, width: int) -> RenderableType:
-    """What is captured, rates, what waits, what was lost: two lines; what is wrong; an empty line."""
-    apis = window.figures("apis")
-    calls = sum(found.calls for found in apis.values())
-    errors = sum(found.errors for found in apis.values())
-    dropped = progress.dropped_by_kernel
-    typed = f"filter: {clean(state.filter)}{'_' if state.typing else ''}"
-    first = [
-        ("kwsniff live", "bold"),
-        ("PAUSED" if state.paused else "", "bold yellow"),
-        (typed if state.filter or state.typing else "", "cyan"),
-        *((part, "") for part in about.split("  ")),
-        (f"{window.calls:,} calls, {window.errors:,} with errors, {progress.packets:,} packets", ""),
-    ]
-    waited = progress.oldest_wait_ns
-    second = [
-        (f"{calls / window.span:,.1f} calls/s", "bold"),
-        (f"{errors / window.span:,.1f} errors/s", "bold red" if errors else ""),
-        ("dropped " + ("at end" if dropped is None else f"{dropped:,}"), "bold red" if dropped else ""),
-        (f"waiting {progress.waiting_calls:,}", ""),
-        (f"(oldest {in_time(waited)})" if waited else "", ""),
-        (f"unanswered {window.unanswered:,}", ""),
-        (f"not captured {window.not_captured:,}" if window.not_captured else "", "red"),
-    ]
-    return Group(_fitting(first, width), _fitting(second, width), *wrong(window, width), "")
-
-
-def wrong(window: Window, width: int) -> list[Text]:
-    """What holds now, a line each: the worst few."""
-    held = pressing(window.held)
-    lines = [_wrong(each, width) for each in held[:_MOST_WRONG]]
-    if len(held) > _MOST_WRONG:
-        lines[-1] = _fitting(
-            [(f"and {len(held) - _MOST_WRONG + 1} more", "bold"), ("`kwsniff why` tells all", "dim")], width
-        )
-    return lines
-
-
-def _wrong(held: Held, width: int) -> Text:
-    style = {"problem": "bold red", "warning": "bold yellow"}[held.finding.severity]
-    line = Text(in_short(held), style, no_wrap=True)
-    line.append(f"  {clean(held.finding.text)}", "default")
-    line.truncate(width, overflow="ellipsis")
-    return line
-
-
-def _fitting(parts: Iterable[tuple[str, str]], width: int) -> Text:
-    """Parts, two spaces between them, as far as they fit; none is cut but the first."""
-    line = Text(no_wrap=True)
-    for text, style in parts:
-        gap = " " if text.startswith("(") else "  " if line else ""
-        if text and line.cell_len + len(gap) + cell_len(text) <= width:
-            line.append(gap)
-            line.append(text, style)
-    return line
-
-
-def footer(state: ViewState, width: int) -> Text:
-    """Which page, and the keys: in one line, or in two."""
-    names = [f"[{name}]" if name == state.page else f"{key or 'o'} {name}" for key, name in enumerate(PAGES)]
-    keys = f"s sort: {state.order}  / filter  p pause  ? help  q quit"
-    for pages in ("  ".join(names), " ".join(names), f"[{state.page}]  o, 1 to 7, Tab: other pages"):
-        if len(pages) + 3 + len(keys) <= width:
-            return Text(f"{pages}   {keys}", "dim", no_wrap=True)
-        if len(pages) <= width:
-            return Text(f"{pages}\n{keys}", "dim", no_wrap=True)
-    return Text(keys, "dim", no_wrap=True)
 
 
 def page(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
@@ -130,85 +62,104 @@ def page(window: Window, state: ViewState, height: int, width: int) -> Renderabl
 
 
 def _overview(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
-    """Two tables beside each other, in three bands or, where they would be of a row each, in two."""
-    bands = 3 if height >= 3 * (_HEAD_LINES + 2) + 2 else 2
-    loose = height >= 30
-    room = max((height - loose * (bands - 1)) // bands - _HEAD_LINES, 1)
-    slow = ViewState(order="p95", filter=state.filter)
-
-    def figures(dimension: str, how: ViewState) -> Drawer:
-        return lambda wide: _figures(window, dimension, _rows(window, dimension, how)[:room], how, wide)
-
-    def errors(wide: int) -> RenderableType:
-        return _errors(window, state, room + _HEAD_LINES, wide)
-
-    def rebalances(wide: int) -> RenderableType:
-        return _rebalances(window, state, room + _HEAD_LINES, wide)
-
+    """Tables of a few rows each: two beside each other, or below each other where that is too narrow."""
+    slow = state if any(window.owed.debts["topics"]) else replace(state, order="p95")
+    draw: dict[str, Drawer] = {
+        name: _few_figures(window, name, slow if name == "topics" else state)
+        for name in ("brokers", "clients", "topics", "apis")
+    }
+    draw["errors"] = lambda rows, wide: _errors(window, state, rows, wide, brief=True)
+    draw["rebalances"] = lambda rows, wide: _rebalances(window, state, rows, wide, brief=True)
+    if width < _WIDE:
+        names = list(draw)[: max(min(len(draw) - 1, height // (_LEAST_ROWS - 1)), 1)]
+        rows = max(height // len(names) - 1, 1)
+        return Group(*(draw[name](rows, width) for name in names))
+    loose = height >= _LOOSE
+    rows = max((height - 2 * loose) // 3 - 1, 1)
     half = (width - 2) // 2
-    names = [cell_len(error) for (error, _, _), _ in window.error_counts().most_common(room)]
+    errors = [cell_len(error) for (error, _, _), _ in window.error_counts().most_common(rows)]
     # Names of errors are longer than others.
-    wide = max(half, min(max(names, default=0) + _LEAST_NUMBER + 2, width - half // 4 * 3))
-    drawn = [_beside(figures("apis", state), figures("topics", slow), half, width)]
-    if bands == 2:
-        drawn.append(_beside(figures("clients", state), errors, width - 2 - wide, width))
-    else:
-        drawn.append(_beside(figures("clients", state), figures("brokers", state), half, width))
-        drawn.append(_beside(errors, rebalances, wide, width))
+    wide = max(half, min(max(errors, default=0) + _LEAST_NUMBER + 2, width - half // 4 * 3))
     parts: list[RenderableType] = []
-    for band in drawn:
-        parts += ["", band] if loose and parts else [band]
+    for left, right, left_width in (
+        ("apis", "brokers", half), ("clients", "topics", half), ("errors", "rebalances", wide),
+    ):  # fmt: skip
+        grid = Table.grid(padding=(0, 1), pad_edge=False)
+        right_width = max(width - left_width - 2, 1)
+        grid.add_column(width=left_width)
+        grid.add_column(width=right_width)
+        grid.add_row(draw[left](rows, left_width), draw[right](rows, right_width))
+        parts += ["", grid] if loose and parts else [grid]
     return Group(*parts)
 
 
-Drawer = Callable[[int], RenderableType]
+Drawer = Callable[[int, int], RenderableType]
+"""Of so many rows and so wide."""
 
 
-def _beside(left: Drawer, right: Drawer, left_width: int, width: int) -> Table:
-    grid = Table.grid(padding=(0, 1), pad_edge=False)
-    right_width = max(width - left_width - 2, 1)
-    grid.add_column(width=max(left_width, 1))
-    grid.add_column(width=right_width)
-    grid.add_row(left(left_width), right(right_width))
-    return grid
+def _few_figures(window: Window, dimension: str, state: ViewState) -> Drawer:
+    def draw(rows: int, width: int) -> RenderableType:
+        return _figures(window, dimension, _rows(window, dimension, state)[:rows], state, width, brief=True)
+
+    return draw
 
 
 Row = tuple[str, Figures, list[int | None]]
 
 
 def _rows(window: Window, dimension: str, state: ViewState) -> list[Row]:
-    order = state.order if state.order in ORDERS else "calls"
-    return [row for row in ranked(window.figures(dimension), order) if state.filter.lower() in row[0].lower()]
+    order = state.order if state.order in ORDERS else "trouble"
+    figures = window.figures(dimension)
+    for name in window.owed.debts[dimension]:
+        figures.setdefault(name, Figures())
+    found = ranked(figures, order, lambda name: window.owed.late_ns(dimension, name))
+    return [row for row in found if state.filter.lower() in row[0].lower()]
 
 
 def _figures(
-    window: Window, dimension: str, rows: Sequence[Row], state: ViewState, width: int, *, selected: int = -1
+    window: Window,
+    dimension: str,
+    rows: Sequence[Row],
+    state: ViewState,
+    width: int,
+    *,
+    selected: int = -1,
+    brief: bool = False,
 ) -> RenderableType:
     title = ("slowest " if state.order.startswith("p") else "") + _TITLES[dimension]
     sorted_by = {"errors": "err/s", "calls": "calls/s"}.get(state.order, state.order)
-    importance = ("name", *((sorted_by,) if sorted_by in _FIGURES else ()), "calls/s", "p95", "err/s", "p99")
+    chosen = (sorted_by,) if sorted_by in _FIGURES else ()
+    importance = ("name", "late", *chosen, "p95", "calls/s", "err/s", "network", "queue", "p99")
     cells = [
         (
             clean(key),
+            in_time(late) if (late := window.owed.late_ns(dimension, key)) else "",
             f"{found.calls / window.span:,.1f}",
             f"{found.errors / window.span:,.1f}" if found.errors else "",
             *(in_time(value) for value in percentiles),
+            *(in_time(found.percentiles((95,), part)[0]) for part in ("queue", "network")),
         )
         for key, found, percentiles in rows
     ]
     styles = ["reverse" if number == selected else "" for number in range(len(cells))]
-    return _table(Grid(title, ("name", *_FIGURES), cells, importance), width, styles, {"err/s": "red"})
+    grid = Grid(title, ("name", *_FIGURES), cells, importance)
+    if not any(row[1] for row in cells):
+        grid = without(grid, "late")
+    return _table(grid, width, styles, {"late": "bold red", "err/s": "red"}, brief=brief)
 
 
-def _errors(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
+def _errors(
+    window: Window, state: ViewState, height: int, width: int, *, brief: bool = False
+) -> RenderableType:
+    """`height`: lines, or rows where it is to be `brief`."""
     wanted = state.filter.lower()
     rows = [row for row in window.error_counts().most_common() if wanted in " ".join(row[0]).lower()]
     cells = [
         (clean(error), clean(api), clean(about), f"{number:,}")
-        for (error, api, about), number in rows[: max(height - _HEAD_LINES, 1)]
+        for (error, api, about), number in rows[: height if brief else max(height - _HEAD_LINES, 1)]
     ]
     grid = Grid("errors", ("error", "api", "about", "count"), cells, ("error", "count", "about"))
-    return _table(grid, width, styles={"error": "red"})
+    return _table(grid, width, styles={"error": "red"}, brief=brief)
 
 
 def _failures(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
@@ -226,20 +177,23 @@ def _failures(window: Window, state: ViewState, height: int, width: int) -> Rend
     return Group(*drawn)
 
 
-def _rebalances(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
+def _rebalances(
+    window: Window, state: ViewState, height: int, width: int, *, brief: bool = False
+) -> RenderableType:
+    """`height`: lines, or rows where it is to be `brief`."""
     rows = [row for row in window.rebalances if state.filter.lower() in str(row["group_id"]).lower()]
     cells = [
         (
-            f"{row['end_time']:%H:%M:%S}" if row["end_time"] else "",
             clean(row["group_id"]),
+            clock(row["end_time"] and row["end_time"] // 1000)[:8],
             str(row["reason"] or ""),
             str(row["member_count"]),
             in_time(row["duration_ns"]),
         )
-        for row in rows[::-1][: max(height - _HEAD_LINES, 1)]
+        for row in rows[::-1][: height if brief else max(height - _HEAD_LINES, 1)]
     ]
-    importance = ("group", "took", "reason", "end")
-    return _table(Grid("rebalances", ("end", "group", "reason", "members", "took"), cells, importance), width)
+    names = ("group", "end", "reason", "members", "took")
+    return _table(Grid("rebalances", names, cells, ("group", "took", "reason", "end")), width, brief=brief)
 
 
 def _calls(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
@@ -286,8 +240,11 @@ def _table(
     width: int,
     row_styles: Sequence[str] = (),
     styles: Mapping[str, str] | None = None,
+    *,
+    brief: bool = False,
 ) -> Table:
-    """The columns there is room for. Names are whole where they can be; other words may be cut to a third."""
+    """The columns there is room for. Names are whole where they can be; other words may be cut to a third.
+    `brief`: the title stands in the place of the first column's name, without a rule."""
     first = grid.importance[0]
     most = max(width // 3, _LEAST_WORD)
     cut = [
@@ -304,13 +261,15 @@ def _table(
     spare = width - sum(widths.values()) - 2 * (len(widths) - 1)
     widths[renamed[first]] += max(spare, 0)
     table = Table(
-        title=Text(grid.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
+        title=None if brief else Text(grid.title), title_justify="left", title_style="bold",
+        box=None if brief else box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
+        header_style="bold underline" if brief else "bold",
     )  # fmt: skip
     places = [(at, name) for at, name in enumerate(head) if name in widths]
-    for at, name in places:
+    for at, column in places:
         justify: JustifyMethod = "right" if grid.names[at] in _NUMBERS else "left"
-        table.add_column(grid.names[at], justify=justify, no_wrap=True, width=widths[name])
+        name = grid.title if brief and at == 0 else grid.names[at]
+        table.add_column(name, justify=justify, no_wrap=True, width=widths[column])
     for number, row in enumerate(cut):
         # Text: nothing in it is an order to the terminal, or to rich.
         cells = (
@@ -321,4 +280,12 @@ def _table(
     return table
 
 
-_WITHOUT_FIGURES = {"overview": _overview, "errors": _failures, "rebalances": _rebalances, "calls": _calls}
+def _connections(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
+    """Of any protocol: who with whom, what it is, and how the way is."""
+    return Text("")
+
+
+_WITHOUT_FIGURES = {
+    "overview": _overview, "errors": _failures, "rebalances": _rebalances, "connections": _connections,
+    "calls": _calls,
+}  # fmt: skip

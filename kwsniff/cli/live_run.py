@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -14,18 +14,27 @@ from typing import Any
 
 from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
 from kwsniff.cli.live_screen import Screen
+from kwsniff.cli.live_service import Service
 from kwsniff.cli.live_wishes import Wishes
 from kwsniff.cli.standard_streams import says
+from kwsniff.cli.times import say_missed, time_range
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.findings.tables import READ
+from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
+from kwsniff.live.batches import Batches
 from kwsniff.live.files import RollingTables, Rotation
-from kwsniff.live.metrics import Metrics, MetricsServer
+from kwsniff.live.metrics import Metrics
+from kwsniff.live.metrics_port import MetricsServer
+from kwsniff.live.rebalancing import Rebalancing
+from kwsniff.live.retention import Retention
 from kwsniff.live.ring import PacketRing
-from kwsniff.live.session import Batches, Session
+from kwsniff.live.session import Session
 from kwsniff.live.watch import WINDOW_S, Watch
 from kwsniff.live.window import Window
 from kwsniff.sources.live import kernel_filter, open_live
+from kwsniff.sources.live_source import LiveSource
+from kwsniff.sources.replay import Replay
 from kwsniff.tables.schema import TABLES
 from kwsniff.texts import plural
 
@@ -42,27 +51,52 @@ class _Run:
         self.session = session
         self.output = output
         self.window = window
+        self.rebalancing = Rebalancing(load_catalog(), session.standing)
         self.files: RollingTables | None = None
         self.metrics: Metrics | None = None
         self.watch: Watch | None = None
+        self.files_trouble: str | None = None
+        self.keep = Retention()
         self.until: float | None = None
         self.calls_left: int | None = None
         self._broken: Exception | None = None
 
     def follow(self) -> None:
         """Until something ends it."""
+        service = Service()
+        service.ready(f"capturing on {self.session.source.interface}")
         while not self._is_over():
+            service.turn(self.trouble or f"{self.window.calls:,} calls")
             if self.watch and self.watch.is_due:
                 batches, picture = self.session.take_with_picture()
                 self._hand_out(batches)
                 self.watch.look(picture)
             else:
                 self._hand_out(self.session.take())
+        service.stopping()
         self._hand_out(self.session.finish(), last=True)
-        if self.files:
-            self.files.finish()
+        self._write(RollingTables.finish)
         if self._broken:
             raise self._broken
+
+    def _write(self, write: Callable[[RollingTables], None]) -> None:
+        """Tables that cannot be written end; the view and the metrics go on."""
+        if self.files is None or self.files_trouble:
+            return
+        done = len(self.files.closed)
+        try:
+            write(self.files)
+        except OutputError as error:
+            self.files_trouble = f"{error}; no tables are written any more"
+            self.files.abandon()
+            says(self.files_trouble)
+        if self.keep and len(self.files.closed) > done:
+            self.keep.apply(self.files.directory, time.time())
+
+    @property
+    def trouble(self) -> str | None:
+        """What does not work any more while the capture goes on, in one line."""
+        return self.files_trouble or self.session.ring_trouble
 
     def _is_over(self) -> bool:
         if self._broken or (self.calls_left is not None and self.calls_left <= 0):
@@ -79,10 +113,14 @@ class _Run:
             return True
 
     def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
-        if self.files:
-            self.files.write(batches)
+        self._write(lambda files: files.write(batches))
         progress = self.session.progress()
         self.window.add(batches)
+        self.rebalancing.add(batches)
+        owed = self.session.owed()
+        self.rebalancing.look(owed)
+        self.window.owed, self.window.under_way = owed, self.rebalancing.under_way
+        self.window.rebalances = self.rebalancing.over
         if self.watch:
             self.watch.add(batches)
             if last:
@@ -91,6 +129,7 @@ class _Run:
         if self.metrics:
             self.metrics.add(batches, progress)
             self.metrics.hold(self.window.held)
+            self.metrics.owe(owed, self.rebalancing.under_way, self.rebalancing.count)
         if self.calls_left is not None and "api_calls" in batches:
             self.calls_left -= batches["api_calls"].num_rows
         try:
@@ -104,13 +143,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
     """Runs to the end and says how it was; exit status 2 when the capture ended by itself. Raises
     KwsniffError."""
     tables = _chosen(args)
-    source = open_live(
-        args.interface,
-        expression=kernel_filter(wishes.ports, args.filter, tunnels=args.tunnels),
-        tool=args.tool,
-        snaplen=args.snaplen,
-        buffer_mb=args.buffer,
-    )
+    source = _open(args, wishes)
     with ExitStack() as stack:
         stack.callback(source.close)
         stack.callback(source.stop)
@@ -126,26 +159,52 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
         if args.output is not None:
             files.late_topics = session.late_topics
         stack.enter_context(_stopped_by_signals(session))
-        window = Window()
+        window = _window(session)
         metrics = None
         if wishes.metrics:
-            metrics = Metrics()
-            server = stack.enter_context(MetricsServer(metrics, *wishes.metrics))
-            says(f"metrics at http://{server.address}/metrics")
+            metrics = Metrics(source.tool)
         output = _choose_output(args, wishes, session, window)
         watch = stack.enter_context(_watch(session, wishes)) if set(READ) <= set(tables) else None
+        run = _Run(session, output, window)
+        if wishes.metrics and metrics:
+            server = stack.enter_context(MetricsServer(metrics, *wishes.metrics, lambda: run.trouble))
+            says(f"metrics at http://{server.address}/metrics")
         with output:
-            run = _Run(session, output, window)
+            run.keep = wishes.keep
             run.watch = watch
             run.files = files if args.output is not None else None
             run.metrics = metrics
             run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
             run.calls_left = args.stop_after
             if not isinstance(output, Screen):
-                says(f"capturing on {args.interface} with {source.tool}; Ctrl-C ends it")
+                what = "reading" if source.capture else "capturing on"
+                through = "" if source.capture else f" with {source.tool}"
+                says(f"{what} {source.interface}{through}; Ctrl-C ends it")
             run.follow()
         _say_how_it_was(run, args.output)
-    return DONE if session.ending is None else ENDED_BY_ITSELF
+    whole = session.ending is None or (source.replayed and session.summary.captures)
+    return DONE if whole and not run.trouble else ENDED_BY_ITSELF
+
+
+def _open(args: argparse.Namespace, wishes: Wishes) -> LiveSource:
+    if wishes.capture is not None:
+        return Replay(wishes.capture, speed=wishes.speed, times=time_range(args))
+    return open_live(
+        args.interface,
+        expression=kernel_filter(wishes.ports, args.filter, tunnels=args.tunnels),
+        tool=args.tool,
+        snaplen=args.snaplen,
+        buffer_mb=args.buffer,
+    )
+
+
+def _window(session: Session) -> Window:
+    """Its time is that of the file, where one is replayed."""
+    if not session.source.replayed:
+        return Window()
+    window = Window(now=lambda: (session.reached() or 0) / 1e9, begun=lambda: (session.begun or 0) / 1e9)
+    window.clock = lambda: (session.reached() or 0) / 1e9
+    return window
 
 
 def _chosen(args: argparse.Namespace) -> tuple[str, ...]:
@@ -198,16 +257,22 @@ def _watch(session: Session, wishes: Wishes) -> Watch:
 def _say_how_it_was(run: _Run, directory: str | None) -> None:
     if run.session.ending:
         says(run.session.ending)
+    if run.session.ring_trouble:
+        says(run.session.ring_trouble)
+    if isinstance(run.session.source, Replay):
+        say_missed(run.session.source.times.missed)
     if run.watch and run.watch.trouble:
         says(run.watch.trouble)
     if run.watch and run.watch.shortened:
         says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)")
     progress, window, files = run.session.progress(), run.window, run.files
     dropped = progress.dropped_by_kernel
-    says(
-        f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}; dropped by the kernel: "
-        f"{'not known' if dropped is None else f'{dropped:,}'}, "
-        f"lost here: {'not known' if progress.dropped_here is None else f'{progress.dropped_here:,}'}"
-    )
+    told = f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}"
+    if not run.session.source.capture:
+        told += (
+            f"; dropped by the kernel: {'not known' if dropped is None else f'{dropped:,}'}, "
+            f"lost here: {'not known' if progress.dropped_here is None else f'{progress.dropped_here:,}'}"
+        )
+    says(told)
     if files:
         says(f"{plural(files.rows, 'row')} in {plural(len(files.closed), 'file')} under {directory}")

@@ -7,10 +7,12 @@ from typing import Self
 from rich.console import Console, Group
 from rich.live import Live
 
+from kwsniff.cli.live_head import footer, header, wrong
 from kwsniff.cli.live_keys import Keys
-from kwsniff.cli.live_pages import footer, header, page, wrong
+from kwsniff.cli.live_pages import page
 from kwsniff.cli.live_state import ViewState
-from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.live.batches import Batches
+from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
 from kwsniff.texts import in_bytes
 
@@ -24,6 +26,8 @@ class Screen:
         self._window = window
         self._held: tuple[Window, Progress] | None = None
         self._session = session
+        source = session.source
+        self._about = source.interface + ("" if source.capture else f" through {source.tool}")
         self._started = time.monotonic()
         self._progress = session.progress()
         self._console = Console()
@@ -68,8 +72,7 @@ class Screen:
             self._held = None
         window, progress = self._held or (self._window, self._progress)
         uptime = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._started))
-        source = self._session.source
-        about = f"{source.interface} through {source.tool}  {uptime}  {in_bytes(progress.capture_bytes)}"
+        about = f"{self._about}  {uptime}  {in_bytes(progress.capture_bytes)}"
         width, height = self._console.size
         bottom = footer(self.state, width)
         room = height - 4 - bottom.plain.count("\n") - len(wrong(window, width))

@@ -3,9 +3,19 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-PAGES: Final = ("overview", "apis", "topics", "clients", "brokers", "errors", "rebalances", "calls")
-"""Key o and 1 to 7, or Tab, go to them."""
-ORDERS: Final = ("calls", "errors", "p50", "p95", "p99", "name")
+PAGES: Final = (
+    "overview",
+    "apis",
+    "topics",
+    "clients",
+    "brokers",
+    "errors",
+    "rebalances",
+    "connections",
+    "calls",
+)
+"""Key o and 1 to 8, or Tab, go to them."""
+ORDERS: Final = ("trouble", "calls", "errors", "p50", "p95", "p99", "name")
 _DRILLED: Final = {"apis": "api", "topics": "topic", "clients": "client", "brokers": "broker"}
 
 
@@ -14,7 +24,7 @@ class ViewState:
     """Changed by `press`; `rows` are the keys of the rows shown, which the screen puts here."""
 
     page: str = "overview"
-    order: str = "calls"
+    order: str = "trouble"
     filter: str = ""
     typing: bool = False
     """The filter is being typed: keys are text."""

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.limits import parse_limits
+from kwsniff.cli.times import refuse_times
 from kwsniff.errors import UsageError
+from kwsniff.live.retention import Retention
 
 _MB = 1_000_000
 
@@ -23,6 +25,11 @@ class Wishes:
     ring_files: int
     ring_bytes: int
     metrics: tuple[str, int] | None
+    keep: Retention
+    speed: float
+    """Of a file; 0 is as fast as it goes."""
+    capture: str | None
+    """Where no interface is followed: the file, or -."""
 
 
 def check(args: argparse.Namespace) -> Wishes:
@@ -37,9 +44,11 @@ def check(args: argparse.Namespace) -> Wishes:
         raise UsageError(f"--snaplen {args.snaplen}: give bytes from 64 to 262144")
     if args.output is not None:
         args.output = local_path(args.output)
-    if args.output is None and (args.ring or args.rotate or args.table):
-        option = "--ring" if args.ring else "--rotate" if args.rotate else "--table"
+    unwritten = [name for name in ("ring", "rotate", "table", "keep") if getattr(args, name)]
+    if args.output is None and unwritten:
+        option = f"--{unwritten[0]}"
         raise UsageError(f"{option} needs a directory to write to: add -o DIR")
+    capture = _capture(args)
     ring_files, ring_bytes = _parse_ring(args.ring)
     seconds, size = _parse_rotate(args.rotate)
     return Wishes(
@@ -52,7 +61,59 @@ def check(args: argparse.Namespace) -> Wishes:
         ring_files=ring_files,
         ring_bytes=ring_bytes,
         metrics=_parse_address(args.metrics),
+        keep=_parse_keep(args.keep),
+        speed=_parse_speed(args.speed),
+        capture=capture,
     )
+
+
+_OF_INTERFACES = ("filter", "tunnels", "tool")
+
+
+def _capture(args: argparse.Namespace) -> str | None:
+    """The capture that is read in the place of an interface, if one is."""
+    from kwsniff.sources.live import interfaces
+    from kwsniff.sources.paths import local_path
+    from kwsniff.sources.replay import is_capture
+
+    there = interfaces()
+    names = [name if name in there else local_path(name) for name in args.interface]
+    captures = [name for name in names if name not in there and is_capture(name)]
+    if not captures:
+        refuse_times(args, "an interface: what it shows is now")
+        if args.speed is not None:
+            raise UsageError("--speed is for files that are replayed")
+        return None
+    if len(names) > 1:
+        raise UsageError(f"{captures[0]}: one capture at a time; `kwsniff analyze` takes several")
+    if unfit := next((name for name in _OF_INTERFACES if getattr(args, name)), None):
+        raise UsageError(f"--{unfit} is for interfaces, and {captures[0]} is none; use --port")
+    return captures[0]
+
+
+def _parse_keep(texts: list[str]) -> Retention:
+    seconds, size = None, None
+    for text in (part for given in texts for part in given.split(",")):
+        found = _split_unit(text)
+        if found and found[1] in _BYTES:
+            size = _parse_size("--keep", text)
+        else:
+            seconds = _parse_time("--keep", text)
+    return Retention(seconds, size)
+
+
+def _parse_speed(text: str | None) -> float:
+    if text is None:
+        return 1.0
+    if text == "max":
+        return 0.0
+    try:
+        speed = float(text.removesuffix("x"))
+    except ValueError:
+        speed = 0.0
+    if not 0.001 <= speed <= 1e6:
+        raise UsageError(f"--speed {text}: give how many times as fast, for example 10, or max")
+    return speed
 
 
 _SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from typing_extensions import Buffer
@@ -70,6 +70,13 @@ class Analyzer:
     @property
     def unfinished(self) -> int | None: ...
     def waiting(self) -> tuple[int, int | None]: ...
+    def waits(self, before: int, always: Iterable[int], most: int) -> list[tuple[Any, ...]]:
+        """(call id, API key, version, caller, client, its address and port, broker's address and port, asked,
+        due, group, member, topics) of every call that is owed an answer that was due `before`, or of an API
+        that is `always` told of. Times in nanoseconds since the epoch."""
+
+    @property
+    def times(self) -> tuple[int | None, int | None]: ...
     def close_capture(self, *, end: str | None = None) -> dict[str, Any]:
         """`end`: the `stop` of the last scan, where runs were fed."""
 

@@ -16,7 +16,7 @@ from kwsniff.core.declared cimport (
 )
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_table
-from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, waiting_call
+from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
 from kwsniff.core.kafka.memory cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
@@ -37,6 +37,7 @@ from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
 from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
 from kwsniff.core.rows.sink cimport row_sink
+from kwsniff.core.rows.waits cimport count_waits, list_waits
 from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams, TcpEvent
@@ -429,22 +430,19 @@ cdef class Analyzer:
 
     def waiting(self):
         """How many requests wait for their response, and since when (nanoseconds, or None) the first one is due."""
-        cdef Connection* connection = self.streams.oldest
-        cdef Dialog* dialog
-        cdef int64_t oldest = NO_TIME
-        cdef int64_t num = 0, due
         self.check_idle(True)
-        while connection != NULL:
-            dialog = <Dialog*>connection.dialog
-            if dialog != NULL and dialog.confirmed and dialog.num:
-                num += dialog.num
-                due = waiting_call(dialog, 0).first.time
-                if due != NO_TIME and waiting_call(dialog, 0).max_wait.is_known:
-                    due += waiting_call(dialog, 0).max_wait.value * 1_000_000
-                if oldest == NO_TIME or due < oldest:
-                    oldest = due
-            connection = connection.newer
-        return num, None if oldest == NO_TIME else oldest
+        return count_waits(self.streams.oldest)
+
+    def waits(self, int64_t before, always, int64_t most):
+        """Calls that the broker owes an answer that was due `before` (nanoseconds), and calls of APIs that are `always`
+        told of, at most so many: see rows/waits.pyx."""
+        self.check_idle(True)
+        return list_waits(&self.context, self.streams.oldest, before, frozenset(always), most)
+
+    @property
+    def times(self):
+        """Nanoseconds since the epoch of the open capture's earliest and latest packet, or None."""
+        return tuple(None if each == NO_TIME else each for each in (self.reader.first_time, self.reader.last_time))
 
     def close_capture(self, *, end=None):
         """Ends the open capture and tells what it was: the facts of its row in the captures table. `end`: where runs were

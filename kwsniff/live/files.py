@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from kwsniff.findings.table import findings_batch
 from kwsniff.findings.tables import READ
-from kwsniff.live.session import Batches, one_batch
+from kwsniff.live.batches import Batches, one_batch
 from kwsniff.tables.folder import Folder, guarded
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
@@ -79,6 +79,14 @@ class RollingTables:
     def __exit__(self, *_: object) -> None:
         if self._files:
             self._files.abort()
+        self._folder.close()
+
+    def abandon(self) -> None:
+        """What is not complete goes: it cannot be written, and takes room."""
+        if self._files:
+            self._files.abort()
+            self._files = None
+        self._held.clear()
         self._folder.close()
 
     def write(self, batches: Batches) -> None:

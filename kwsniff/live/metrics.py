@@ -1,349 +1,280 @@
-"""Prometheus' text format over HTTP: calls, errors and latency histograms by API, client and topic.
+"""What the metrics are, and how rows become them. The dashboard and the alerts below docs/ use them."""
 
-Label values come from the wire, so their number and length are bounded: of every label the first
-`MOST_SERIES` values are told apart, all later ones are counted as "other"; of a long value there is the
-beginning and a hash. A call without a client id has the empty label.
-
-Whoever can reach the port can ask, and costs little: connections at a time and their seconds are bounded. A
-port of this machine alone answers only who calls it by its own name, which a page in a browser here does not.
-"""
-
-import socket
+import platform
+import resource
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from hashlib import blake2b
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
-from typing import Any, Final, Self
-from urllib.parse import urlsplit
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.errors import UsageError
-from kwsniff.live.session import Batches, Progress
+from kwsniff.live.batches import Batches
+from kwsniff.live.calls import Times, endpoint, times_of, topics_of, with_labels
+from kwsniff.live.owed import Owed
+from kwsniff.live.rebalancing import UnderWay
+from kwsniff.live.series import Series
+from kwsniff.live.session import Progress
 from kwsniff.live.watch import Held
-from kwsniff.live.window import active_latencies, endpoint, topics_of
-from kwsniff.tables.arrays import Numbers, numbers
+from kwsniff.tables.arrays import Numbers, numbers, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
-from kwsniff.texts import clean
 
-MOST_SERIES: Final = 200
-LONGEST_LABEL: Final = 120
-MOST_CONNECTIONS: Final = 16
-OTHER: Final = "other"
-_MOST_PAIRS: Final = 5 * MOST_SERIES
-EDGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper edges of the latency histograms, in seconds."""
-
-_EDGES_NS = np.array([round(edge * 1e9) for edge in EDGES_S], np.int64)
-_PATIENCE_S = 10.0  # for a scraper that asks nothing, or does not read
-_LONGEST_S = 30.0  # of a connection, whatever it does
-_SHORT_LABEL = 96
-_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Labels = tuple[str, ...]
-
-
-class _Histogram:
-    __slots__ = ("buckets", "total_ns")
-
-    def __init__(self) -> None:
-        self.buckets = np.zeros(len(EDGES_S) + 1, np.int64)
-        self.total_ns = 0
-
-    def add(self, latencies: Numbers) -> None:
-        places = np.searchsorted(_EDGES_NS, latencies, side="left")
-        self.buckets += np.bincount(places, minlength=len(self.buckets))
-        self.total_ns += int(latencies.sum())
-
-
-class _Labels:
-    """The values of one label that are told apart."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def bounded(self, value: Any) -> str:
-        text = "" if value is None else _shortened(clean(str(value)))
-        if text not in self._known:
-            if len(self._known) >= MOST_SERIES:
-                return OTHER
-            self._known.add(text)
-        return text
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST_LABEL:
-        return text
-    return f"{text[:_SHORT_LABEL]}… ({blake2b(text.encode(), digest_size=6).hexdigest()})"
+_MOST_PARTITIONS: Final = 20_000
+_DIMENSIONS: Final = {"brokers": "broker", "clients": "client", "topics": "topic", "apis": "api"}
+_DECLARED: Final = (
+    ("calls", "counter", "Calls that came to an end.", "api", "client"),
+    ("topic_calls", "counter", "Calls that name the topic.", "topic"),
+    ("call_status", "counter", "Calls by how they ended.", "status"),
+    ("error_codes", "counter", "Error codes in responses, at whatever depth.", "error", "api"),
+    ("client_error_codes", "counter", "The same by client.", "error", "client"),
+    ("broker_error_codes", "counter", "The same by broker.", "error", "broker"),
+    ("request_bytes", "counter", "Bytes of requests, their length included.", "client"),
+    ("response_bytes", "counter", "Bytes of responses, their length included.", "client"),
+    ("topic_records", "counter", "Records produced to and fetched from a topic.", "topic", "api"),
+    ("topic_record_bytes", "counter", "The same in bytes of record sets as on the wire.", "topic", "api"),
+    ("throttled_calls", "counter", "Calls whose answer says that the client is throttled.", "client"),
+    ("throttle_seconds", "counter", "For how long in all.", "client"),
+    (
+        "fetched_lag_offsets",
+        "gauge",
+        "How far the last fetches are behind, over partitions.",
+        "client",
+        "topic",
+    ),
+    ("committed_lag_offsets", "gauge", "How far the last commits are behind.", "group", "topic"),
+    ("api_latency_seconds", "histogram", "Time of calls without deliberate waits, by api.", "api"),
+    ("client_latency_seconds", "histogram", "Time of calls without deliberate waits, by client.", "client"),
+    ("topic_latency_seconds", "histogram", "Time of calls without deliberate waits, by topic.", "topic"),
+    ("api_broker_seconds", "histogram", "The broker's own part of that, by api.", "api"),
+    ("broker_seconds", "histogram", "The broker's own part of that, by broker.", "broker"),
+    ("api_queue_seconds", "histogram", "The part in line behind other calls, by api.", "api"),
+    ("api_network_seconds", "histogram", "The part on the way, by api.", "api"),
+    ("rebalances", "counter", "Rebalances of groups that are over."),
+    ("group_rebalancing_seconds", "gauge", "For how long the group rebalances.", "group"),
+    ("finding", "gauge", "1 for each finding that holds now.", "finding", "subject"),
+    ("waiting_calls", "gauge", "Requests that wait for their response."),
+    ("oldest_wait_seconds", "gauge", "How long the first answer is due; a Fetch may wait for data."),
+    *(
+        (f"{name}_late_answers", "gauge", f"Answers that are late, by {name}.", name)
+        for name in _DIMENSIONS.values()
+    ),
+    *(
+        (f"{name}_late_seconds", "gauge", f"For how long the first of them is late, by {name}.", name)
+        for name in _DIMENSIONS.values()
+    ),
+    ("closed_connections", "counter", "Connections that are over.", "protocol", "end"),
+    ("open_connections", "gauge", "Connections that are open.", "protocol"),
+    (
+        "connection_retransmitted_bytes",
+        "counter",
+        "Bytes sent again, of connections that are over.",
+        "sender",
+    ),
+    ("refused_connections", "counter", "Connections that nobody accepted.", "broker"),
+    ("tcp_events", "counter", "Retransmissions, resets and their like.", "kind", "sender"),
+    ("packets", "counter", "Packets read."),
+    ("capture_bytes", "counter", "Bytes of the capture read."),
+    ("kernel_dropped_packets", "counter", "Packets that the kernel dropped, as far as they are known."),
+    ("kernel_drops_known", "gauge", "1 where the kernel's drops are told while it runs."),
+    ("build_info", "gauge", "1, and what runs.", "version", "python", "tool"),
+    ("process_cpu_seconds", "counter", "Processor time of this process."),
+    ("process_resident_memory_bytes", "gauge", "Resident memory of this process."),
+    ("process_open_fds", "gauge", "Open file descriptors of this process."),
+    ("process_start_time_seconds", "gauge", "When this process began, since 1970."),
+)
 
 
 class Metrics:
-    """Counts batches as they come; `text` may be called by any thread."""
+    """Counts batches as they come; `text` may be called by any thread. `tool`: what captures."""
 
-    def __init__(self) -> None:
+    def __init__(self, tool: str = "", now: Callable[[], float] = time.monotonic) -> None:
+        from kwsniff import __version__
+
         self._turn = threading.Lock()
-        self._labels = {name: _Labels() for name in ("api", "client", "topic", "error", "broker")}
-        self._calls: dict[Labels, int] = {}
-        self._errors: dict[Labels, int] = {}
-        self._told: dict[str, dict[Labels, int]] = {"client": {}, "broker": {}}
-        self._statuses: dict[Labels, int] = {}
-        self._latencies: dict[str, dict[Labels, _Histogram]] = {"api": {}, "client": {}, "topic": {}}
-        self._topic_calls: dict[Labels, int] = {}
-        self._rebalances = 0
-        self._held: Sequence[Held] = ()
-        self._progress: Progress | None = None
+        self._series = Series(now)
+        for name, kind, says, *labels in _DECLARED:
+            self._series.declare(name, kind, says, *labels)
+        for name in ("rebalances", "packets", "capture_bytes"):
+            self._series.level(name, 0)
+        self._series.show("build_info", {(__version__, platform.python_version(), tool): 1})
+        self._lag: dict[str, dict[tuple[Any, ...], int]] = {}
+        self._started = time.time()
+
+    @property
+    def names(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Every metric there is, as Prometheus calls it: its kind, and its labels."""
+        found = {}
+        for name, family in self._series.families.items():
+            prefix = "" if name.startswith("process_") else "kwsniff_"
+            suffix = "_total" if family.kind == "counter" else ""
+            found[f"{prefix}{name}{suffix}"] = family.kind, family.labels
+        return found
 
     def add(self, batches: Batches, progress: Progress) -> None:
         """Rows of one interval."""
         with self._turn:
-            self._progress = progress
+            self._progress(progress)
             if "api_calls" in batches:
-                self._add_calls(batches["api_calls"], active_latencies(batches))
+                self._add_calls(with_labels(batches["api_calls"]), times_of(batches))
             if "error_codes" in batches:
-                groups = Groups(batches["error_codes"], ("error_name", "error_code", "api_name"))
-                for (name, code, api), number in zip(groups.labels(), groups.counts(), strict=True):
-                    key = (self._bounded("error", name or code), self._bounded("api", api))
-                    self._errors[key] = self._errors.get(key, 0) + int(number)
-                self._add_told(batches["error_codes"])
-            if "groups" in batches:
-                self._rebalances += batches["groups"].num_rows
+                self._add_errors(batches["error_codes"])
+            if "partitions" in batches:
+                self._add_partitions(batches["partitions"])
+            if "commits" in batches:
+                self._add_lag("committed_lag_offsets", batches["commits"], "group_id")
+            if "connections" in batches:
+                self._add_connections(batches["connections"])
+            if "tcp_events" in batches:
+                groups = Groups(batches["tcp_events"], ("kind", "sender"))
+                for values, number in zip(groups.labels(), groups.counts().tolist(), strict=True):
+                    self._series.count("tcp_events", number, *values)
 
     def hold(self, held: Sequence[Held]) -> None:
         """The findings that hold now; those of before are no longer told."""
         with self._turn:
-            self._held = held
+            self._series.show("finding", {(each.finding.finding, each.finding.subject): 1 for each in held})
 
-    def _bounded(self, label: str, value: Any) -> str:
-        return self._labels[label].bounded(value)
-
-    def _add_told(self, batch: pa.RecordBatch) -> None:
-        columns = ("error_name", "error_code", "client_id", "broker_address", "broker_port")
-        groups = Groups(batch, columns)
-        for (name, code, client, address, port), number in zip(groups.labels(), groups.counts(), strict=True):
-            error = self._bounded("error", name or code)
-            for side, value in (("client", client), ("broker", endpoint(address, port))):
-                key = (error, self._bounded(side, value))
-                if key not in self._told[side] and len(self._told[side]) >= _MOST_PAIRS:
-                    key = (OTHER, OTHER)
-                self._told[side][key] = self._told[side].get(key, 0) + int(number)
-
-    def _add_calls(self, batch: pa.RecordBatch, latency: Numbers) -> None:
-        _tally(self._statuses, batch, {"status": None}, self._labels)
-        _tally(self._calls, batch, {"api_name": "api", "client_id": "client"}, self._labels)
-        for label, column in (("api", "api_name"), ("client", "client_id")):
-            groups = Groups(batch, (column,))
-            known = numbers(pa.int64(), latency, latency >= 0)
-            for (value,), latencies in zip(groups.labels(), groups.split(known), strict=True):
-                self._time(label, value, latencies)
-        rows, places, words = topics_of(batch)
-        latency = latency[rows]
-        for number in np.unique(places):
-            key = (self._bounded("topic", words[number]),)
-            chosen = latency[places == number]
-            self._topic_calls[key] = self._topic_calls.get(key, 0) + len(chosen)
-            self._time("topic", words[number], chosen[chosen >= 0])
-
-    def _time(self, label: str, value: Any, latencies: Numbers) -> None:
-        if len(latencies):
-            key = (self._bounded(label, value),)
-            self._latencies[label].setdefault(key, _Histogram()).add(latencies)
-
-    def text(self) -> str:
-        """Everything, in Prometheus' text format 0.0.4."""
+    def owe(self, owed: Owed, under_way: Sequence[UnderWay], rebalances: int) -> None:
+        """Who owes answers now, which groups rebalance, and how many rebalances are over."""
         with self._turn:
-            return "".join(f"{line}\n" for line in self._lines())
+            for dimension, name in _DIMENSIONS.items():
+                worst = owed.worst(dimension)
+                self._series.show(f"{name}_late_answers", {(each,): debt.calls for each, debt in worst})
+                late = {(each,): debt.oldest_ns / 1e9 for each, debt in worst}
+                self._series.show(f"{name}_late_seconds", late)
+            lasts = {(each.group_id,): max(owed.now - each.since, 0) / 1e9 for each in under_way}
+            self._series.show("group_rebalancing_seconds", lasts)
+            self._series.level("rebalances", rebalances)
 
-    def _lines(self) -> Iterator[str]:
-        yield from _family("calls_total", "counter", "Calls that came to an end.")
-        yield from _samples("calls_total", ("api", "client"), self._calls)
-        yield from _family("topic_calls_total", "counter", "Calls that name the topic.")
-        yield from _samples("topic_calls_total", ("topic",), self._topic_calls)
-        yield from _family("call_status_total", "counter", "Calls by how they ended.")
-        yield from _samples("call_status_total", ("status",), self._statuses)
-        yield from _family("error_codes_total", "counter", "Error codes in responses, at whatever depth.")
-        yield from _samples("error_codes_total", ("error", "api"), self._errors)
-        for side, told in self._told.items():
-            yield from _family(f"{side}_error_codes_total", "counter", f"The same by {side}.")
-            yield from _samples(f"{side}_error_codes_total", ("error", side), told)
-        yield from _family("rebalances_total", "counter", "Rebalances of groups.")
-        yield f"kwsniff_rebalances_total {self._rebalances}"
-        yield from _family("finding", "gauge", "1 for each finding that holds now.")
-        found: dict[Labels, int] = {
-            (each.finding.finding, _shortened(clean(each.finding.subject))): 1 for each in self._held
-        }
-        yield from _samples("finding", ("finding", "subject"), found)
-        for label, histograms in self._latencies.items():
-            name = f"{label}_latency_seconds"
-            yield from _family(name, "histogram", f"Time of calls without deliberate waits, by {label}.")
-            for (value,), histogram in histograms.items():
-                yield from _histogram(name, f'{label}="{_escaped(value)}"', histogram)
-        if self._progress:
-            yield from _progress_lines(self._progress)
+    def connect(self, connections: pa.RecordBatch | None) -> None:
+        """The connections that are open now."""
+        with self._turn:
+            found: dict[tuple[Any, ...], float] = {}
+            if connections is not None:
+                groups = Groups(connections, ("protocol", "end"))
+                for (protocol, end), number in zip(groups.labels(), groups.counts().tolist(), strict=True):
+                    if end == "open":
+                        found[(protocol,)] = number
+            self._series.show("open_connections", found)
 
+    def text(self, *, openmetrics: bool = False) -> str:
+        """Everything, in Prometheus' text format 0.0.4 or as OpenMetrics."""
+        with self._turn:
+            self._process()
+            return self._series.text(openmetrics=openmetrics)
 
-def _tally(
-    into: dict[Labels, int],
-    batch: pa.RecordBatch,
-    columns: Mapping[str, str | None],
-    labels: Mapping[str, _Labels],
-) -> None:
-    groups = Groups(batch, tuple(columns))
-    for values, number in zip(groups.labels(), groups.counts(), strict=True):
-        key = tuple(
-            str(value) if label is None else labels[label].bounded(value)
-            for label, value in zip(columns.values(), values, strict=True)
-        )
-        if len(columns) > 1 and key not in into and len(into) >= _MOST_PAIRS:
-            key = tuple(OTHER for _ in key)  # each label is bounded, their combinations are as well
-        into[key] = into.get(key, 0) + int(number)
+    def _add_calls(self, batch: pa.RecordBatch, times: Times) -> None:
+        series = self._series
+        for name, columns in (("call_status", ("status",)), ("calls", ("api_name", "client_id"))):
+            groups = Groups(batch, columns)
+            for values, number in zip(groups.labels(), groups.counts().tolist(), strict=True):
+                series.count(name, number, *values)
+        for column, parts in (
+            ("api_name", (("api_latency_seconds", times.active), ("api_broker_seconds", times.broker),
+                          ("api_queue_seconds", times.queue), ("api_network_seconds", times.network))),
+            ("client_id", (("client_latency_seconds", times.active),)),
+        ):  # fmt: skip
+            groups = Groups(batch, (column,))
+            for name, taken in parts:
+                for (value,), each in zip(groups.labels(), groups.split(_known(taken)), strict=True):
+                    series.time(name, each, value)
+        groups = Groups(batch, ("broker_address", "broker_port"))
+        for party, each in zip(groups.labels(), groups.split(_known(times.broker)), strict=True):
+            series.time("broker_seconds", each, endpoint(*party))
+        self._add_traffic(batch)
+        rows, places, words = topics_of(batch)
+        latency = times.active[rows]
+        for number in np.unique(places):
+            chosen = latency[places == number]
+            series.count("topic_calls", len(chosen), words[number])
+            series.time("topic_latency_seconds", chosen[chosen >= 0], words[number])
 
+    def _add_traffic(self, batch: pa.RecordBatch) -> None:
+        groups = Groups(batch, ("client_id",))
+        for name, column in (("request_bytes", "request_bytes"), ("response_bytes", "response_bytes")):
+            for (client,), sizes in zip(groups.labels(), groups.split(batch[column]), strict=True):
+                self._series.count(name, int(sizes.sum()), client)
+        if "throttle_time_ms" in batch.schema.names:
+            for (client,), told in zip(groups.labels(), groups.split(batch["throttle_time_ms"]), strict=True):
+                if told.any():
+                    self._series.count("throttled_calls", int((told > 0).sum()), client)
+                    self._series.count("throttle_seconds", int(told[told > 0].sum()) / 1e3, client)
 
-def _family(name: str, kind: str, says: str) -> Iterator[str]:
-    yield f"# HELP kwsniff_{name} {says}"
-    yield f"# TYPE kwsniff_{name} {kind}"
+    def _add_errors(self, batch: pa.RecordBatch) -> None:
+        columns = ("error_name", "error_code", "api_name", "client_id", "broker_address", "broker_port")
+        groups = Groups(batch, columns)
+        for values, number in zip(groups.labels(), groups.counts().tolist(), strict=True):
+            name, code, api, client, address, port = values
+            self._series.count("error_codes", number, name or code, api)
+            self._series.count("client_error_codes", number, name or code, client)
+            self._series.count("broker_error_codes", number, name or code, endpoint(address, port))
 
+    def _add_partitions(self, batch: pa.RecordBatch) -> None:
+        groups = Groups(batch, ("topic", "api_name"))
+        for name, column in (("topic_records", "record_count"), ("topic_record_bytes", "record_bytes")):
+            for values, found in zip(groups.labels(), groups.split(batch[column]), strict=True):
+                if found.any():
+                    self._series.count(name, int(found.sum()), *values)
+        self._add_lag("fetched_lag_offsets", batch, "client_id")
 
-def _samples(name: str, labels: Labels, values: Mapping[Labels, int]) -> Iterator[str]:
-    for key, number in values.items():
-        pairs = ",".join(f'{label}="{_escaped(value)}"' for label, value in zip(labels, key, strict=True))
-        yield f"kwsniff_{name}{{{pairs}}} {number}"
+    def _add_lag(self, name: str, batch: pa.RecordBatch, who: str) -> None:
+        """The latest of each partition counts."""
+        chosen = valid_rows(batch["lag"])
+        if not chosen.any():
+            return
+        latest = self._lag.setdefault(name, {})
+        groups = Groups(batch, (who, "topic", "partition"))
+        lag, rows = whole_numbers(batch["lag"], null=0), np.flatnonzero(chosen)
+        last = np.full(len(groups.counts()), -1, np.int64)
+        last[groups.numbers[rows]] = rows
+        for key, row in zip(groups.labels(), last.tolist(), strict=True):
+            if row >= 0:
+                latest.pop(key, None)  # the last one is the one that spoke last
+                latest[key] = int(lag[row])
+        while len(latest) > _MOST_PARTITIONS:
+            del latest[next(iter(latest))]
+        sums: dict[tuple[Any, ...], float] = {}
+        for (party, topic, _), behind in reversed(latest.items()):
+            sums[party, topic] = sums.get((party, topic), 0) + behind
+        self._series.show(name, sums)
 
+    def _add_connections(self, batch: pa.RecordBatch) -> None:
+        groups = Groups(batch, ("protocol", "end"))
+        for values, number in zip(groups.labels(), groups.counts().tolist(), strict=True):
+            self._series.count("closed_connections", number, *values)
+        for sender in ("client", "broker"):
+            sent = whole_numbers(batch[f"{sender}_retransmitted_bytes"], null=0)
+            self._series.count("connection_retransmitted_bytes", int(sent.sum()), sender)
+        refused = np.array(batch["refused"].fill_null(False), np.bool_)
+        groups = Groups(batch, ("broker_address", "broker_port"))
+        for party, number in zip(groups.labels(), groups.counts(refused).tolist(), strict=True):
+            if number:
+                self._series.count("refused_connections", number, endpoint(*party))
 
-def _histogram(name: str, pair: str, histogram: _Histogram) -> Iterator[str]:
-    running = np.cumsum(histogram.buckets).tolist()
-    for edge, count in zip((*map(repr, EDGES_S), "+Inf"), running, strict=True):
-        yield f'kwsniff_{name}_bucket{{{pair},le="{edge}"}} {count}'
-    yield f"kwsniff_{name}_sum{{{pair}}} {histogram.total_ns / 1e9!r}"
-    yield f"kwsniff_{name}_count{{{pair}}} {running[-1]}"
+    def _progress(self, progress: Progress) -> None:
+        dropped = progress.dropped_by_kernel
+        for name, value in (
+            ("packets", progress.packets),
+            ("capture_bytes", progress.capture_bytes),
+            ("waiting_calls", progress.waiting_calls),
+            ("oldest_wait_seconds", (progress.oldest_wait_ns or 0) / 1e9),
+            ("kernel_dropped_packets", dropped),
+            ("kernel_drops_known", int(dropped is not None)),
+        ):
+            self._series.level(name, value)
 
-
-def _progress_lines(progress: Progress) -> Iterator[str]:
-    yield from _family("packets_total", "counter", "Packets read.")
-    yield f"kwsniff_packets_total {progress.packets}"
-    yield from _family("capture_bytes_total", "counter", "Bytes of the capture read.")
-    yield f"kwsniff_capture_bytes_total {progress.capture_bytes}"
-    yield from _family("waiting_calls", "gauge", "Requests that wait for their response.")
-    yield f"kwsniff_waiting_calls {progress.waiting_calls}"
-    yield from _family(
-        "oldest_wait_seconds", "gauge", "How long the first answer is due; a Fetch may wait for data."
-    )
-    yield f"kwsniff_oldest_wait_seconds {(progress.oldest_wait_ns or 0) / 1e9!r}"
-    if progress.dropped_by_kernel is not None:
-        yield from _family("kernel_dropped_packets_total", "counter", "Packets the kernel dropped.")
-        yield f"kwsniff_kernel_dropped_packets_total {progress.dropped_by_kernel}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        super().__init__(address, handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own; beyond MOST_CONNECTIONS it is hung up at once."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answers, and hangs up after _LONGEST_S, whatever the other side does."""
-        deadline = threading.Timer(_LONGEST_S, _hang_up, [request])
-        deadline.daemon = True
-        deadline.start()
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            deadline.cancel()
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a scraper that hangs up in the middle, as one does whose time is over."""
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
-def _hang_up(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-
-
-class MetricsServer:
-    """Answers GET /metrics while the block runs. `port` 0 takes any free one; `address` says which."""
-
-    def __init__(self, metrics: Metrics, host: str, port: int) -> None:
-        try:
-            self._server = _Server((host, port), _handler(metrics))
-        except OSError as error:
-            raise UsageError(
-                f"--metrics: {host} port {port} cannot be listened on ({error.strerror}); try another port"
-            ) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="kwsniff-metrics", daemon=True
-        )
-
-    @property
-    def address(self) -> str:
-        """host:port."""
-        host, port = self._server.server_address[:2]
-        return f"{host!s}:{port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def _process(self) -> None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self._series.level("process_cpu_seconds", round(used.ru_utime + used.ru_stime, 6))
+        self._series.level("process_start_time_seconds", round(self._started, 3))
+        if sys.platform == "linux":
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            self._series.level("process_resident_memory_bytes", pages * resource.getpagesize())
+            self._series.level("process_open_fds", len(list(Path("/proc/self/fd").iterdir())))
 
 
-def _is_called(name: str | None, own: Any) -> bool:
-    """Whether a request names this machine, where only this machine is listened to.
-
-    A page whose name was made to lead here names another.
-    """
-    if not _is_loopback(str(own)):
-        return True
-    host = urlsplit(f"//{name or ''}").hostname or ""
-    return name is None or host == "localhost" or _is_loopback(host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _handler(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = _PATIENCE_S
-
-        def do_GET(self) -> None:
-            address: Any = self.server.server_address
-            if not _is_called(self.headers.get("Host"), address[0]):
-                self.send_error(421, "Misdirected Request", "ask for it by an address of this machine")
-                return
-            found = self.path.split("?")[0] in ("/metrics", "/")
-            body = metrics.text().encode() if found else b"see /metrics\n"
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", _CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing: the screen belongs to the view."""
-
-    return Handler
+def _known(taken: Numbers) -> pa.Array:
+    return numbers(pa.int64(), taken, taken >= 0)

@@ -7,6 +7,7 @@ Files can be read by their owner only: packets hold what tables do not show, pas
 
 import os
 import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from kwsniff.errors import OutputError
 
 FILE_BYTES = 64_000_000
 """Size at which a file is closed, unless told otherwise."""
+RESERVE_BYTES = 256_000_000
+"""Where a disk has less than this, or than a file of the ring, left, all but the ring's last file goes."""
 
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _INTERFACE = 1
@@ -29,6 +32,7 @@ class PacketRing:
         self._directory = directory
         self._files = files
         self._file_bytes = file_bytes
+        self._reserve = min(file_bytes, RESERVE_BYTES)
         self._header: bytes | None = None
         self._start = b""  # bytes that came before the header was complete
         self._tail = b""  # the beginning of a packet that is not whole yet
@@ -85,7 +89,12 @@ class PacketRing:
         self._open_path().rename(self._path())
         mine = sorted(path for path in self._directory.iterdir() if _NAME.fullmatch(path.name))
         closed = [path for path in mine if not path.name.startswith(".")]
-        for path in closed[: max(len(closed) - self._files, 0)]:
+        spare = max(len(closed) - self._files, 0)
+        for number, path in enumerate(closed):
+            # Tables are worth more: the ring gives room back where it gets scarce.
+            scarce = shutil.disk_usage(self._directory).free < self._reserve and number < len(closed) - 1
+            if number >= spare and not scarce:
+                break
             path.unlink(missing_ok=True)
 
     def _path(self) -> Path:

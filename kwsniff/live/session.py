@@ -22,13 +22,17 @@ from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
-from kwsniff.errors import CaptureError
+from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.live.batches import Batches, gather, one_batch
+from kwsniff.live.owed import GRACE_NS, MOST_OWED, Owed, Wait, count_owed, rendezvous
+from kwsniff.live.picture import CaptureName, Picture, developed
 from kwsniff.live.ring import PacketRing
-from kwsniff.sources.live import LiveSource
+from kwsniff.sources.live_source import LiveSource
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import DETAILS, TABLES
+from kwsniff.timelines.rebalances import Standing
 from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of
 
 MOST_ROWS: Final = 1 << 18
@@ -39,9 +43,6 @@ _GLANCE_S = 0.05
 _FEW_BYTES = 1 << 16
 _GATHER_S = 0.01
 _EVERYTHING = tuple(TABLES)
-
-Batches = Mapping[str, pa.RecordBatch]
-"""Table name -> new rows, in the coded schema; tables without new rows are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +59,6 @@ class Progress:
     """None while the tool has not said it; dumpcap says it at the end."""
     dropped_here: int | None
     """Packets the tool wrote and the core did not read: always 0, known at the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What is unfinished in the middle of a capture."""
-
-    state: bytes
-    timelines: tuple[Any, ...]
-    silent_ns: int
-    """How long nothing had come."""
-
-
-@dataclass(slots=True)
-class _Name:
-    """What kwsniff/tables/captures.py wants to know of a source."""
-
-    name: str
-    compression: str | None = None
-    truncated: bool = False
-    note: str | None = None
 
 
 class Session:
@@ -111,11 +92,17 @@ class Session:
             compile_early=early_access(catalog),
         )
         self._analyzer.when_full = self._make_room
+        if source.bounds != (None, None):
+            self._analyzer.bound(*source.bounds)
         self._analyzer.open_capture(source.interface)
         self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._timelines = Timelines(catalog)
         self._ring = ring
+        self.ring_trouble: str | None = None
+        """Why no raw packets are kept any more."""
+        self._joins = rendezvous(catalog)
+        self._clock: int | None = None
         self._bytes = 0
         self._heard_ns = time.monotonic_ns()
         self._packets = 0
@@ -176,37 +163,41 @@ class Session:
         """The rows that there would be had the capture ended with the picture: calls that waited,
         connections that were open, groups as they stood. Any thread may ask: it does not look at the capture
         that goes on."""
-        analyzer = Analyzer.resume(
-            *analyzer_arguments(self._catalog),
-            picture.state,
-            compile_early=early_access(self._catalog),
-            tables=self._delivered,
-        )
-        facts = analyzer.close_capture()
-        analyzer.finish()
-        builder = Builder(self._catalog, ENUMS)
-        taken = {table: analyzer.take(table) for table in self._delivered if analyzer.rows(table)}
-        batches = {table: builder.build(table, columns) for table, columns in taken.items()}
-        timelines = Timelines(self._catalog)
-        timelines.resume(picture.timelines)
-        details = batches.pop(DETAILS, None)
-        if "api_calls" in batches:
-            timelines.add(noted(batches["api_calls"], details, batches.get("partitions"), self._catalog))
-        timelines.finish()
-        row = capture_row(_Name(self.source.interface), facts | {"truncated": False})
-        row["dropped_by_kernel"] = self.source.dropped
-        if row["last_time"] is not None:  # silence goes on: what waits, waits longer
-            row["last_time"] += picture.silent_ns
-        account(row, analyzer.accounting(0))
-        parts = {table: [batch] for table, batch in batches.items()}
-        for table, batch in timelines.take(1):
-            parts.setdefault(table, []).append(batch)
-        parts["captures"] = [captures_batch([row])]
-        return {table: one_batch(each) for table, each in parts.items()}
+        return developed(picture, self._catalog, self._delivered, self.source)
+
+    def reached(self) -> int | None:
+        """The capture's clock: every packet before this time (nanoseconds since the epoch) was read."""
+        with self._turn:
+            return self._reached()
+
+    @property
+    def begun(self) -> int | None:
+        """When the first packet was captured, nanoseconds since the epoch."""
+        with self._turn:
+            return None if self._finished else self._analyzer.times[0]
+
+    def _reached(self) -> int | None:
+        if not self._finished:
+            silent_ns = time.monotonic_ns() - self._heard_ns
+            self._clock = self.source.reached(self._bytes, self._analyzer.times[1], silent_ns)
+        return self._clock
+
+    def owed(self) -> Owed:
+        """Who owes answers that are late, and who waits for its group."""
+        with self._turn:
+            now = self._reached() or 0
+            rows = [] if self._finished else self._analyzer.waits(now - GRACE_NS, self._joins, MOST_OWED)
+            names = self._analyzer.late_topics() if rows else {}
+        return count_owed(now, (Wait(*row) for row in rows), self._catalog, names)
+
+    def standing(self, group_id: str) -> Standing | None:
+        """How a classic group stands at this moment, as far as rows were taken."""
+        return self._timelines.rebalances.standing(group_id)
 
     def progress(self) -> Progress:
         """Figures of this moment; the tool is asked for its own, where it can say them."""
         with self._turn:
+            now = self._reached()
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
@@ -218,7 +209,7 @@ class Session:
             packets=packets,
             capture_bytes=self._bytes,
             waiting_calls=waiting,
-            oldest_wait_ns=None if oldest is None else max(time.time_ns() - oldest, 0),
+            oldest_wait_ns=None if oldest is None or now is None else max(now - oldest, 0),
             dropped_by_kernel=self.source.dropped,
             dropped_here=lost,
         )
@@ -236,18 +227,29 @@ class Session:
         if not by_itself:
             self.stop()
         while not self._ended.wait(_GLANCE_S):
-            _gather(parts, self.take())  # the thread waits for this when many rows wait
+            gather(parts, self.take())  # the thread waits for this when many rows wait
         self.source.close()
         if by_itself:
-            self._ending = self.source.ending or f"what {self.source.tool} wrote cannot be read any further"
+            self._ending = self._why_ended()
         if self._ring:
             self._ring.close()
-        _gather(parts, self.take())
+        gather(parts, self.take())
         if not self._finished:
+            self.reached()
             self._finished = True
             for rows in self._last_rows():
-                _gather(parts, rows)
+                gather(parts, rows)
         return {table: one_batch(batches) for table, batches in parts.items() if table in self.tables}
+
+    def _why_ended(self) -> str | None:
+        source = self.source
+        if source.ending:
+            return source.ending
+        if source.complete and not self._analyzer.stopped:
+            if not self._bytes or self._analyzer.unfinished == 0:
+                return None
+            return f"{source.tool} ended in the middle of a packet; what had come until then was read"
+        return f"what {source.tool} wrote cannot be read any further"
 
     def close(self) -> None:
         """Ends the capture without its last rows, if it was not finished."""
@@ -272,8 +274,7 @@ class Session:
                     self._bytes += size
                     self._heard_ns = time.monotonic_ns()
                     unfinished = self._analyzer.unfinished
-                if self._ring:
-                    self._ring.write(buffer[:size], unfinished)
+                self._keep(buffer[:size], unfinished)
                 if self._closed or self._analyzer.stopped:
                     break
                 if size < _FEW_BYTES:
@@ -283,6 +284,14 @@ class Session:
             self.source.stop()
         finally:
             self._ended.set()
+
+    def _keep(self, data: memoryview, unfinished: int | None) -> None:
+        """Raw packets that cannot be written are no reason to end."""
+        if self._ring:
+            try:
+                self._ring.write(data, unfinished)
+            except OutputError as error:
+                self.ring_trouble, self._ring = str(error), None
 
     def _wait_for_room(self) -> None:
         while not self._closed and self._is_full():
@@ -315,6 +324,7 @@ class Session:
             facts = self._analyzer.close_capture()
         except CaptureError as error:
             raise CaptureError(f"{self.source.tool} wrote what is no capture: {error}") from error
+        self.source.told(facts)
         self._analyzer.finish()
         while self._overflow:
             yield self._batches(self._overflow.pop(0))
@@ -338,9 +348,9 @@ class Session:
         return {table: batch for table, batch in batches.items() if batch.num_rows}
 
     def _captures(self, facts: Mapping[str, Any]) -> pa.RecordBatch:
-        row = capture_row(_Name(self.source.interface), facts)
-        if row["dropped_by_kernel"] is None:
-            row["dropped_by_kernel"] = self.source.dropped
+        row = capture_row(self.source.capture or CaptureName(self.source.interface), facts)
+        dropped = [told for told in (row["dropped_by_kernel"], self.source.dropped) if told is not None]
+        row["dropped_by_kernel"] = max(dropped, default=None)
         account(row, self._analyzer.accounting(0))
         self.summary.captures.append(row)
         return captures_batch([row])
@@ -349,17 +359,3 @@ class Session:
         for table, batch in self._timelines.take(1):
             self.summary.add(table, batch)
             yield table, batch
-
-
-def _gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
-    for table, batch in rows.items():
-        parts.setdefault(table, []).append(batch)
-
-
-def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of one table as one, their dictionaries united."""
-    if len(batches) == 1:
-        return batches[0]
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    rows: pa.RecordBatch = table.to_batches()[0]
-    return rows

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from kwsniff.analysis.result import Analysis
 from kwsniff.errors import UsageError
-from kwsniff.live.session import Batches, Progress, Session
+from kwsniff.live.batches import Batches
+from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.tables.run import new_run_id, stamped
 from kwsniff.tables.schema import TABLES, arrow_schema

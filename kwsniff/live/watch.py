@@ -24,7 +24,8 @@ from kwsniff.findings.bounds import COUNTED, Figures
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import READ, columns_named, open_tables
-from kwsniff.live.session import Batches, Picture, one_batch
+from kwsniff.live.batches import Batches, one_batch
+from kwsniff.live.picture import Picture
 
 WINDOW_S: Final = 60.0
 EVERY_S: Final = 3.0

@@ -1,7 +1,7 @@
 """What happened during the last seconds, by API, client, broker and topic; and the last calls themselves.
 
-Percentiles are of the time that calls took without their deliberate waits: the long poll of an idle consumer
-is nobody's slowness.
+Percentiles are of the broker's own time, of the time in line and of the way, each by itself: the long poll of
+an idle consumer is nobody's slowness, nor is a call's that waited behind it the broker's.
 
 Every batch of rows becomes a slice; slices older than the window are forgotten. Memory is bounded: of a key
 and slice so many latencies are kept, of a slice so many keys, of the last calls so many rows.
@@ -17,9 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.analysis.failures import Failures
-from kwsniff.live.session import Batches
+from kwsniff.live.batches import Batches
+from kwsniff.live.calls import NO_NAME, Times, endpoint, times_of, topics_of, with_labels
+from kwsniff.live.owed import Owed
+from kwsniff.live.rebalancing import UnderWay
 from kwsniff.live.watch import Held
-from kwsniff.tables.arrays import Bits, Numbers, whole_numbers, words_of
+from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
 
@@ -31,7 +34,8 @@ OTHERS: Final = "(others)"
 _LOSSES = ("segment_not_captured", "cut_by_snaplen")
 _SAMPLE = 1024
 _LAST_ROWS = 50_000
-_NEWS = 100
+PARTS: Final = ("active", "broker", "queue", "network")
+"""Of a call's time: all but its deliberate wait; the broker's own; in line there; on the way."""
 
 CALL_COLUMNS: Final = (
     "request_time", "client_id", "client_address", "client_port", "broker_address", "broker_port", "api_name",
@@ -42,32 +46,44 @@ CALL_COLUMNS: Final = (
 
 @dataclass(slots=True)
 class Figures:
-    """Calls of one key. `latencies` (nanoseconds) is a sample when there are many."""
+    """Calls of one key. `times` (nanoseconds, by part of PARTS) are a sample when there are many."""
 
     calls: int = 0
     errors: int = 0
     unanswered: int = 0
-    latencies: list[Numbers] = field(default_factory=list)
+    times: dict[str, list[Numbers]] = field(default_factory=lambda: {part: [] for part in PARTS})
 
-    def add(self, calls: int, errors: int, unanswered: int, latencies: Numbers) -> None:
+    def add(self, calls: int, errors: int, unanswered: int, times: Times) -> None:
         """More calls of this key."""
         self.calls += calls
         self.errors += errors
         self.unanswered += unanswered
-        if len(latencies):
-            # Copied: a view would keep the whole batch in memory.
-            self.latencies.append(latencies[:: -(-len(latencies) // _SAMPLE)].copy())
+        for part, kept in self.times.items():
+            values: Numbers = getattr(times, part)
+            values = values[values >= 0]
+            if len(values):
+                # Copied: a view would keep the whole batch in memory.
+                kept.append(values[:: -(-len(values) // _SAMPLE)].copy())
 
-    def percentiles(self, percents: Sequence[int]) -> list[int | None]:
-        """By nearest rank, in nanoseconds."""
-        if not self.latencies:
+    def merge(self, other: "Figures") -> None:
+        """Those of another as well."""
+        self.calls += other.calls
+        self.errors += other.errors
+        self.unanswered += other.unanswered
+        for part, kept in self.times.items():
+            kept.extend(other.times[part])
+
+    def percentiles(self, percents: Sequence[int], part: str = "broker") -> list[int | None]:
+        """By nearest rank, in nanoseconds; of calls whose parts are not known, of the whole."""
+        found = self.times[part] or (self.times["active"] if part == "broker" else [])
+        if not found:
             return [None] * len(percents)
-        values = np.sort(np.concatenate(self.latencies))
+        values = np.sort(np.concatenate(found))
         ranks = [max(-(-len(values) * percent // 100), 1) for percent in percents]
         return [int(values[rank - 1]) for rank in ranks]
 
 
-_Outcome = tuple[Bits, Bits, Numbers]  # failed, unanswered, latency in nanoseconds or -1
+_Outcome = tuple[Bits, Bits, Times]  # failed, unanswered
 Slice = dict[str, dict[str, Figures]]
 
 
@@ -82,30 +98,43 @@ class _Step:
 class Window:
     """Takes batches as they come, tells about the last `seconds`, and about everything since the start."""
 
-    def __init__(self, seconds: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seconds: float = 10.0,
+        now: Callable[[], float] = time.monotonic,
+        begun: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self.seconds = seconds
+        self.clock: Callable[[], float] = time.time
+        """Seconds since the epoch, of this machine or of a file that is replayed."""
         self.calls = 0
         self.errors = 0
         self.unanswered = 0
         self.not_captured = 0
         """Calls of which a packet was not captured, since the start."""
-        self.rebalances: deque[Mapping[str, Any]] = deque(maxlen=_NEWS)
-        """The latest of the groups table, newest last."""
+        self.rebalances: Sequence[Mapping[str, Any]] = ()
+        """The latest that are over, newest last."""
+        self.under_way: Sequence[UnderWay] = ()
+        """Rebalances that last."""
+        self.owed = Owed()
+        """Who owes answers now."""
         self.held: Sequence[Held] = ()
         """Findings that hold now, worst first."""
         self.names: Mapping[str, str] = {}
         """Topic id -> name, for ids that rows came with before any message named them."""
-        self._now = now
+        self.now = now
         self._started = now()
+        self.begun = begun
         self._steps: deque[_Step] = deque()
         self._last: deque[pa.RecordBatch] = deque()
         self._last_rows = 0
 
     def add(self, batches: Batches) -> None:
         """Rows of one interval."""
-        step = _Step(self._now(), {name: {} for name in DIMENSIONS}, Counter(), Failures(MOST_KEYS))
+        self._started = self._started or self.begun() or self.now()
+        step = _Step(self.now(), {name: {} for name in DIMENSIONS}, Counter(), Failures(MOST_KEYS))
         if "api_calls" in batches:
-            self._add_calls(step.figures, batches["api_calls"], active_latencies(batches))
+            self._add_calls(step.figures, with_labels(batches["api_calls"]), times_of(batches))
             step.failures.add_calls(batches["api_calls"])
             self._remember(batches["api_calls"])
         if "error_codes" in batches:
@@ -117,17 +146,13 @@ class Window:
                 key = (name or f"error {code}", api or "", topic or group or "")
                 if key in step.errors or len(step.errors) < MOST_KEYS:
                     step.errors[key] += int(number)
-        if "groups" in batches:
-            self.rebalances.extend(
-                batches["groups"].slice(max(batches["groups"].num_rows - _NEWS, 0)).to_pylist()
-            )
         self._steps.append(step)
         self._forget()
 
     @property
     def span(self) -> float:
         """Seconds that the figures stand for: the window, or less shortly after the start."""
-        return max(min(self.seconds, self._now() - self._started), 0.001)
+        return max(min(self.seconds, self.now() - self._started), 0.001)
 
     def figures(self, dimension: str) -> dict[str, Figures]:
         """Key -> figures of the window."""
@@ -136,21 +161,19 @@ class Window:
         for step in self._steps:
             for word, found in step.figures[dimension].items():
                 key = self.names.get(word, word) if dimension == "topics" else word
-                into = merged.setdefault(key, Figures())
-                into.calls += found.calls
-                into.errors += found.errors
-                into.unanswered += found.unanswered
-                into.latencies += found.latencies
+                merged.setdefault(key, Figures()).merge(found)
         return merged
 
     def frozen(self) -> "Window":
         """The window as it is now, for good: a picture to look at while this one goes on."""
-        now = self._now()
+        now = self.now()
         picture = Window(self.seconds, now=lambda: now)
         picture.calls, picture.errors = self.calls, self.errors
         picture.unanswered, picture.not_captured = self.unanswered, self.not_captured
-        picture.rebalances = self.rebalances.copy()
+        picture.rebalances, picture.under_way = tuple(self.rebalances), self.under_way
+        picture.owed = self.owed
         picture.names, picture._started, picture.held = self.names, self._started, self.held
+        picture.clock = self.clock
         picture._steps, picture._last = self._steps.copy(), self._last.copy()
         return picture
 
@@ -185,7 +208,7 @@ class Window:
         return found
 
     def _forget(self) -> None:
-        oldest = self._now() - self.seconds
+        oldest = self.now() - self.seconds
         while self._steps and self._steps[0].time < oldest:
             self._steps.popleft()
 
@@ -195,7 +218,7 @@ class Window:
         while len(self._last) > 1 and self._last_rows - self._last[0].num_rows >= _LAST_ROWS:
             self._last_rows -= self._last.popleft().num_rows
 
-    def _add_calls(self, figures: Slice, batch: pa.RecordBatch, latency: Numbers) -> None:
+    def _add_calls(self, figures: Slice, batch: pa.RecordBatch, times: Times) -> None:
         failed = whole_numbers(batch["error_count"], null=0) > 0
         unanswered = _is_one_of(batch["status"], ("unanswered",))
         self.calls += batch.num_rows
@@ -209,65 +232,29 @@ class Window:
         ):
             groups = Groups(batch, columns)
             keys = [_key(label) for label in groups.labels()]
-            _count(figures[dimension], keys, groups.numbers, (failed, unanswered, latency))
+            _count(figures[dimension], keys, groups.numbers, (failed, unanswered, times))
         rows, numbers, words = topics_of(batch)
         if len(rows):
-            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], latency[rows]))
-
-
-def active_latencies(batches: Batches) -> Numbers:
-    """Of every row of api_calls: nanoseconds without the deliberate wait, -1 where there is no latency."""
-    calls = batches["api_calls"]
-    latency = whole_numbers(calls["latency_ns"], null=-1)
-    if "latencies" not in batches:
-        return latency
-    waited = whole_numbers(batches["latencies"]["deliberate_wait_ns"], null=0)
-    waits = waited > 0
-    ids = whole_numbers(batches["latencies"]["call_id"], null=0)[waits]
-    asked = whole_numbers(calls["call_id"], null=0)
-    order = np.argsort(asked, kind="stable")
-    places = np.searchsorted(asked[order], ids)
-    found = places < len(order)
-    rows = order[places[found]]
-    same = asked[rows] == ids[found]
-    active = latency.copy()
-    active[rows[same]] -= waited[waits][found][same]
-    return active
-
-
-def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:
-    """Of a batch of api_calls: a row number and a place in the names per topic that a call has, and the
-    names."""
-    topics = batch["topics"]
-    ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
-    rows = np.repeat(np.arange(batch.num_rows), np.diff(ends))
-    numbers = whole_numbers(topics.values.indices, null=0)[ends[0] : ends[-1]]
-    return rows, numbers, words_of(topics.values.dictionary)
+            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], times.of(rows)))
 
 
 def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outcome: _Outcome) -> None:
-    failed, unanswered, latency = outcome
+    failed, unanswered, times = outcome
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     for rows in np.split(order, starts[1:]):
         key = keys[int(numbers[rows[0]])]
         if key not in into and len(into) >= MOST_KEYS:
             key = OTHERS
-        values = latency[rows]
         into.setdefault(key, Figures()).add(
-            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), values[values >= 0]
+            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), times.of(rows)
         )
-
-
-def endpoint(address: str | None, port: int | None) -> str:
-    """address:port; IPv6 in brackets."""
-    return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
 
 
 def _key(label: tuple[Any, ...]) -> str:
     if len(label) == 2:
         return endpoint(*label)
-    return "(none)" if label[0] is None else str(label[0])
+    return NO_NAME if label[0] is None else str(label[0])
 
 
 def _is_one_of(column: pa.DictionaryArray, words: Sequence[str]) -> Bits:
@@ -283,17 +270,22 @@ def _rows_of(batch: pa.RecordBatch, dimension: str, values: Sequence[str]) -> Bi
         chosen[rows[np.array([word in values for word in words], np.bool_)[numbers]]] = True
         return chosen
     columns = {"client": ("client_id",), "api": ("api_name",), "broker": ("broker_address", "broker_port")}
-    groups = Groups(batch, columns[dimension])
+    groups = Groups(with_labels(batch) if dimension == "api" else batch, columns[dimension])
     matching = np.array([_key(label) in values for label in groups.labels()], np.bool_)
     result: Bits = matching[groups.numbers]
     return result
 
 
-def ranked(figures: Mapping[str, Figures], order: str) -> Iterator[tuple[str, Figures, list[int | None]]]:
-    """Key, figures, [p50, p95, p99], sorted by `order`: calls, errors, p50, p95, p99 (most first) or name."""
+def ranked(
+    figures: Mapping[str, Figures], order: str, late: Callable[[str], int] = lambda _: 0
+) -> Iterator[tuple[str, Figures, list[int | None]]]:
+    """Key, figures, [p50, p95, p99], sorted by `order`: trouble, calls, errors, p50, p95, p99 (most first) or
+    name. `late`: for how long (nanoseconds) a key owes an answer, the worst trouble; then come errors."""
     rows = [(key, found, found.percentiles((50, 95, 99))) for key, found in figures.items()]
     if order == "name":
         rows.sort(key=lambda row: row[0])
+    elif order == "trouble":
+        rows.sort(key=lambda row: (-late(row[0]), -row[1].errors - row[1].unanswered, -row[1].calls, row[0]))
     elif order in ("calls", "errors"):
         rows.sort(key=lambda row: (-getattr(row[1], order), row[0]))
     else:

@@ -9,9 +9,10 @@ import re
 import shutil
 import socket
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.rights import unusable
 
 SNAPLEN: Final = 262_144
@@ -31,37 +32,6 @@ _CARRIERS: Final = " or ".join(
 _NOT_DEVICES = re.compile(r"any|nflog(:[\d,-]+)?|nfqueue(:[\d,-]+)?")
 
 
-class LiveSource(Protocol):
-    """Packets as they come: the bytes of a pcap or pcapng file."""
-
-    tool: str
-    interface: str
-
-    @property
-    def dropped(self) -> int | None:
-        """Packets the kernel dropped, as far as known by now; dumpcap says it only at the end."""
-
-    @property
-    def captured(self) -> int | None:
-        """Packets the tool says it wrote; known after `close`."""
-
-    @property
-    def ending(self) -> str | None:
-        """Why it ended by itself, in one line; None when it was stopped, and while it runs."""
-
-    def fileno(self) -> int:
-        """The end of the pipe that is read."""
-
-    def ask(self) -> None:
-        """Lets the tool say how many packets were dropped, where it can while it runs."""
-
-    def stop(self) -> None:
-        """No further packets: the pipe ends after those that were captured. May be called more than once."""
-
-    def close(self) -> None:
-        """Waits for the tool to end, after `stop` or the end of the pipe."""
-
-
 def interfaces() -> list[str]:
     """Names of the interfaces there are."""
     return [*(name for _, name in socket.if_nameindex()), "any"]
@@ -77,14 +47,14 @@ def kernel_filter(ports: Sequence[int], expression: str | None, *, tunnels: bool
 
 
 def open_live(
-    interface: str,
+    interface: str | Sequence[str],
     *,
     expression: str,
     tool: str | None = None,
     snaplen: int = SNAPLEN,
     buffer_mb: int = BUFFER_MB,
 ) -> LiveSource:
-    """Begins to capture. When it returns, packets are being captured.
+    """Begins to capture, with dumpcap on several interfaces at once. When it returns, packets are captured.
 
     `tool`: one of TOOLS; by default the first that is installed and may capture, scapy only where neither
     dumpcap nor tcpdump is installed. Raises CaptureError (no such interface, not permitted, bad filter, no
@@ -92,24 +62,29 @@ def open_live(
     """
     if tool is not None and tool not in TOOLS:
         raise UsageError(f"there is no capture tool {tool!r}; there are {', '.join(TOOLS)}")
-    _check_interface(interface)
+    names = [interface] if isinstance(interface, str) else list(interface)
+    for name in names:
+        _check_interface(name)
+    if len(names) > 1 and tool not in (None, "dumpcap"):
+        raise UsageError(f"{tool} captures on one interface; several need dumpcap")
+    tools = [tool] if tool else TOOLS[: 2 if len(names) == 1 else 1]
     refused: CaptureError | None = None
-    for name in [tool] if tool else TOOLS[:2]:
+    for name in tools:
         program = None if name == "scapy" else shutil.which(name)
         if program is None:
             continue
         from kwsniff.sources.recorders import NotPermitted, Recorder
 
         try:
-            return Recorder(
-                name, program, interface, expression=expression, snaplen=snaplen, buffer_mb=buffer_mb
-            )
+            return Recorder(name, program, names, expression=expression, snaplen=snaplen, buffer_mb=buffer_mb)
         except NotPermitted as error:
             refused = refused or error
     if refused:
         raise refused
+    if len(names) > 1:
+        raise CaptureError(f"several interfaces need dumpcap, which is not installed{unusable(['dumpcap'])}")
     if tool in (None, "scapy"):
-        return _open_scapy(interface, expression, snaplen, buffer_mb, asked=tool is not None)
+        return _open_scapy(names[0], expression, snaplen, buffer_mb, asked=tool is not None)
     raise CaptureError(f"{tool} is not installed{unusable([tool])}")
 
 

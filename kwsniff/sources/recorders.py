@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from kwsniff.errors import CaptureError
+from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.rights import not_permitted
 
 _PIPE_BYTES = 1 << 20  # as much as any user may have
@@ -47,14 +48,21 @@ class NotPermitted(CaptureError):
     """This tool may not capture for this user."""
 
 
-class Recorder:
+class Recorder(LiveSource):
     """A tool that captures. Raises CaptureError when it does not get to work."""
 
     def __init__(
-        self, tool: str, program: str, interface: str, *, expression: str, snaplen: int, buffer_mb: int
+        self,
+        tool: str,
+        program: str,
+        interfaces: Sequence[str],
+        *,
+        expression: str,
+        snaplen: int,
+        buffer_mb: int,
     ) -> None:
         self.tool = tool
-        self.interface = interface
+        self.interface = ", ".join(interfaces)
         self._program = program
         self._expression = expression
         self._said: deque[str] = deque(maxlen=50)
@@ -64,7 +72,7 @@ class Recorder:
         self._ready = threading.Event()
         self._begun = False
         self._asked = 0.0
-        command = _command([program, "-i", interface, "-s", str(snaplen)], expression, buffer_mb)
+        command = _command(program, interfaces, expression, snaplen, buffer_mb)
         started: Future[subprocess.Popen[bytes]] = Future()
         # The kernel ends the child with the thread that started it. This one lives as long as the child.
         self._listener = threading.Thread(
@@ -96,6 +104,11 @@ class Recorder:
             name = _SIGNALS.get(-self._process.returncode, "a signal")
             return f"{self.tool} was killed ({name}); what it had captured until then was read"
         return f"{self.tool} ended: {self._last_words()}"
+
+    @property
+    def delay_ns(self) -> int:
+        """See LiveSource. dumpcap's buffers are read every 250 ms, tcpdump's every second."""
+        return 500_000_000 if self.tool == "dumpcap" else 1_300_000_000
 
     def fileno(self) -> int:
         """See LiveSource."""
@@ -185,9 +198,14 @@ class Recorder:
         return lines[-1].removeprefix(f"{self.tool}: ")
 
 
-def _command(start: Sequence[str], expression: str, buffer_mb: int) -> list[str]:
-    if Path(start[0]).name == "dumpcap":
-        return [*start, "-w", "-", "-q", "-B", str(buffer_mb), "-f", expression]
+def _command(
+    program: str, interfaces: Sequence[str], expression: str, snaplen: int, buffer_mb: int
+) -> list[str]:
+    if Path(program).name == "dumpcap":
+        # Before the first -i they hold for all of them.
+        start = [program, "-s", str(snaplen), "-B", str(buffer_mb), "-f", expression]
+        return [*start, *(word for name in interfaces for word in ("-i", name)), "-w", "-", "-q"]
+    start = [program, "-i", interfaces[0], "-s", str(snaplen)]
     exact = ["-n", "-U", "-B", str(buffer_mb << 10), "--time-stamp-precision=nano"]
     # What begins with - after the last option would be one more: -w FILE, or -z COMMAND.
     return [*start, "-w", "-", *exact, "--", expression]

@@ -18,6 +18,7 @@ from scapy.config import conf
 from scapy.error import Scapy_Exception
 
 from kwsniff.errors import CaptureError
+from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.rights import not_permitted
 
 _SOL_PACKET, _PACKET_STATISTICS, _PACKET_IGNORE_OUTGOING = 263, 6, 23
@@ -28,7 +29,7 @@ _NANOSECONDS = 0xA1B23C4D
 _GLANCE_S = 0.2
 
 
-class Sniffer:
+class Sniffer(LiveSource):
     """Packets of a scapy socket, written as pcap into a pipe by a thread."""
 
     def __init__(self, interface: str, expression: str, snaplen: int, buffer_mb: int) -> None:

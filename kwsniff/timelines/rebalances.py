@@ -52,6 +52,16 @@ class Group:
     coming: Rebalance | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A group in the middle of a capture. `members`: names known by their signs of life; `joined`: those of
+    the latest generation that is followed, whose row so far is `row`."""
+
+    members: frozenset[str]
+    joined: frozenset[str]
+    row: Row | None
+
+
 class Rebalances:
     """Follows groups through batches of api_calls; `rows` are the rebalances that are over."""
 
@@ -104,6 +114,15 @@ class Rebalances:
         self._members += len(group.signs) - before
         while self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS:
             self._forget()
+
+    def standing(self, group_id: str) -> Standing | None:
+        """How a classic group stands now."""
+        group = self._groups.get((group_id[:LONGEST_NAME], CLASSIC))
+        if group is None:
+            return None
+        current = group.current
+        row = current.row(group_id, CLASSIC) if current else None
+        return Standing(frozenset(group.signs), frozenset(current.members if current else ()), row)
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""

@@ -7,8 +7,8 @@ from .tree import ROOT
 SHARED_NAMES = {
     "aggregates": "the tables of hours and days: declared, computed on Spark",
     "analyze": "a verb, and what it runs",
-    "batches": "record batches: in the core, as lines",
-    "calls": "calls: their table, in the core",
+    "batches": "record batches: in the core, as lines; rows as live hands them over",
+    "calls": "calls: their table, in the core, as live figures see them",
     "cluster": "brokers and their versions: their tables, their timeline",
     "columns": "columns of tables: declared, growing in the core",
     "decode": "messages decoded: a verb, one message, a bucket's",

@@ -18,13 +18,14 @@ from typing import Any, Self
 import pyarrow as pa
 import pytest
 
+from kwsniff.sources.live_source import LiveSource
 from tests.record.mock import MockCluster
 from tests.record.talks import TALKS, Report
 from tests.record.tcpdump import why_not
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
-BEGUN = "capturing on "
+BEGUN = "; Ctrl-C ends it"
 # Under nohup, or in the background of a script, signals are ignored, and children inherit that.
 _LAUNCH = """
 import signal, sys
@@ -182,16 +183,16 @@ def table(directory: Path, name: str) -> pa.Table:
     return rows
 
 
-class FileSource:
+class FileSource(LiveSource):
     """A LiveSource whose packets are a file's bytes, in pieces of that size."""
 
     tool = "file"
+    captured: int | None = None  # type: ignore[assignment]
+    dropped: int | None = None  # type: ignore[assignment]
+    ending: str | None = None  # type: ignore[assignment]
 
     def __init__(self, path: Path, *, interface: str = "test0", pieces: int = 65_536) -> None:
         self.interface = interface
-        self.captured: int | None = None
-        self.dropped: int | None = None
-        self.ending: str | None = None
         # Packets of a socket keep their boundaries: whoever reads gets exactly these pieces.
         self._out, self._in = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._thread = threading.Thread(target=self._write, args=(path, pieces), daemon=True)
@@ -202,6 +203,9 @@ class FileSource:
         with self._in, suppress(BrokenPipeError, ConnectionResetError):
             for at in range(0, len(data), pieces):
                 self._in.send(data[at : at + pieces])
+
+    def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
+        return last
 
     def fileno(self) -> int:
         return self._out.fileno()

@@ -9,8 +9,9 @@ from http.client import HTTPConnection
 
 import pytest
 
-from kwsniff.live import metrics
-from kwsniff.live.metrics import MOST_CONNECTIONS, Metrics, MetricsServer
+from kwsniff.live import metrics_port as metrics
+from kwsniff.live.metrics import Metrics
+from kwsniff.live.metrics_port import MOST_CONNECTIONS, MetricsServer
 
 
 @pytest.fixture

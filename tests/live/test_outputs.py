@@ -21,7 +21,8 @@ import pytest
 import kwsniff
 from kwsniff.errors import UsageError
 from kwsniff.live.lines import call_lines
-from kwsniff.live.metrics import Metrics, MetricsServer
+from kwsniff.live.metrics import Metrics
+from kwsniff.live.metrics_port import MetricsServer
 from kwsniff.live.sniff import Sniffer
 from tests.record.mock import MockCluster
 from tests.tables.runs import inside, of_any_run
@@ -112,7 +113,7 @@ def test_metrics_are_served_on_loopback_alone(cluster: MockCluster) -> None:
 
 def test_a_scraper_that_hangs_up_is_not_talked_about(capfd: pytest.CaptureFixture[str]) -> None:
     class Large(Metrics):
-        def text(self) -> str:
+        def text(self, *, openmetrics: bool = False) -> str:
             asked.set()
             return "x" * (64 << 20)
 

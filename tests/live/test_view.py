@@ -17,8 +17,9 @@ import pytest
 from rich.console import Console
 
 import kwsniff
+from kwsniff.cli.live_head import footer, header
 from kwsniff.cli.live_keys import parse_keys
-from kwsniff.cli.live_pages import HELP, footer, header, page
+from kwsniff.cli.live_pages import HELP, page
 from kwsniff.cli.live_state import ORDERS, PAGES, ViewState
 from kwsniff.live.session import Progress
 from kwsniff.live.window import Window
@@ -287,7 +288,7 @@ def test_the_view_in_a_real_terminal(terminal: tuple[Terminal, MockCluster]) -> 
     screen.press("p")
     screen.shows("last calls of client ", without="PAUSED")
     screen.press("s")
-    screen.shows("sort: errors")
+    screen.shows("sort: calls")
     client.join()
     screen.press("q")
     total = cluster.requests().total()
@@ -313,7 +314,7 @@ def test_names_and_keys_are_seen_in_terminals_of_any_size(terminal: tuple[Termin
         ("4", ("[brokers]", "127.0.0.1:", "p95")),
         ("5", ("[errors]", "error", "count")),
         ("6", ("[rebalances]", "group", "took")),
-        ("7", ("[calls]", "billing-1", "latency")),
+        ("8", ("[calls]", "billing-1", "latency")),
     ):
         screen.press(key)
         seen = screen.shows(*wanted, "kwsniff live  PAUSED  lo", "? help  q quit")

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import kwsniff
+from kwsniff.cli.live_head import wrong
 from kwsniff.cli.live_lines import interval_json, interval_line
-from kwsniff.cli.live_pages import wrong
 from kwsniff.findings.tables import READ
-from kwsniff.live.metrics import MOST_SERIES, Metrics
+from kwsniff.live.metrics import Metrics
+from kwsniff.live.series import MOST_SERIES
 from kwsniff.live.session import Session
 from kwsniff.live.watch import MOST_HELD, Watch
 from kwsniff.live.window import Window

@@ -13,7 +13,8 @@ import kwsniff
 from kwsniff.analysis.result import Analysis
 from kwsniff.cli.live_lines import interval_json
 from kwsniff.findings.report import SIDES
-from kwsniff.live.metrics import EDGES_S, MOST_SERIES, Metrics
+from kwsniff.live.metrics import Metrics
+from kwsniff.live.series import EDGES_S, MOST_SERIES
 from kwsniff.live.session import Progress
 from kwsniff.live.window import MOST_KEYS, OTHERS, Window, ranked
 from tests.tables.runs import inside
@@ -94,13 +95,38 @@ def test_percentiles_leave_deliberate_waits_out(analysis: Analysis) -> None:
     metrics.add(step, NOTHING)
     frame = analysis.latencies.to_pandas()
     frame["active_ns"] = frame["total_ns"] - frame["deliberate_wait_ns"]
+    ways = ["network_ns", "request_transmission_ns", "response_transmission_ns"]
+    frame["network"] = frame[ways].sum(axis=1)
     assert frame["deliberate_wait_ns"].any()
     figures, found = window.figures("apis"), samples(metrics)
     for api, rows in frame.groupby("api_name"):
-        wanted = [nearest_rank(rows["active_ns"], percent) for percent in (50, 95, 99)]
-        assert figures[api].percentiles((50, 95, 99)) == wanted
+        parts = {"active": "active_ns", "broker": "broker_ns", "queue": "queue_wait_ns", "network": "network"}
+        for part, column in parts.items():
+            wanted = [nearest_rank(rows[column], percent) for percent in (50, 95, 99)]
+            assert figures[api].percentiles((50, 95, 99), part) == wanted
+        assert figures[api].percentiles((95,)) == [nearest_rank(rows["broker_ns"], 95)]
         total = found["kwsniff_api_latency_seconds_sum", (("api", api),)]
         assert total == pytest.approx(rows["active_ns"].sum() / 1e9)
+
+
+def test_fetches_of_followers_and_of_controllers_are_told_apart() -> None:
+    """By the table: who calls, and of which topic."""
+    (path,) = (ROOT / "captures" / "replication").glob("capture.pcap*")
+    analysis = kwsniff.analyze(path)
+    frame = analysis.api_calls.to_pandas()
+    fetches = frame[frame["api_name"] == "Fetch"]
+    inside_it = fetches["caller"].isin(["replica", "broker"])
+    metadata = fetches["topics"].map(lambda topics: topics is not None and "__cluster_metadata" in topics)
+    assert (inside_it & ~metadata).any()
+    figures = filled(analysis, Clock()).figures("apis")
+    counts = {
+        "Fetch": (~inside_it).sum(),
+        "Fetch (follower)": (inside_it & ~metadata).sum(),
+        "Fetch (controller)": (inside_it & metadata).sum(),
+    }
+    assert {name: figures[name].calls for name in counts if name in figures} == {
+        k: v for k, v in counts.items() if v
+    }
 
 
 def test_topics_count_every_call_that_names_them(analysis: Analysis) -> None:

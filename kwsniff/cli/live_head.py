@@ -1,0 +1,99 @@
+"""The first and the last lines of the live view: what is captured, what is wrong now, and the keys."""
+
+from collections.abc import Iterable
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from kwsniff.cli.live_lines import in_short, in_words, owed_words, pressing
+from kwsniff.cli.live_state import PAGES, ViewState
+from kwsniff.live.session import Progress
+from kwsniff.live.watch import Held
+from kwsniff.live.window import Window
+from kwsniff.texts import clean, in_time, plural
+
+_MOST_WRONG = 3
+_MOST_GROUPS = 2
+_STYLES = {"problem": "bold red", "warning": "bold magenta"}
+
+
+def header(window: Window, progress: Progress, about: str, state: ViewState, width: int) -> RenderableType:
+    """What is captured, rates, what waits, what was lost: two lines; what is wrong; an empty line."""
+    apis = window.figures("apis")
+    calls = sum(found.calls for found in apis.values())
+    errors = sum(found.errors for found in apis.values())
+    dropped = progress.dropped_by_kernel
+    typed = f"filter: {clean(state.filter)}{'_' if state.typing else ''}"
+    first = [
+        ("kwsniff live", "bold"),
+        ("PAUSED" if state.paused else "", "bold magenta"),
+        (typed if state.filter or state.typing else "", "bold blue"),
+        *((part, "") for part in about.split("  ")),
+        (f"{window.calls:,} calls, {window.errors:,} with errors, {progress.packets:,} packets", ""),
+    ]
+    waited = progress.oldest_wait_ns
+    second = [
+        (f"{calls / window.span:,.1f} calls/s", "bold"),
+        (f"{errors / window.span:,.1f} errors/s", "bold red" if errors else ""),
+        (f"waiting {progress.waiting_calls:,}", ""),
+        (f"(oldest {in_time(waited)})" if waited else "", ""),
+        ("dropped " + ("not known" if dropped is None else f"{dropped:,}"), "bold red" if dropped else ""),
+        (f"unanswered {window.unanswered:,}", ""),
+        (f"not captured {window.not_captured:,}" if window.not_captured else "", "red"),
+    ]
+    return Group(_fitting(first, width), _fitting(second, width), *wrong(window, width), "")
+
+
+def wrong(window: Window, width: int) -> list[Text]:
+    """Who owes answers, which groups rebalance, and what else holds now, a line each: the worst few."""
+    lines = []
+    if words := owed_words(window.owed):
+        lines.append(_line("LATE", words, "bold red", width))
+    groups = [in_words(each, window.owed.now) for each in window.under_way[:_MOST_GROUPS]]
+    if len(window.under_way) > _MOST_GROUPS:
+        groups.append(plural(len(window.under_way) - _MOST_GROUPS, "more group"))
+    lines += [_line("REBALANCING", text, "bold magenta", width) for text in groups]
+    held = pressing(window.held)
+    lines += [_wrong(each, width) for each in held[:_MOST_WRONG]]
+    if len(held) > _MOST_WRONG:
+        lines[-1] = _fitting(
+            [(f"and {len(held) - _MOST_WRONG + 1} more", "bold"), ("`kwsniff why` tells all", "dim")], width
+        )
+    return lines
+
+
+def _line(word: str, text: str, style: str, width: int) -> Text:
+    line = Text(word, style, no_wrap=True)
+    line.append(f"  {text}", "default")
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _wrong(held: Held, width: int) -> Text:
+    return _line(in_short(held), clean(held.finding.text), _STYLES[held.finding.severity], width)
+
+
+def _fitting(parts: Iterable[tuple[str, str]], width: int) -> Text:
+    """Parts, two spaces between them, as far as they fit; none is cut but the first."""
+    line = Text(no_wrap=True)
+    for text, style in parts:
+        gap = " " if text.startswith("(") else "  " if line else ""
+        if text and line.cell_len + len(gap) + cell_len(text) <= width:
+            line.append(gap)
+            line.append(text, style)
+    return line
+
+
+def footer(state: ViewState, width: int) -> Text:
+    """Which page, and the keys: in one line, or in two."""
+    names = [f"[{name}]" if name == state.page else f"{key or 'o'} {name}" for key, name in enumerate(PAGES)]
+    keys = f"s sort: {state.order}  / filter  p pause  ? help  q quit"
+    short = f"s {state.order}  / filter  p pause  ? help  q quit"
+    keys = keys if len(keys) <= width else short
+    for pages in ("  ".join(names), " ".join(names), f"[{state.page}]  o, 1 to 8, Tab: other pages"):
+        if len(pages) + 3 + len(keys) <= width:
+            return Text(f"{pages}   {keys}", "dim", no_wrap=True)
+        if len(pages) <= width:
+            return Text(f"{pages}\n{keys}", "dim", no_wrap=True)
+    return Text(keys, "dim", no_wrap=True)

@@ -1,0 +1,124 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Requests that have no answer yet, for whoever watches a capture that goes on.
+
+Rules
+  1. Only what the broker owes is listed: an answer that may have passed unseen is nobody's debt.
+  2. A Fetch is due when the wait that it asked for is over; what comes while the broker said that it reads nothing, when
+     that is over.
+  3. Rows here are Python's: they are few, a look at a time, and no more than asked for.
+
+    | call asked ---- max_wait_ms ---- due |............ before
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.declared cimport CALLER_BROKER, CALLER_REPLICA
+from kwsniff.core.kafka.dialog cimport (
+    KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_TOPICS, Call, Context, Dialog,
+    waiting_call,
+)
+from kwsniff.core.kafka.kept_texts cimport kept_text, next_topic
+from kwsniff.core.octets.octets cimport Octets, make_octets
+from kwsniff.core.rows.rows cimport write_uuid
+from kwsniff.core.tcp.connections cimport Connection
+from kwsniff.core.wire.topic_ids cimport find_topic
+
+
+cdef enum:
+    MOST_TOPICS = 20            # of a call that are named
+
+
+cdef tuple count_waits(Connection* oldest):
+    """How many calls wait, and when the first answer is or was due, or None."""
+    cdef Connection* connection = oldest
+    cdef Dialog* dialog
+    cdef int64_t first = NO_TIME
+    cdef int64_t num = 0, due
+    while connection != NULL:
+        dialog = <Dialog*>connection.dialog
+        if dialog != NULL and dialog.confirmed and dialog.num:
+            num += dialog.num
+            due = waiting_call(dialog, 0).first.time
+            if due != NO_TIME:
+                due = due_time(dialog, waiting_call(dialog, 0))
+            if first == NO_TIME or due < first:
+                first = due
+        connection = connection.newer
+    return num, None if first == NO_TIME else first
+
+
+cdef list list_waits(Context* context, Connection* oldest, int64_t before, frozenset always, int64_t most):
+    """Tuples (call id, API, version, caller, client, its address and port, broker's address and port, asked, due, group,
+    member, topics), times in nanoseconds, of calls that are due `before`, and of APIs that are `always` told of."""
+    cdef list rows = []
+    cdef Connection* connection = oldest
+    cdef Dialog* dialog
+    cdef Call* call
+    cdef int64_t i, due
+    while connection != NULL and <int64_t>len(rows) < most:
+        dialog = <Dialog*>connection.dialog
+        connection = connection.newer
+        if dialog == NULL or not dialog.confirmed or dialog.client < 0:
+            continue
+        for i in range(dialog.num):
+            call = waiting_call(dialog, i)
+            if not call.known or call.first.time == NO_TIME:
+                continue
+            due = due_time(dialog, call)
+            if due >= before and call.key not in always:
+                continue
+            if not may_have_passed(dialog, call):
+                rows.append(wait_row(context, dialog, call, due))
+    return rows
+
+
+cdef inline bint may_have_passed(Dialog* dialog, Call* call) noexcept nogil:
+    """Nothing of the broker is seen, or bytes of it are missing since the call was asked."""
+    cdef int broker = 1 - dialog.client
+    return (dialog.connection.direction[broker].packets == 0 or dialog.framing[broker].gaps != call.broker_gaps
+            or dialog.framing[broker].torn)
+
+
+cdef inline int64_t due_time(Dialog* dialog, Call* call) noexcept nogil:
+    cdef int64_t due = call.first.time
+    if call.max_wait.is_known:
+        due += call.max_wait.value * 1_000_000
+    return due if dialog.muted_until == NO_TIME or dialog.muted_until < due else dialog.muted_until
+
+
+cdef tuple wait_row(Context* context, Dialog* dialog, Call* call, int64_t due):
+    cdef int client = dialog.client
+    caller = "replica" if dialog.caller == CALLER_REPLICA or call.caller == CALLER_REPLICA else \
+        "broker" if dialog.caller == CALLER_BROKER or call.caller == CALLER_BROKER else None
+    member = text_of(kept_text(call, KEPT_GROUP_INSTANCE_ID)) or text_of(kept_text(call, KEPT_MEMBER_ID))
+    return (
+        call.id, call.key, call.version, caller, text_of(kept_text(call, KEPT_CLIENT_ID)),
+        text_of(make_octets(dialog.address[client], <size_t>dialog.address_len[client])),
+        dialog.connection.port[client],
+        text_of(make_octets(dialog.address[1 - client], <size_t>dialog.address_len[1 - client])),
+        dialog.connection.port[1 - client], call.first.time, due, text_of(kept_text(call, KEPT_GROUP_ID)), member,
+        topics_of(context, call),
+    )
+
+
+cdef tuple topics_of(Context* context, Call* call):
+    cdef Octets topic, name, left = kept_text(call, KEPT_TOPICS)
+    cdef uint8_t[22] id_text
+    cdef bint by_id = False
+    cdef list names = []
+    while left.num and len(names) < MOST_TOPICS:
+        topic = next_topic(&left, &by_id)
+        if by_id:
+            name = find_topic(&context.topic_ids, topic)
+            if name.at == NULL:
+                write_uuid(topic, id_text)
+                name = make_octets(id_text, 22)
+            names.append(text_of(name))
+        else:
+            names.append(text_of(topic))
+    return tuple(names)
+
+
+cdef text_of(Octets text):
+    return None if text.at == NULL else (<const char*>text.at)[:text.num].decode("utf-8", "replace")

@@ -1,0 +1,23 @@
+"""Rows as a live capture hands them over."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+Batches = Mapping[str, pa.RecordBatch]
+"""Table name -> new rows, in the coded schema; tables without new rows are left out."""
+
+
+def gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
+    """Puts rows behind those of their tables."""
+    for table, batch in rows.items():
+        parts.setdefault(table, []).append(batch)
+
+
+def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one table as one, their dictionaries united."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    rows: pa.RecordBatch = table.to_batches()[0]
+    return rows

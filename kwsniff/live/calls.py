@@ -1,0 +1,111 @@
+"""Batches of api_calls as live figures see them: how long each part took, which topics, what to call them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.live.batches import Batches
+from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers, words_of
+
+NO_NAME: Final = "(none)"
+FETCH: Final = "Fetch"
+FOLLOWER: Final = "Fetch (follower)"
+CONTROLLER: Final = "Fetch (controller)"
+"""Of the cluster's metadata, by controllers and brokers."""
+_METADATA_TOPIC: Final = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Nanoseconds of each row of api_calls, -1 where they are not known: all of the call but its deliberate
+    wait, and the parts of that."""
+
+    active: Numbers
+    broker: Numbers
+    queue: Numbers
+    network: Numbers
+
+    def of(self, rows: Numbers) -> "Times":
+        """The times of some rows."""
+        return Times(self.active[rows], self.broker[rows], self.queue[rows], self.network[rows])
+
+
+def times_of(batches: Batches) -> Times:
+    """Of the rows of api_calls in `batches`, with what their latencies say."""
+    calls = batches["api_calls"]
+    total = whole_numbers(calls["latency_ns"], null=-1)
+    nothing = np.full(len(total), -1, np.int64)
+    if "latencies" not in batches:
+        return Times(total, nothing, nothing, nothing)
+    latencies = batches["latencies"]
+    rows, theirs = _places(calls, latencies)
+    active = total.copy()
+    active[rows] -= whole_numbers(latencies["deliberate_wait_ns"], null=0)[theirs]
+    parts = []
+    for names in (
+        ("broker_ns",),
+        ("queue_wait_ns",),
+        ("network_ns", "request_transmission_ns", "response_transmission_ns"),
+    ):
+        taken = nothing.copy()
+        taken[rows] = sum(whole_numbers(latencies[name], null=0)[theirs] for name in names)
+        parts.append(taken)
+    return Times(active, *parts)
+
+
+def _places(calls: pa.RecordBatch, latencies: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+    """Rows of api_calls that have a latency, and which it is."""
+    asked = whole_numbers(calls["call_id"], null=0)
+    ids = whole_numbers(latencies["call_id"], null=0)
+    order = np.argsort(asked, kind="stable")
+    places = np.searchsorted(asked[order], ids)
+    theirs = np.flatnonzero(places < len(order))
+    rows = order[places[theirs]]
+    same = asked[rows] == ids[theirs]
+    return rows[same], theirs[same]
+
+
+def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:
+    """Of a batch of api_calls: a row number and a place in the names per topic that a call has, and the
+    names."""
+    topics = batch["topics"]
+    ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
+    rows = np.repeat(np.arange(batch.num_rows), np.diff(ends))
+    codes = whole_numbers(topics.values.indices, null=0)[ends[0] : ends[-1]]
+    return rows, codes, words_of(topics.values.dictionary)
+
+
+def with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows; api_name tells fetches of followers and of controllers from those of consumers."""
+    column = batch["api_name"]
+    words = words_of(column.dictionary)
+    callers = words_of(batch["caller"].dictionary)
+    if FETCH not in words or not {"replica", "broker"} & set(callers):
+        return batch
+    codes = whole_numbers(column.indices, null=-1).astype(np.int32)
+    asked = np.array([word in ("replica", "broker") for word in callers] + [False], np.bool_)
+    inside = (codes == words.index(FETCH)) & asked[whole_numbers(batch["caller"].indices, null=-1)]
+    rows, places, topics = topics_of(batch)
+    metadata = np.zeros(batch.num_rows, np.bool_)
+    metadata[rows[np.array([topic == _METADATA_TOPIC for topic in topics], np.bool_)[places]]] = True
+    codes[inside] = len(words)
+    codes[inside & metadata] = len(words) + 1
+    indices = numbers(pa.int32(), codes, codes >= 0)
+    labels = pa.DictionaryArray.from_arrays(indices, texts([*words, FOLLOWER, CONTROLLER]), safe=False)
+    at = batch.schema.get_field_index("api_name")
+    return batch.set_column(at, "api_name", labels)
+
+
+def api_label(name: str, caller: str | None, topics: Sequence[str]) -> str:
+    """The same of one call."""
+    if name != FETCH or caller not in ("replica", "broker"):
+        return name
+    return CONTROLLER if _METADATA_TOPIC in topics else FOLLOWER
+
+
+def endpoint(address: str | None, port: int | None) -> str:
+    """address:port; IPv6 in brackets."""
+    return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
