@@ -38,7 +38,7 @@ def header(window: Window, progress: Progress, about: str, state: ViewState, wid
         (f"{errors / window.span:,.1f} errors/s", "bold red" if errors else ""),
         (f"waiting {progress.waiting_calls:,}", ""),
         (f"(oldest {in_time(waited)})" if waited else "", ""),
-        ("dropped " + ("not known" if dropped is None else f"{dropped:,}"), "bold red" if dropped else ""),
+        ("drops told at end" if dropped is None else f"dropped {dropped:,}", "bold red" if dropped else ""),
         (f"unanswered {window.unanswered:,}", ""),
         (f"not captured {window.not_captured:,}" if window.not_captured else "", "red"),
     ]

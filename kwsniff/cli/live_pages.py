@@ -72,8 +72,8 @@ def _overview(window: Window, state: ViewState, height: int, width: int) -> Rend
     draw["rebalances"] = lambda rows, wide: _rebalances(window, state, rows, wide, brief=True)
     if width < _WIDE:
         names = list(draw)[: max(min(len(draw) - 1, height // (_LEAST_ROWS - 1)), 1)]
-        rows = max(height // len(names) - 1, 1)
-        return Group(*(draw[name](rows, width) for name in names))
+        rows, more = divmod(max(height, 2 * len(names)), len(names))
+        return Group(*(draw[name](rows - 1 + (at < more), width) for at, name in enumerate(names)))
     loose = height >= _LOOSE
     rows = max((height - 2 * loose) // 3 - 1, 1)
     half = (width - 2) // 2
@@ -254,7 +254,8 @@ def _table(
         )
         for row in grid.rows
     ]
-    head = tuple(name.rjust(_LEAST_NUMBER) if name in _NUMBERS else name for name in grid.names)
+    names = (grid.title, *grid.names[1:]) if brief else grid.names
+    head = tuple(name.rjust(_LEAST_NUMBER) if name in _NUMBERS else name for name in names)
     renamed = dict(zip(grid.names, head, strict=True))
     sized = Grid(grid.title, head, cut, tuple(renamed[name] for name in grid.importance))
     widths = widths_in(sized, width, cell_len)
@@ -268,8 +269,7 @@ def _table(
     places = [(at, name) for at, name in enumerate(head) if name in widths]
     for at, column in places:
         justify: JustifyMethod = "right" if grid.names[at] in _NUMBERS else "left"
-        name = grid.title if brief and at == 0 else grid.names[at]
-        table.add_column(name, justify=justify, no_wrap=True, width=widths[column])
+        table.add_column(names[at], justify=justify, no_wrap=True, width=widths[column])
     for number, row in enumerate(cut):
         # Text: nothing in it is an order to the terminal, or to rich.
         cells = (

@@ -114,60 +114,63 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _PATIENCE_S
+    metrics: Metrics
+    trouble: Callable[[], str | None]
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_OPTIONS(self) -> None:
+        if self._is_called():
+            self._send(204, b"", "")
+
+    def _is_called(self) -> bool:
+        address: Any = self.server.server_address
+        if _is_called(self.headers.get("Host"), address[0]):
+            return True
+        self.send_error(421, "Misdirected Request", "ask for it by an address of this machine")
+        return False
+
+    def _answer(self) -> None:
+        if not self._is_called():
+            return
+        path = self.path.split("?")[0]
+        if path in ("/metrics", "/"):
+            openmetrics = "application/openmetrics-text" in self.headers.get("Accept", "")
+            kind = _OPENMETRICS if openmetrics else _PLAIN
+            self._send(200, self.metrics.text(openmetrics=openmetrics).encode(), kind)
+        elif path == "/healthz":
+            wrong = type(self).trouble()
+            self._send(503 if wrong else 200, f"{wrong or 'ok'}\n".encode(), _PLAIN)
+        else:
+            self._send(404, b"see /metrics and /healthz\n", _PLAIN)
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        packed = len(body) > 1000 and _takes_gzip(self.headers.get("Accept-Encoding", ""))
+        body = gzip.compress(body, 1) if packed else body
+        self.send_response(status)
+        if kind:
+            self.send_header("Content-Type", kind)
+            self.send_header("Vary", "Accept, Accept-Encoding")
+            self.send_header("Content-Length", str(len(body)))
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Allow", _ALLOWED)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing: the screen belongs to the view."""
+
+
 def _handler(metrics: Metrics, trouble: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = _PATIENCE_S
-
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_HEAD(self) -> None:
-            self._answer()
-
-        def do_OPTIONS(self) -> None:
-            if self._is_called():
-                self._send(204, b"", "")
-
-        def _is_called(self) -> bool:
-            address: Any = self.server.server_address
-            if _is_called(self.headers.get("Host"), address[0]):
-                return True
-            self.send_error(421, "Misdirected Request", "ask for it by an address of this machine")
-            return False
-
-        def _answer(self) -> None:
-            if not self._is_called():
-                return
-            path = self.path.split("?")[0]
-            if path in ("/metrics", "/"):
-                openmetrics = "application/openmetrics-text" in self.headers.get("Accept", "")
-                kind = _OPENMETRICS if openmetrics else _PLAIN
-                self._send(200, metrics.text(openmetrics=openmetrics).encode(), kind)
-            elif path == "/healthz":
-                wrong = trouble()
-                self._send(503 if wrong else 200, f"{wrong or 'ok'}\n".encode(), _PLAIN)
-            else:
-                self._send(404, b"see /metrics and /healthz\n", _PLAIN)
-
-        def _send(self, status: int, body: bytes, kind: str) -> None:
-            packed = len(body) > 1000 and _takes_gzip(self.headers.get("Accept-Encoding", ""))
-            body = gzip.compress(body, 1) if packed else body
-            self.send_response(status)
-            if kind:
-                self.send_header("Content-Type", kind)
-                self.send_header("Vary", "Accept, Accept-Encoding")
-                self.send_header("Content-Length", str(len(body)))
-            if packed:
-                self.send_header("Content-Encoding", "gzip")
-            self.send_header("Allow", _ALLOWED)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing: the screen belongs to the view."""
-
-    return Handler
+    return type("Handler", (_Handler,), {"metrics": metrics, "trouble": staticmethod(trouble)})
 
 
 def _takes_gzip(accepted: str) -> bool:

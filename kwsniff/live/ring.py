@@ -89,11 +89,10 @@ class PacketRing:
         self._open_path().rename(self._path())
         mine = sorted(path for path in self._directory.iterdir() if _NAME.fullmatch(path.name))
         closed = [path for path in mine if not path.name.startswith(".")]
-        spare = max(len(closed) - self._files, 0)
-        for number, path in enumerate(closed):
-            # Tables are worth more: the ring gives room back where it gets scarce.
-            scarce = shutil.disk_usage(self._directory).free < self._reserve and number < len(closed) - 1
-            if number >= spare and not scarce:
+        for path in closed[: max(len(closed) - self._files, 0)]:
+            path.unlink(missing_ok=True)
+        for path in closed[-self._files : -1]:  # tables are worth more than all but the last of them
+            if shutil.disk_usage(self._directory).free >= self._reserve:
                 break
             path.unlink(missing_ok=True)
 

@@ -56,9 +56,9 @@ def open_live(
 ) -> LiveSource:
     """Begins to capture, with dumpcap on several interfaces at once. When it returns, packets are captured.
 
-    `tool`: one of TOOLS; by default the first that is installed and may capture, scapy only where neither
-    dumpcap nor tcpdump is installed. Raises CaptureError (no such interface, not permitted, bad filter, no
-    tool) with one line that says what to try.
+    `tool`: one of TOOLS; by default the first that is installed, may capture and tells while it runs what the
+    kernel drops, else the first that may; scapy only where neither dumpcap nor tcpdump is installed. Raises
+    CaptureError (no such interface, not permitted, bad filter, no tool) with one line that says what to try.
     """
     if tool is not None and tool not in TOOLS:
         raise UsageError(f"there is no capture tool {tool!r}; there are {', '.join(TOOLS)}")
@@ -68,19 +68,8 @@ def open_live(
     if len(names) > 1 and tool not in (None, "dumpcap"):
         raise UsageError(f"{tool} captures on one interface; several need dumpcap")
     tools = [tool] if tool else TOOLS[: 2 if len(names) == 1 else 1]
-    refused: CaptureError | None = None
-    for name in tools:
-        program = None if name == "scapy" else shutil.which(name)
-        if program is None:
-            continue
-        from kwsniff.sources.recorders import NotPermitted, Recorder
-
-        try:
-            return Recorder(name, program, names, expression=expression, snaplen=snaplen, buffer_mb=buffer_mb)
-        except NotPermitted as error:
-            refused = refused or error
-    if refused:
-        raise refused
+    if found := _open_first(tools, names, expression, snaplen, buffer_mb):
+        return found
     if len(names) > 1:
         raise CaptureError(f"several interfaces need dumpcap, which is not installed{unusable(['dumpcap'])}")
     if tool in (None, "scapy"):
@@ -88,10 +77,41 @@ def open_live(
     raise CaptureError(f"{tool} is not installed{unusable([tool])}")
 
 
+def _open_first(
+    tools: Sequence[str], interfaces: Sequence[str], expression: str, snaplen: int, buffer_mb: int
+) -> LiveSource | None:
+    """The first that tells its drops, else the first that may capture; None: none of them is installed."""
+    from kwsniff.sources.recorders import NotPermitted, Recorder
+
+    refused: CaptureError | None = None
+    first: Recorder | None = None
+    for name in tools:
+        program = None if name == "scapy" else shutil.which(name)
+        if program is None:
+            continue
+        try:
+            found = Recorder(
+                name, program, interfaces, expression=expression, snaplen=snaplen, buffer_mb=buffer_mb
+            )
+        except NotPermitted as error:
+            refused = refused or error
+            continue
+        if found.tells_drops and first is not None:
+            first.stop()
+            first.close()
+        if found.tells_drops:
+            return found
+        first = first or found
+    if first is None and refused:
+        raise refused
+    return first
+
+
 def _check_interface(interface: str) -> None:
     there = interfaces()
     if interface not in there and not _NOT_DEVICES.fullmatch(interface):
-        raise CaptureError(f"there is no interface {interface!r}; there are {', '.join(there)}")
+        nor = ", and no such file" if "/" in interface or "." in interface else ""
+        raise CaptureError(f"there is no interface {interface!r}{nor}; there are {', '.join(there)}")
 
 
 def _open_scapy(interface: str, expression: str, snaplen: int, buffer_mb: int, *, asked: bool) -> LiveSource:

@@ -1,6 +1,7 @@
 """dumpcap and tcpdump as children: started, understood, stopped.
 
-    dumpcap   pcapng; hands packets over every 250 ms or earlier; says what was dropped when it ends
+    dumpcap   pcapng; hands packets over every 250 ms or earlier; says what was dropped when it ends, and
+              before, its socket is asked where we may (kernel_drops.py)
     tcpdump   pcap;   hands packets over every second or earlier; says what was dropped whenever it is asked
 
 Both keep packets in kernel memory (-B) while the pipe is full: what then does not fit is dropped by the
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from kwsniff.errors import CaptureError
+from kwsniff.sources.kernel_drops import KernelDrops
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.rights import not_permitted
 
@@ -80,12 +82,22 @@ class Recorder(LiveSource):
         )
         self._listener.start()
         self._process = started.result()
+        self._drops: KernelDrops | None = None
         self._await_ready()
+        if tool == "dumpcap":
+            self._drops = KernelDrops(self._process.pid)
 
     @property
     def dropped(self) -> int | None:
         """See LiveSource."""
-        return self._dropped
+        if self._drops is None or not (self._drops.is_known or self._drops.dropped):
+            return self._dropped
+        return self._drops.dropped + (self._dropped or 0)
+
+    @property
+    def tells_drops(self) -> bool:
+        """Whether drops are told while it runs."""
+        return self.tool == "tcpdump" or (self._drops is not None and self._drops.is_known)
 
     @property
     def captured(self) -> int | None:
@@ -119,6 +131,9 @@ class Recorder(LiveSource):
     def ask(self) -> None:
         """See LiveSource."""
         now = time.monotonic()
+        if self._drops is not None and now - self._asked > _ASK_S:
+            self._asked = now
+            self._drops.ask()
         if self.tool == "tcpdump" and now - self._asked > _ASK_S and self._process.poll() is None:
             self._asked = now
             self._process.send_signal(signal.SIGUSR1)
@@ -131,6 +146,8 @@ class Recorder(LiveSource):
 
     def close(self) -> None:
         """See LiveSource."""
+        if self._drops is not None:
+            self._drops.close()
         if self._process.stdout:
             self._process.stdout.close()  # should it still write, it cannot any more
         try:
@@ -160,7 +177,8 @@ class Recorder(LiveSource):
             elif found := _CAPTURED.search(line):
                 self._captured = int(found[1] or found[2])
             if found := _DROPPED.search(line):
-                self._dropped = int(found[1] or found[2])
+                before = 0 if self.tool == "tcpdump" else self._dropped or 0  # a line for each interface
+                self._dropped = before + int(found[1] or found[2])
         self._ready.set()
 
     def _await_ready(self) -> None:

@@ -6,7 +6,6 @@
 Compressed captures are as good. The end of the input is the end of the capture, and no failure.
 """
 
-import os
 import socket
 import stat
 import threading
@@ -168,7 +167,7 @@ class Replay(LiveSource):
 
 def is_capture(name: str) -> bool:
     """Whether it names a capture rather than an interface: standard input, a file, a pipe."""
-    return name == STANDARD_INPUT or os.sep in name or Path(name).exists()
+    return name == STANDARD_INPUT or Path(name).exists()
 
 
 def _mode(name: str) -> int:
