@@ -101,6 +101,18 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="make every table a Delta table, too; needs pip install '.[delta]'",
     )
+    parser.add_argument(
+        "--format",
+        default="parquet",
+        metavar="NAME",
+        help="parquet (default), or tables with a history: delta, iceberg (docs/spark.md)",
+    )
+    parser.add_argument(
+        "--mode",
+        default="overwrite",
+        metavar="NAME",
+        help="overwrite (default), append, or replace-dates: the days that this run has rows of",
+    )
     parser.add_argument("--json", action="store_true", help="what was made, as JSON")
 
 
@@ -137,10 +149,6 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.tables import files_of_tables
     from kwsniff.spark.session import start_session
 
-    if args.delta:
-        from kwsniff.spark.delta import check_delta
-
-        check_delta(args.output)
     before = files_of_tables(Path(args.output))
     spark = start_session(args.master, settings)
 
@@ -156,6 +164,8 @@ def run(args: argparse.Namespace) -> int:
         num_buckets=args.buckets,
         split_bytes=args.split_mb and args.split_mb << 20,
         delta=args.delta,
+        form=args.format,
+        mode=args.mode,
         since=args.since,
         until=args.until,
     )
@@ -208,10 +218,25 @@ def _check(args: argparse.Namespace) -> None:
         refuse_times(args, "--stream, which reads all that comes; run the pipeline over the directory later")
     if args.stream and args.table:
         raise UsageError("--stream makes all tables; leave --table out")
-    if args.stream and args.delta:
-        raise UsageError("--delta is for tables that are complete; run the pipeline over the directory later")
+    _check_forms(args)
     if (args.once or args.finish) and not args.stream:
         raise UsageError("--once and --finish go with --stream DIR")
+
+
+def _check_forms(args: argparse.Namespace) -> None:
+    from kwsniff.spark.delta import check_delta
+    from kwsniff.spark.file_systems import is_uri
+    from kwsniff.spark.lake import check_format
+
+    if args.stream and args.delta:
+        raise UsageError("--delta is for tables that are complete; run the pipeline over the directory later")
+    if args.stream and (args.format, args.mode) != ("parquet", "overwrite"):
+        raise UsageError("--format and --mode are not for --stream, which adds files to tables of parquet")
+    if args.delta and (args.format, args.mode) != ("parquet", "overwrite"):
+        raise UsageError("--delta makes tables of one run; for more say --format delta alone")
+    check_format(args.format, args.mode, is_uri=is_uri(args.output))
+    if args.delta:
+        check_delta(args.output)
 
 
 def _follow(

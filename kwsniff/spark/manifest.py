@@ -79,6 +79,15 @@ def published(place: Place) -> dict[str, Any] | None:
     return None
 
 
+def check_same(place: str, manifest: Mapping[str, Any] | None, form: str) -> None:
+    """Raises OutputError where tables of one format would be replaced by those of another."""
+    found = (manifest or {}).get("format", "parquet")
+    if manifest is not None and found != form:
+        raise OutputError(
+            f"{place}: its tables are {found}; say --format {found}, or choose another folder with -o"
+        )
+
+
 def paths_of(manifest: Mapping[str, Any] | None) -> set[str]:
     """The files that it names."""
     files = (manifest or {}).get("files", {})

@@ -19,6 +19,7 @@ from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
+from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
@@ -28,6 +29,7 @@ from kwsniff.spark.finish import capture_rows, name_topics, write_few
 from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
 from kwsniff.spark.judgement import write_findings
+from kwsniff.spark.lake import check_format
 from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
@@ -76,6 +78,8 @@ def run_pipeline(
     num_buckets: int | None = None,
     split_bytes: int | None = None,
     delta: bool = False,
+    form: str = "parquet",
+    mode: str = "overwrite",
     layouts: str | os.PathLike[str] | None = None,
     since: Given = None,
     until: Given = None,
@@ -88,7 +92,9 @@ def run_pipeline(
     and aggregates; all by default.
     `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
     parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
-    `delta`: every table is a Delta table, too (needs the library deltalake).
+    `delta`: every table is a Delta table, too (needs the library deltalake), of this run alone.
+    `form`: `parquet`, `delta` or `iceberg`, which keep a history; `mode`: `overwrite`, `append`, or
+    `replace-dates`, which replaces the days that this run has rows of.
     `layouts`: a folder of a vendor's layouts, visible to all executors as well.
     `since`, `until`: as for `kwsniff.analyze`.
     Raises CaptureError, OutputError, UsageError.
@@ -96,25 +102,36 @@ def run_pipeline(
     chosen, times = _chosen(tables), TimeRange(since, until)
     given = dict(limits or {})
     Limits.with_changes(given)
-    for port in ports:
-        if not 0 < port < 65536:
-            raise UsageError(f"port {port} is outside 1 to 65535")
+    _check_ports(ports)
+    check_format(form, mode, is_uri=is_uri(output))
     if delta:
         check_delta(output)
     vendor = named_layouts(layouts)
     spark, captures, stores = _found([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     usual = sizes(captures, cores_of(spark))
     asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
-    with _staging(output, spark) as staging:
+    with _staging(output, spark, form, mode) as staging:
         run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times, stores)
         return run.all(captures)
 
 
-def _staging(output: str | os.PathLike[str], spark: "SparkSession") -> Staging | StoreStaging:
-    if not is_uri(output):
+def _check_ports(ports: Sequence[int]) -> None:
+    for port in ports:
+        if not 0 < port < 65536:
+            raise UsageError(f"port {port} is outside 1 to 65535")
+
+
+def _staging(
+    output: str | os.PathLike[str], spark: "SparkSession", form: str, mode: str
+) -> Staging | StoreStaging:
+    if is_uri(output):
+        uri = check_uri(os.fspath(output))
+        place = Place(uri, settings_for(spark, uri))
+    elif (form, mode) == ("parquet", "overwrite"):
         return Staging(output)
-    uri = check_uri(os.fspath(output))
-    return StoreStaging(Place(uri, settings_for(spark, uri)))
+    else:
+        place = Place(str(Path(local_path(output)).absolute()))
+    return StoreStaging(place, form=form, mode=mode)
 
 
 def _found(

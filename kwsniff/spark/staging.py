@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from kwsniff.errors import OutputError
 from kwsniff.sources.paths import local_path
-from kwsniff.spark.manifest import MANIFEST, as_text, check_files, manifest_of
+from kwsniff.spark.manifest import MANIFEST, as_text, check_files, check_same, manifest_of, published
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
@@ -91,6 +91,7 @@ def _refuse_foreign(output: Path) -> None:
     if not output.is_dir():
         raise OutputError(f"{output}: is a file; choose a folder with -o")
     shown = [path for path in output.iterdir() if not path.name.startswith(".kwsniff")]
+    check_same(str(output), published(Place(str(output))), "parquet")
     if shown and not (output / MANIFEST).is_file():
         raise OutputError(
             f"{output}: holds files that kwsniff pipeline did not write; choose a new or empty folder with -o"

@@ -12,7 +12,7 @@ the next run removes it.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from kwsniff.errors import OutputError
 from kwsniff.spark.claims import Claim
-from kwsniff.spark.manifest import check_files, manifest_of, paths_of, publish, published
+from kwsniff.spark.lake import kept_of, log_files, placed
+from kwsniff.spark.manifest import check_files, check_same, manifest_of, paths_of, publish, published
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
 from kwsniff.tables.aggregates import AGGREGATES
@@ -32,25 +33,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUNS: Final = "_kwsniff.runs"
-_OURS: Final = ("_kwsniff.", *(f"{name}/" for name in (*TABLES, *AGGREGATES)))
+_OURS: Final = ("_kwsniff.", ".kwsniff", *(f"{name}/" for name in (*TABLES, *AGGREGATES)))
 _NAMES: Final = "|".join((*TABLES, *AGGREGATES))
 _PUBLISHED: Final = re.compile(rf"(?:{_NAMES})/date=[^/]+/[0-9a-f]{{32}}-[^/]+\.parquet")
+_LOGGED: Final = re.compile(rf"(?:{_NAMES})/(?:_delta_log|metadata)/.*")
 
 
 class StoreStaging:
     """A context: `commit` publishes what was written; leaving without it removes that."""
 
-    def __init__(self, output: Place) -> None:
+    def __init__(self, output: Place, *, form: str = "parquet", mode: str = "overwrite") -> None:
         self.output = output
+        self._form, self._mode = form, mode
         self.run = new_run_id()
         self._claim = Claim(output, self.run)
 
     def __enter__(self) -> Self:
         with told(self.output):
+            if self.output.is_local:
+                self.output.folder.mkdir(parents=True, exist_ok=True)
             self._refuse_foreign()
             self._claim.__enter__()
             try:
                 self._clear()
+                if self.output.is_local:  # tasks do not make them: a worker that does not see them says so
+                    for place in (self.place, self.scratch):
+                        place.folder.mkdir(parents=True)
             except BaseException:
                 self._claim.close()
                 raise
@@ -82,38 +90,44 @@ class StoreStaging:
         with told(self.output):
             check_files(self.place, parts)
             final = [replace(part, path=_named(part.path, self.run)) for part in parts]
-            for _ in in_threads(self._copy, zip(parts, final, strict=True)):
-                pass
+            final = [*in_threads(self._copy, zip(parts, final, strict=True))]
             check_files(self.output, final)
             self._claim.check()
-            publish(self.output, manifest_of(self.run, final, facts))
-            self._clear()
+            before = published(self.output)
+            if self._form != "parquet":
+                log_files(self._form, self._mode, self.output, final, self.run)
+            named = [*final, *kept_of(before, self._mode, final)]
+            publish(self.output, manifest_of(self.run, named, {"format": self._form, **facts}))
+            self._clear(paths_of(before))
 
     def keep_only(self, parts: Sequence[Part]) -> None:
         """Nothing has to go: only what is named is published."""
 
-    def _copy(self, pair: tuple[Part, Part]) -> None:
+    def _copy(self, pair: tuple[Part, Part]) -> Part:
         part, target = pair
-        self.output.copy(f"{RUNS}/{self.run}/new/{part.path}", target.path)
+        return placed(self._form, self.output, f"{RUNS}/{self.run}/new/{part.path}", target)
 
-    def _clear(self) -> None:
-        """Removes files of ours that nothing published names, and what dead runs have left."""
+    def _clear(self, before: Container[str] = ()) -> None:
+        """Removes files of ours that nothing published names, and what dead runs have left. `before`: the
+        files of the run before. Those that an older version of a table has stay."""
         named = paths_of(published(self.output))
         found = self.output.files()
-        self.output.remove(path for path in found if _PUBLISHED.fullmatch(path) and path not in named)
+        if self._form == "parquet":
+            mine = [path for path in found if _PUBLISHED.fullmatch(path) or path in before]
+            self.output.remove(path for path in mine if path not in named)
         for run in {path.split("/")[1] for path in found if path.startswith(f"{RUNS}/")}:
             if run != self.run:
                 self.output.remove_folder(f"{RUNS}/{run}")
 
     def _refuse_foreign(self) -> None:
         """What is replaced must be ours; a store of other things is left alone."""
-        begun = published(self.output) is not None
+        manifest = published(self.output)
+        check_same(self.output.root, manifest, self._form)
+        ours = _OURS if manifest else _OURS[:2]
         foreign = [
             path
             for path in self.output.files()
-            if not (
-                path.startswith(_OURS) if begun else path.startswith(_OURS[0]) or _PUBLISHED.fullmatch(path)
-            )
+            if not (path.startswith(ours) or _PUBLISHED.fullmatch(path) or _LOGGED.fullmatch(path))
         ]
         if foreign:
             raise OutputError(

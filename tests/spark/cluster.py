@@ -1,4 +1,4 @@
-"""A standalone cluster: a master, and a worker that does not see one folder of this machine."""
+"""A standalone cluster: a master, and workers that do not see one folder of this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PATIENCE_S = 120
 
 
 @contextmanager
-def cluster(folder: Path, *, hidden: Path) -> Iterator[str]:
-    """The master's URL. In the worker's mount namespace an empty file system lies over `hidden`."""
+def cluster(folder: Path, *, hidden: Path, workers: int = 1) -> Iterator[str]:
+    """The master's URL. In each worker's mount namespace an empty file system lies over `hidden`."""
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
     if os.geteuid() != 0:
         pytest.skip("a mount namespace for the worker needs root")
@@ -38,24 +38,32 @@ def cluster(folder: Path, *, hidden: Path) -> Iterator[str]:
         **({"JAVA_HOME": home} if home else {}),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": sys.executable,
     }
     start = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), "org.apache.spark.deploy"]
     master = [f"{start[1]}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    worker = [f"{start[1]}.worker.Worker", "--cores", "2", "--memory", "1g", "--webui-port", "0"]
+    worker = [
+        f"{start[1]}.worker.Worker",
+        "--cores",
+        str(2 // workers),
+        "--memory",
+        "1g",
+        "--webui-port",
+        "0",
+    ]
     running: list[subprocess.Popen[bytes]] = []
     try:
         url = _start([start[0], *master], folder / "master", environment, running, r"spark://[\d.]+:\d+")
-        _start(
-            [*private, start[0], *worker, url],
-            folder / "worker",
-            environment,
-            running,
-            r"registered with master",
-        )
+        for number in range(workers):
+            _start(
+                [*private, start[0], *worker, url],
+                folder / f"worker-{number}",
+                {**environment, "SPARK_WORKER_DIR": str(folder / f"work-{number}")},
+                running,
+                r"registered with master",
+            )
         yield url
     finally:
         for process in reversed(running):

@@ -19,6 +19,7 @@ from kwsniff.spark import claims, pipeline
 from kwsniff.spark.claims import Claim
 from kwsniff.spark.decode import decode_bucket
 from kwsniff.spark.file_systems import Settings, check_uri
+from kwsniff.spark.lake import options_of
 from kwsniff.spark.manifest import MANIFEST, NEXT, paths_of, published
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
@@ -212,6 +213,21 @@ def test_on_spark_aggregates_are_there_too(
 def aggregated(folder: Path, name: str) -> list[dict[str, Any]]:
     files = [pq.ParquetFile(path).read() for path in parts(folder, name)]
     return in_order(pa.concat_tables(files), ("sketch",))
+
+
+def test_a_delta_table_in_a_store_has_its_versions(output: Place) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
+    spark: Any = object()
+    for capture, mode in ((ONE, "overwrite"), (OTHER, "append")):
+        run_pipeline(
+            capture, output.root, spark=spark, tables=["api_calls"], num_buckets=1, form="delta", mode=mode
+        )
+    options = options_of(output)
+    one, other = (analyzed(path)["api_calls"] for path in (ONE, OTHER))
+    for version, wanted in ((1, one), (2, sorted([*one, *other], key=repr))):
+        table = deltalake.DeltaTable(output.shown("api_calls"), version=version, storage_options=options)
+        found = table.to_pyarrow_table().drop_columns(["date"])
+        assert in_order(found.cast(arrow_schema(TABLES["api_calls"])), ()) == wanted
 
 
 @pytest.mark.parametrize("name", ["letter.txt", "api_calls/date=2026-01-01/mine.parquet"])
