@@ -82,6 +82,9 @@ class Agreement:
     """API, version, what tshark says of them: messages of which it read the header alone."""
     elsewhere: Counter[str] = field(default_factory=Counter)
     """Reason -> messages that are complete with another packet for tshark."""
+    paired_otherwise: int = 0
+    """Responses whose correlation id the connection had used before: tshark takes the first request that had
+    it."""
     ours_alone: Counter[str] = field(default_factory=Counter)
     theirs_alone: Counter[str] = field(default_factory=Counter)
     """Reason -> messages."""
@@ -105,6 +108,7 @@ class Agreement:
                 for (api, version, why), number in self.undecoded.most_common()
             ],
             "complete_elsewhere": dict(self.elsewhere),
+            "paired_otherwise": self.paired_otherwise,
             "only_kwsniff": dict(self.ours_alone),
             "only_tshark": dict(self.theirs_alone),
             "differences": [
@@ -169,6 +173,11 @@ _CONNECTION: Final = """
 """
 
 
+_USED_BEFORE: Final = """
+    select 1 from api_calls where connection_id = $1 and correlation_id = $2 and request_end_frame = $3
+"""
+
+
 def _ours(database: "duckdb.DuckDBPyConnection") -> Iterator[Message]:
     found = database.execute(_OURS)
     while rows := found.fetchmany(_BATCH):
@@ -180,6 +189,7 @@ class _Comparison:
         self.agreement = Agreement()
         self._ours: list[Message] = []
         self._theirs: list[Seen] = []
+        self._paired: list[tuple[Message, Seen]] = []
 
     def pair(self, ours: Iterable[Message], theirs: Iterable[Sequence[Seen]]) -> None:
         """Both in the order of their packets."""
@@ -228,6 +238,13 @@ class _Comparison:
         told.both["requests" if message.to_broker else "responses"] += 1
         if seen.undecoded:
             told.undecoded[message.api_name or "", message.api_version, seen.undecoded] += 1
+        if not message.to_broker and seen.request_frame not in (None, message.peer_frame):
+            self._paired.append((message, seen))
+            return
+        self._differ(message, seen, any_packet=any_packet)
+
+    def _differ(self, message: Message, seen: Seen, *, any_packet: bool = False) -> None:
+        told = self.agreement
         for what, ours, theirs in _facts(message, seen):
             if any_packet and what == _LAST:
                 continue
@@ -267,6 +284,11 @@ class _Comparison:
                         message.frame, message.to_broker, message.call_id, "only kwsniff sees it", what, None
                     )
                 )
+        for message, seen in self._paired:
+            if connections.used_before(message, seen):
+                self.agreement.paired_otherwise += 1
+            else:
+                self._differ(message, seen)
         for seen in self._theirs:
             if reason := connections.reason(seen):
                 self.agreement.theirs_alone[reason] += 1
@@ -301,7 +323,7 @@ def _facts(message: Message, seen: Seen) -> Iterator[tuple[str, Any, Any]]:
         return
     if seen.request_frame is not None:
         yield "packet of the request", message.peer_frame, seen.request_frame
-    if not seen.undecoded and seen.api_key is not None and message.api_name not in _ERRORS_UNCLEAR:
+    if not seen.undecoded and seen.errors is not None and message.api_name not in _ERRORS_UNCLEAR:
         yield "first error", message.error_code or None, next(iter(seen.errors), None)
 
 
@@ -354,6 +376,11 @@ class _Connections:
         if seen.retransmitted:
             return "sent_again"
         return _why(facts)
+
+    def used_before(self, message: Message, seen: Seen) -> bool:
+        """Whether the request that tshark names had the same correlation id on the same connection."""
+        values = [message.connection_id, message.correlation_id, seen.request_frame]
+        return bool(self._database.execute(_USED_BEFORE, values).fetchall())
 
     def _ask(self, condition: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
         found = self._database.execute(_CONNECTION.format(condition), values)

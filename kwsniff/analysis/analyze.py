@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
 from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
-from kwsniff.errors import CaptureError, UsageError
+from kwsniff.errors import CaptureError
 from kwsniff.findings.bounds import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
@@ -36,11 +37,10 @@ from kwsniff.tables.captures import (
 )
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
-from kwsniff.tables.schema import DETAILS, TABLES
+from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
-from kwsniff.texts import suggested
 from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of, without_twins
+from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, without_twins
 from kwsniff.timelines.twins import Twins
 
 _TIMELINE_ROWS = 4096
@@ -65,6 +65,7 @@ def analyze(
     layouts: str | os.PathLike[str] | None = None,
     since: Given = None,
     until: Given = None,
+    only: Chosen | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
@@ -76,17 +77,17 @@ def analyze(
     pcapng files do; False opens nothing; see docs/tls.md. `run_id`: in place of a random
     one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before
     the other, texts as on the command line, datetimes, or timedeltas from the first packet.
+    `only`: calls; the tables then hold these, what belongs to them, and their connections.
     What cannot be read has a row in captures, with the reason.
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
-    ports = (ports,) if isinstance(ports, int) else ports
     found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
     plan = _Plan(
         found=found,
         output=output,
-        chosen=_chosen(tables),
-        ports=ports,
+        chosen=chosen_tables(tables, some_calls=only is not None),
+        ports=(ports,) if isinstance(ports, int) else ports,
         bounds=Limits.with_changes(dict(limits or {})),
         progress=progress,
         tls_keylog=tls_keylog,
@@ -95,7 +96,13 @@ def analyze(
         reads_again=_total_size(found.captures) is not None,
         since=since,
         until=until,
+        only=only,
     )
+    return _run_known(plan)
+
+
+def _run_known(plan: "_Plan") -> Analysis:
+    """Reads once, and again where that shows twins."""
     done = _run(plan, Twins())
     if isinstance(done, Twins):
         done = _run(plan, done)
@@ -119,6 +126,7 @@ class _Plan:
     """Whether the captures are files, which can be read a second time."""
     since: Given
     until: Given
+    only: Chosen | None
 
 
 def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
@@ -126,10 +134,10 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
     is counted while rows pass has to be counted without them."""
     made = with_sources((*plan.chosen, "connections"))
     found = replace(plan.found, unread=list(plan.found.unread))
-    delivered = _delivered(made)
+    delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
         rows = stack.enter_context(
-            _Rows(plan.catalog, summary := Summary(plan.ports, twins), writer, made, twins)
+            _Rows(plan.catalog, summary := Summary(plan.ports, twins), writer, made, twins, only=plan.only)
         )
         analyzer = _analyzer(plan.catalog, plan.ports, plan.bounds.as_dict(), delivered)
         analyzer.when_full = lambda: rows.take(analyzer, delivered)
@@ -185,23 +193,6 @@ def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:
         account(row, analyzer.accounting(number))
     summary.captures += map(unread_row, found.unread)
     summary.unread += found.unread
-
-
-def _chosen(tables: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Names of tables in the order they are declared. Raises UsageError for a name that is none."""
-    if tables is None:
-        return tuple(TABLES)
-    tables = (tables,) if isinstance(tables, str) else tables
-    unknown = [name for name in tables if name not in TABLES]
-    if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], TABLES)}")
-    return tuple(name for name in TABLES if name in tables)
-
-
-def _delivered(chosen: Sequence[str]) -> tuple[str, ...]:
-    """The tables that the core must make for these, and for the summary to tell what the capture is."""
-    needed = {*chosen, "api_calls", "connections", "anomalies", *sources_of(chosen)}
-    return tuple(name for name in (*COLUMNS, DETAILS) if name in needed)
 
 
 Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
@@ -308,8 +299,11 @@ class _Rows:
         writer: TableWriter | None,
         chosen: Sequence[str],
         twins: Twins,
+        *,
+        only: Chosen | None,
     ) -> None:
         self.summary = summary
+        self._only = only
         self._twins = twins
         self.figures = Figures()
         """Of what is written, where findings are wanted."""
@@ -374,6 +368,8 @@ class _Rows:
 
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
         batches = {table: self._builder.build(table, columns) for table, columns in taken}
+        if self._only:
+            batches = {table: self._only.of(table, batch) for table, batch in batches.items()}
         if "latencies" in batches:
             timed = self._twins.without(batches["latencies"])
             calls = batches.get("api_calls")

@@ -2,16 +2,23 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting, refuse_pipes
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_left, say_read
-from kwsniff.cli.times import add_time_options
+from kwsniff.cli.times import add_time_options, time_range
 from kwsniff.errors import UsageError
 from kwsniff.texts import json_text, versioned
+
+if TYPE_CHECKING:
+    from kwsniff.analysis.chosen import Chosen
+    from kwsniff.view.filters import Filters
 
 _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
@@ -19,11 +26,14 @@ _EXAMPLES = """examples:
   kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
   kwsniff analyze day.pcap --since 22:06 --until 22:10   a part by time (docs/times.md)
   kwsniff analyze tls.pcap --tls-keylog keys.log   what is inside TLS, too (docs/tls.md)
+  kwsniff analyze day.pcap --client shop --error any -o shop/   tables of the calls that fit
   tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends
 
 The tables are described in docs/tables.md. pandas.read_parquet, spark.read.parquet and DuckDB read them as
 they are.
 """
+
+DONE, NOTHING_FOUND = 0, 1
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -72,11 +82,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
+    add_filters(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0; what cannot be read or written raises a KwsniffError."""
+    """Exit status 0, or 1 where no call fits the filters; what cannot be read or written raises a
+    KwsniffError."""
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     limits = parse_limits(args.limit)
     if args.top < 1:
@@ -88,12 +100,17 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.tables import files_of_tables
     from kwsniff.sources.paths import local_path
 
+    filters, _ = chosen_filters(args), time_range(args)
     if args.output is not None:
         args.output = local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.
         spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
+        only = None
+        if not filters.is_empty:
+            refuse_pipes(args.captures)
+            only = _only(args, filters, ports, limits)
         summary = analyze(
             args.captures,
             output=args.output or spare,
@@ -104,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
             tls_keylog=args.tls_keylog,
             since=args.since,
             until=args.until,
+            only=only,
         ).summary
     if spare:
         summary["tables"] = {}
@@ -116,7 +134,28 @@ def run(args: argparse.Namespace) -> int:
         from kwsniff.cli.summary import show_summary
 
         show_summary(summary, sys.stdout, top=args.top)
-    return 0
+    return DONE if only is None or summary["rows"].get("api_calls") else NOTHING_FOUND
+
+
+def _only(
+    args: argparse.Namespace, filters: "Filters", ports: Sequence[int], limits: Mapping[str, int]
+) -> "Chosen":
+    """The calls that fit the filters, as `kwsniff show` finds them."""
+    from kwsniff.analysis.chosen import Chosen
+    from kwsniff.limits import Limits
+    from kwsniff.view.reader import CallReader
+
+    bounds = Limits.with_changes(dict(limits))
+    times = time_range(args)
+    reader = CallReader(
+        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=bounds, times=times, filters=filters
+    )
+    calls, connections = array("q"), set()
+    for call in fitting(reader, filters, bounds):
+        if call.id is not None:
+            calls.append(call.id)
+            connections.add(call.packets[0]["connection_id"])
+    return Chosen(calls, connections)
 
 
 def parse_port(text: str) -> int:

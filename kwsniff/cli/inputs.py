@@ -7,8 +7,10 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from kwsniff.cli.chosen_calls import refuse_pipes
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times
@@ -68,6 +70,27 @@ def opened(
         say_read(summary)
         with open_folder(folder) as database:
             yield database, shlex.join([*inputs, *asked_words(args)]), "DIR"
+
+
+@contextmanager
+def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
+    """The captures, of which standard input is kept in a temporary file: for what reads them twice.
+
+    Raises UsageError for a pipe with a name.
+    """
+    from kwsniff.sources.files import STANDARD_INPUT, CaptureFile, find_captures
+
+    refuse_pipes([name for name in captures if name != STANDARD_INPUT])
+    if STANDARD_INPUT not in captures:
+        yield [*captures]
+        return
+    find_captures([STANDARD_INPUT])  # refuses a terminal
+    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+        kept = Path(folder) / "standard-input"
+        with CaptureFile(STANDARD_INPUT) as given, kept.open("wb") as file:
+            while piece := given.read(1 << 20):
+                file.write(piece)
+        yield [str(kept) if name == STANDARD_INPUT else name for name in captures]
 
 
 @contextmanager

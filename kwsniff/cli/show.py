@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.chosen_calls import add_filters, chosen_filters
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread, says
@@ -78,30 +79,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=run)
 
 
-def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose calls."""
-    group = parser.add_argument_group("filters, all of which a call must fit")
-    group.add_argument(
-        "--call", type=int, metavar="N", help="the call of this number (call_id in the tables)"
-    )
-    group.add_argument("--api", action="append", default=[], metavar="NAME|KEY", help="may be repeated")
-    group.add_argument("--client", metavar="TEXT", help="part of the client id, or address, or address:port")
-    group.add_argument("--topic", metavar="NAME", help="a topic, by name or by an id whose name was seen")
-    group.add_argument("--group", metavar="NAME", help="a group id, or the key of a coordinator lookup")
-    group.add_argument(
-        "--error", action="append", default=[], metavar="NAME|CODE|any", help="may be repeated"
-    )
-    group.add_argument(
-        "--status",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="as in api_calls: unanswered; may be repeated",
-    )
-    group.add_argument("--connection", metavar="ID|ADDRESS:PORT", help="connection_id, or one of its ends")
-    group.add_argument("--min-latency", metavar="TIME", help="answered in this time or longer, e.g. 10ms")
-
-
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 done, 1 the filters matched nothing; what cannot be read raises a KwsniffError."""
     from kwsniff.view.call import Drawing
@@ -137,25 +114,6 @@ def run(args: argparse.Namespace) -> int:
         hint = "kwsniff analyze tells what is in them"
         says(f"{what}; {hint}")
     return DONE if shown or (filters.is_empty and not times) else NOTHING_FOUND
-
-
-def chosen_filters(args: argparse.Namespace) -> "Filters":
-    """What those options say. Raises UsageError."""
-    from kwsniff.layout.catalog import load_catalog
-    from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors, parse_statuses
-
-    catalog = load_catalog()
-    return Filters(
-        calls=None if args.call is None else frozenset((args.call,)),
-        statuses=parse_statuses(args.status),
-        apis=parse_apis(args.api, catalog),
-        client=args.client,
-        topic=args.topic,
-        group=args.group,
-        errors=parse_errors(args.error, catalog),
-        connection=args.connection,
-        min_latency_ns=None if args.min_latency is None else parse_duration(args.min_latency),
-    )
 
 
 def _decoded(

@@ -1,16 +1,16 @@
 """``kwsniff slice``: the packets of chosen calls as a pcapng file, for Wireshark."""
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
+from kwsniff.cli.inputs import read_again
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.show import add_filters, chosen_filters
 from kwsniff.cli.standard_streams import say_unread, says
 from kwsniff.cli.times import add_time_options, say_missed, time_range
 from kwsniff.errors import UsageError
@@ -19,9 +19,7 @@ from kwsniff.texts import clean, plural
 
 if TYPE_CHECKING:
     from kwsniff.sources.times import TimeRange
-    from kwsniff.view.capture import Call
     from kwsniff.view.filters import Filters
-    from kwsniff.view.reader import CallReader
     from kwsniff.view.wanted_packets import WantedPackets
 
 _EXAMPLES = """examples:
@@ -53,7 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "captures",
         nargs="+",
         metavar="CAPTURE",
-        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them",
+        help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the pcapng file")
     parser.add_argument(
@@ -94,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
     filters, times, around = chosen_filters(args), time_range(args), _around(args)
     Limits.with_changes(parse_limits(args.limit))
     _check(args, everything=filters.is_empty and not args.finding, bounded=bool(times))
-    with draft(args.output, binary=True) as file:  # before captures are read
+    with draft(args.output, binary=True) as file, read_again(args.captures) as captures:
+        args.captures = captures
         packets, wanted = _slice(args, filters, times, around, file)
         if not packets:
             file.close()
@@ -111,8 +110,6 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
 
     args.output = local_path(args.output)
     for name in args.captures:
-        if name == "-" or (Path(name).exists() and not (Path(name).is_file() or Path(name).is_dir())):
-            raise UsageError(f"{name}: captures are read twice; write it to a file first")
         if Path(name).exists() and Path(args.output).exists() and Path(name).samefile(args.output):
             raise UsageError(f"{args.output}: is a capture that is read; choose another name with -o")
     if everything and not bounded:
@@ -157,7 +154,7 @@ def _slice(
     )
     say_unread([str(each) for each in reader.unread], len(reader.captures))
     wanted = WantedPackets(reader.captures, around=around, handshakes=args.handshake)
-    for call in _fitting(reader, filters, limits):
+    for call in fitting(reader, filters, limits):
         wanted.add(call)
     for note in reader.notes:
         says(f"note: {note}")
@@ -176,17 +173,6 @@ def _slice(
     if out.timeless:
         says(f"note: {plural(out.timeless, 'packet')} had no time in the capture, and stand at 1970")
     return out.packets, wanted
-
-
-def _fitting(reader: "CallReader", filters: "Filters", limits: Limits) -> Iterator["Call"]:
-    from kwsniff.view.call import Conversation
-
-    conversation = Conversation(limits, reader.topics)
-    for call in reader.calls():
-        if filters.fits(call) and (
-            not filters.looks_inside or filters.fits_inside(conversation.decode(call), conversation.topics)
-        ):
-            yield call
 
 
 class _Proof(NamedTuple):

@@ -81,7 +81,7 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     slowest = list(_slowest(summary["latency"], reason_of_waits(summary.get("findings") or [])))
     if slowest:
         yield Grid(
-            "Slowest, without deliberate waits",
+            "Slowest, leaving out waits that are meant: for new data, members, quotas",
             ("what", "name", "calls", "mean", "max", "mostly"),
             slowest,
             ("name", "what", "max", "mostly", "mean"),

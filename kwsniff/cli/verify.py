@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.grids import Grid
+from kwsniff.cli.inputs import read_again
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread
 from kwsniff.errors import UsageError
@@ -38,7 +39,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "captures", nargs="+", metavar="CAPTURE", help="pcap or pcapng files, or a directory of them"
+        "captures",
+        nargs="+",
+        metavar="CAPTURE",
+        help="pcap or pcapng files, or a directory of them; - for standard input",
     )
     parser.add_argument(
         "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
@@ -53,8 +57,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 nothing is unexplained, 1 something is; what cannot run raises a KwsniffError."""
-    if "-" in args.captures:
-        raise UsageError("-: captures are read twice; write it to a file first")
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
     from kwsniff.analysis.agreement import compare_with_tshark
@@ -64,16 +66,17 @@ def run(args: argparse.Namespace) -> int:
     witness = witness_version()
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     limits = parse_limits(args.limit)
-    found = find_in_order(args.captures)
-    say_unread([str(each) for each in found.unread], len(found.captures))
     facts, agree = [], True
-    for name in found.captures:
-        agreement = compare_with_tshark(name, ports=ports, limits=limits)
-        agree = agree and agreement.agree
-        if args.json:
-            facts.append({"capture": name, **agreement.as_dict()})
-        else:
-            _show(name, witness, agreement, args.top)
+    with read_again(args.captures) as captures:
+        found = find_in_order(captures)
+        say_unread([str(each) for each in found.unread], len(found.captures))
+        for name in found.captures:
+            agreement = compare_with_tshark(name, ports=ports, limits=limits)
+            agree = agree and agreement.agree
+            if args.json:
+                facts.append({"capture": name, **agreement.as_dict()})
+            else:
+                _show(name, witness, agreement, args.top)
     if args.json:
         print(json_text(versioned({"witness": witness, "captures": facts}), indent=2))
     return 0 if agree else 1
@@ -104,6 +107,9 @@ def _explained(agreement: "Agreement") -> Iterator[str]:
     ):
         for reason, number in counts.most_common():
             yield f"  {seen}: {plural(number, 'message')} {REASONS[reason]}"
+    if agreement.paired_otherwise:
+        responses = plural(agreement.paired_otherwise, "response")
+        yield f"  paired by tshark with an earlier request of the same correlation id: {responses}"
 
 
 def _versions(agreement: "Agreement", witness: str, top: int) -> Iterator[Grid]:

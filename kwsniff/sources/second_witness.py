@@ -21,7 +21,8 @@ _SETTINGS: Final = {"tcp.reassemble_out_of_order": "TRUE", "tcp.desegment_tcp_st
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A message as tshark tells it. ``frame`` is where it ends; ``undecoded`` why it told no more."""
+    """A message as tshark tells it. ``frame`` is where it ends; ``errors``: codes that are
+    not 0, None where it shows no code at all. ``undecoded``: why it told no more than the header."""
 
     frame: int
     sender: tuple[str, int]
@@ -33,7 +34,7 @@ class Seen:
     client_id: str | None
     size: int | None
     request_frame: int | None
-    errors: tuple[int, ...]
+    errors: tuple[int, ...] | None
     undecoded: str | None
     retransmitted: bool
 
@@ -116,7 +117,7 @@ def _seen(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
         client_id=next(iter(_values(layer, "client_id")), None),
         size=next(iter(numbers("len")), None),
         request_frame=next(iter(numbers("request_frame")), None),
-        errors=tuple(code for code in numbers("error") if code),
+        errors=tuple(code for code in codes if code) if (codes := numbers("error")) else None,
         undecoded=_undecoded(layer),
         retransmitted=packet.tcp.get_field("analysis_retransmission") is not None,
     )

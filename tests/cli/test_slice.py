@@ -211,7 +211,6 @@ def test_what_fits_nothing_leaves_no_file(tmp_path: Path, capsys: pytest.Capture
     "arguments",
     [
         [str(FIRST_STEPS)],
-        ["-", "--call", "1"],
         [str(FIRST_STEPS), "--call", "1", "--context", "5"],
         [str(FIRST_STEPS), "--finding", "no_such"],
         ["no such file", "--call", "1"],

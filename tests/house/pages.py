@@ -1,13 +1,16 @@
 """Pages made of what the code says and does. `python -m tests.house.pages` writes them anew.
 
-docs/coverage.md, docs/limits.md, and the example in README.md.
+docs/coverage.md, docs/limits.md, and the examples in README.md, docs/five_minutes.md and
+docs/reading_tables.md.
 """
 
 import ast
+import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -131,14 +134,50 @@ def readme() -> str:
     """README.md with the output that its first command has, and that of its Python."""
     text = (ROOT / "README.md").read_text("utf-8")
     python = text.partition("```python\n")[2].partition("```")[0]
-    outputs = iter((_example(), _printed(python)))
+    return _with_outputs(text, (_example(), _printed(python)))
+
+
+def five_minutes() -> str:
+    """docs/five_minutes.md with what its commands print."""
+    text = (DOCS / "five_minutes.md").read_text("utf-8")
+    commands = re.findall(r"^```text\n\$ (kwsniff [^\n]*)$", text, re.MULTILINE)
+    return _with_outputs(text, [f"$ {command}\n{_said(command)}" for command in commands])
+
+
+def reading_tables() -> str:
+    """docs/reading_tables.md with what its last lines of Python print of first_steps' tables."""
+    text = (DOCS / "reading_tables.md").read_text("utf-8")
+    python = text.rpartition("```python\n")[2].partition("```")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "kwsniff", "analyze", "captures/first_steps/capture.pcap"]
+        subprocess.run([*command, "-o", f"{folder}/out"], cwd=ROOT, capture_output=True, check=True)
+        return _with_outputs(text, [_printed(python, Path(folder))])
+
+
+def _said(command: str) -> str:
+    words = command.split()[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "kwsniff", *words],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode > 1:
+        raise SystemExit(f"{command}: {done.stderr}")
+    return done.stdout
+
+
+def _with_outputs(text: str, made: Iterable[str]) -> str:
+    outputs = iter(made)
     mark = r"(<!-- example: [^\n]*-->\n```text\n)[\s\S]*?(^```$)"
     return re.sub(mark, lambda match: match[1] + next(outputs) + match[2], text, flags=re.MULTILINE)
 
 
-def _printed(python: str) -> str:
+def _printed(python: str, folder: Path = ROOT) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", python], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", python], cwd=folder, capture_output=True, text=True, check=True
     )
     return done.stdout
 
@@ -157,6 +196,8 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "coverage.md": coverage_page(load_catalog()),
         DOCS / "limits.md": limits_page(),
+        DOCS / "five_minutes.md": five_minutes(),
+        DOCS / "reading_tables.md": reading_tables(),
         ROOT / "README.md": readme(),
     }
 

@@ -34,7 +34,7 @@ def pdus(path: Path, ports: Sequence[int]) -> list[dict[str, Any]]:
             "correlation_id": seen.correlation_id,
             "client_id": seen.client_id,
             "request_frame": seen.request_frame,
-            "errors": list(seen.errors),
+            "errors": list(seen.errors or ()),
         }
         for found in messages(str(path), ports)
         for seen in found
