@@ -117,7 +117,7 @@ def measure(
             try:
                 with _recorded(beside, cluster.ports) if recorded else nullcontext():
                     began = time.monotonic()
-                    _run_clients(cluster.bootstrap, kind, seconds, rate)
+                    run_clients(cluster.bootstrap, kind, seconds, rate)
                     took = time.monotonic() - began
                     time.sleep(_SETTLE_S)
             except RuntimeError as error:  # it lost packets itself
@@ -156,7 +156,8 @@ def _recorded(path: Path, ports: Sequence[int]) -> AbstractContextManager[None]:
     return recording(path, ports, nanoseconds=True, immediate=False, buffer_kb=_RECORDER_KB)
 
 
-def _run_clients(bootstrap: str, kind: str, seconds: float, rate: float) -> None:
+def run_clients(bootstrap: str, kind: str, seconds: float, rate: float) -> None:
+    """Producers and a consumer for so long; raises RuntimeError when one of them fails."""
     load = KINDS[kind]
     shape = [str(load[name]) for name in ("linger.ms", "batch.num.messages", "size", "in.flight")]
     words = [*(f"{kind}-{number}" for number in range(load["producers"])), "consumer"]
