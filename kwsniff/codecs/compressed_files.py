@@ -19,7 +19,8 @@ IGNORED_BYTES = "bytes after the compressed stream are ignored"
 """The one note that means nothing was lost."""
 
 _ZSTD_STEP = 1 << 16
-_ZSTD_LAST_STEP = 1 << 12
+_ZSTD_LAST_STEP = 1 << 10
+_AHEAD = 2
 _RAW_READ = 1 << 18
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -89,18 +90,20 @@ def _before_damage(engine: Any, data: bytes) -> Generator[memoryview, None, None
 
 
 class _Tail:
-    """Passes reads through and remembers that the end was seen."""
+    """Passes reads through, some ahead of whoever asks: near the end, that is known in time."""
 
     closed = False
 
     def __init__(self, raw: Readable) -> None:
         self._raw = raw
+        self._ahead: list[bytes] = []
         self.exhausted = False
 
     def read(self, size: int = -1, /) -> bytes:
-        data = self._raw.read(size)
-        self.exhausted = self.exhausted or len(data) < size
-        return data
+        while not self.exhausted and len(self._ahead) <= _AHEAD:
+            self._ahead.append(self._raw.read(size))
+            self.exhausted = len(self._ahead[-1]) < size
+        return self._ahead.pop(0) if self._ahead else b""
 
     def close(self) -> None:
         """The file belongs to whoever opened it."""
@@ -109,8 +112,8 @@ class _Tail:
 def decompress_zstd(raw: Readable) -> Pieces:
     """Every frame of a zstd stream (RFC 8878).
 
-    Of a stream that is cut or damaged, up to 4 KiB (cut) or 64 KiB (damaged) before the break may be missing:
-    Arrow keeps the output of the read that fails.
+    Of a stream that is cut or damaged, up to 1 KiB (cut) or 64 KiB (damaged) before the break may be missing:
+    Arrow keeps the output of the read that fails. Of a block that is not whole (up to 128 KiB) nothing can be read.
     """
     import pyarrow as pa
 

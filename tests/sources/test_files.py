@@ -290,3 +290,17 @@ def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout == "secret.pcap: permission denied; make it readable for this user\n"
+
+
+def test_of_many_zstd_frames_only_the_cut_one_is_missing(tmp_path: Path) -> None:
+    """As of captures that are rotated into one file: each frame can be read without the next."""
+    data = pcap_bytes(20_000)
+    parts = [data, *[data[24:]] * 9]
+    path = tmp_path / "cut.pcap.zst"
+    path.write_bytes(b"".join(map(zstd, parts))[:-5])
+    with CaptureFile(path) as capture:
+        got = b"".join(bytes(buffer) for buffer in capture.buffers())
+    whole = b"".join(parts[:-1])
+    assert b"".join(parts).startswith(got)
+    assert len(got) > len(whole) - 1024
+    assert capture.truncated
