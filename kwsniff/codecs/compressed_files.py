@@ -113,7 +113,8 @@ def decompress_zstd(raw: Readable) -> Pieces:
     """Every frame of a zstd stream (RFC 8878).
 
     Of a stream that is cut or damaged, up to 1 KiB (cut) or 64 KiB (damaged) before the break may be missing:
-    Arrow keeps the output of the read that fails. Of a block that is not whole (up to 128 KiB) nothing can be read.
+    Arrow keeps the output of the read that fails. Of a block that is not whole (up to 128 KiB) nothing can be
+    read.
     """
     import pyarrow as pa
 

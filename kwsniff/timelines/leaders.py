@@ -88,6 +88,8 @@ class Leaders:
                 "partition": partition,
                 "leader": leader,
                 "leader_epoch": epoch,
+                "replicas": None,
+                "in_sync": None,
                 "first_time": None if teller.time is None else teller.time * 1000,
                 "calls": 0,
                 "broker_address": teller.address,
@@ -131,7 +133,7 @@ def _count_copies(row: Row, replicas: int | None, in_sync: int | None) -> None:
     """How many there are, as told last; how few of them were in sync."""
     if replicas is not None and in_sync is not None:
         row["replicas"] = replicas
-        row["in_sync"] = min(in_sync, row.get("in_sync", in_sync))
+        row["in_sync"] = in_sync if row["in_sync"] is None else min(in_sync, row["in_sync"])
 
 
 def touch(row: Row, times: int, call_id: int, time: int | None) -> None:

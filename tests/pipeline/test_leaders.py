@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,19 @@ def test_clients_of_different_versions_are_told_of_one_leader(tmp_path: Path) ->
     rows = analyzed_packets(tmp_path, one_by_one(calls).packets())["leaders"]
     assert [row["calls"] for row in rows] == [4] * len(rows)
     assert None not in {row["topic_id"] for row in rows}
+
+
+@pytest.mark.parametrize("kept", range(3, 60, 4))
+def test_a_response_that_breaks_off_behind_a_leader_tells_of_the_leader(tmp_path: Path, kept: int) -> None:
+    """Frames that are shorter than what their fields ask for: copies of the partition may be missing."""
+    call = messages.metadata(12, 1, ["orders"])
+    whole = call.response or b""
+    short = (len(whole) - 4 - kept).to_bytes(4) + whole[4:-kept]
+    again = messages.metadata(12, 2, ["orders"])
+    rows = analyzed_packets(tmp_path, one_by_one([replace(call, response=short), again]).packets())["leaders"]
+    assert {(row["topic"], row["partition"], row["leader"]) for row in rows} == {
+        ("orders", 0, 1),
+        ("orders", 1, 1),
+    }
+    alone = analyzed_packets(tmp_path, one_by_one([replace(call, response=short)]).packets())["leaders"]
+    assert all((row["replicas"] is None) == (row["in_sync"] is None) for row in alone)
