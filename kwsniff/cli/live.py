@@ -83,6 +83,12 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--snaplen", type=int, default=262_144, metavar="BYTES", help="kept of a packet (default: 262144)"
     )
+    parser.add_argument(
+        "--tls-keylog",
+        action="append",
+        metavar="FILE",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), which may still grow; may be repeated",
+    )
     add_limit_option(parser)
     add_layouts_option(parser)
 

@@ -150,12 +150,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
         if args.output is not None:  # first: when another writes there, its packets are let be as well
             rotation = Rotation(wishes.rotate_seconds, wishes.rotate_bytes)
             files = stack.enter_context(RollingTables(args.output, tables, rotation))
-        ring = None
-        if wishes.ring_files:
-            ring = PacketRing(Path(args.output) / "packets", wishes.ring_files, wishes.ring_bytes)
-        session = stack.enter_context(
-            Session(source, ports=wishes.ports, limits=wishes.limits, tables=tables, ring=ring)
-        )
+        session = stack.enter_context(_session(args, wishes, source, tables))
         if args.output is not None:
             files.late_topics = session.late_topics
         stack.enter_context(_stopped_by_signals(session))
@@ -205,6 +200,22 @@ def _window(session: Session) -> Window:
     window = Window(now=lambda: (session.reached() or 0) / 1e9, begun=lambda: (session.begun or 0) / 1e9)
     window.clock = lambda: (session.reached() or 0) / 1e9
     return window
+
+
+def _session(
+    args: argparse.Namespace, wishes: Wishes, source: LiveSource, tables: tuple[str, ...]
+) -> Session:
+    ring = None
+    if wishes.ring_files:
+        ring = PacketRing(Path(args.output) / "packets", wishes.ring_files, wishes.ring_bytes)
+    return Session(
+        source,
+        ports=wishes.ports,
+        limits=wishes.limits,
+        tables=tables,
+        ring=ring,
+        tls_keylog=args.tls_keylog,
+    )
 
 
 def _chosen(args: argparse.Namespace) -> tuple[str, ...]:

@@ -97,6 +97,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_forms(parser: argparse.ArgumentParser) -> None:
     add_time_options(parser)
     parser.add_argument(
+        "--tls-keylog",
+        action="append",
+        metavar="FILE",
+        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), where the executors see it; may be repeated",
+    )
+    parser.add_argument(
         "--delta",
         action="store_true",
         help="make every table a Delta table, too; needs pip install '.[delta]'",
@@ -166,6 +172,7 @@ def run(args: argparse.Namespace) -> int:
         delta=args.delta,
         form=args.format,
         mode=args.mode,
+        tls_keylog=args.tls_keylog,
         since=args.since,
         until=args.until,
     )
@@ -257,7 +264,13 @@ def _follow(
             print(f"batch {record.batch}: {counts}", flush=True)
 
     stream = Stream(
-        args.stream, args.output, spark=spark, ports=ports, limits=limits, num_buckets=args.buckets or 1
+        args.stream,
+        args.output,
+        spark=spark,
+        ports=ports,
+        limits=limits,
+        num_buckets=args.buckets or 1,
+        tls_keylog=args.tls_keylog,
     )
     with closing(stream):
         if not stream.record.finished:

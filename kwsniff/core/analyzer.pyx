@@ -284,6 +284,7 @@ cdef class Analyzer:
         self.reader.owner = <void*>self
         self.context.opening.most_held = self.context.limits.tls_held_bytes
         self.context.opening.most_tries = self.context.limits.tls_tries
+        retry_cipher(&self.context, &self.streams)      # of one that was resumed
 
     cdef void learn(self, Octets text) noexcept:
         try:

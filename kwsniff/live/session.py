@@ -29,6 +29,7 @@ from kwsniff.live.owed import GRACE_NS, MOST_OWED, Owed, Wait, count_owed, rende
 from kwsniff.live.picture import CaptureName, Picture, developed
 from kwsniff.live.ring import PacketRing
 from kwsniff.sources.live_source import LiveSource
+from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import DETAILS, TABLES
@@ -42,6 +43,8 @@ _BUFFER_BYTES = 1 << 20
 _GLANCE_S = 0.05
 _FEW_BYTES = 1 << 16
 _GATHER_S = 0.01
+_LOOK_NS = 200_000_000
+"""Between two looks at key logs."""
 _EVERYTHING = tuple(TABLES)
 
 
@@ -65,7 +68,7 @@ class Session:
     """Follows one source. Use as a context manager, or call `close`.
 
     `tables`: names of those that are wanted, all by default. `ring`: keeps the raw packets as well.
-    `layouts`: a folder of a vendor's layouts.
+    `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still be written to.
     """
 
     def __init__(
@@ -77,8 +80,9 @@ class Session:
         tables: Sequence[str] = _EVERYTHING,
         ring: PacketRing | None = None,
         layouts: str | os.PathLike[str] | None = None,
+        tls_keylog: KeyLog = None,
     ) -> None:
-        catalog = load_catalog(layouts)
+        self._catalog = catalog = load_catalog(layouts)
         self.source = source
         self.summary = Summary()
         self.tables = tuple(tables)
@@ -94,8 +98,8 @@ class Session:
         self._analyzer.when_full = self._make_room
         if source.bounds != (None, None):
             self._analyzer.bound(*source.bounds)
+        self._secrets = _opened_with(tls_keylog, self._analyzer)
         self._analyzer.open_capture(source.interface)
-        self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._timelines = Timelines(catalog)
         self._ring = ring
@@ -105,7 +109,7 @@ class Session:
         self._clock: int | None = None
         self._bytes = 0
         self._heard_ns = time.monotonic_ns()
-        self._packets = 0
+        self._packets = self._looked_ns = 0
         self._finished = False
         self._failure: BaseException | None = None
         self._stopping = False
@@ -198,6 +202,8 @@ class Session:
         """Figures of this moment; the tool is asked for its own, where it can say them."""
         with self._turn:
             now = self._reached()
+            if not self._finished:
+                self._look_for_secrets()  # where no packet comes any more, too
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
@@ -273,6 +279,7 @@ class Session:
                     self._analyzer.feed(buffer[:size])
                     self._bytes += size
                     self._heard_ns = time.monotonic_ns()
+                    self._look_for_secrets()
                     unfinished = self._analyzer.unfinished
                 self._keep(buffer[:size], unfinished)
                 if self._closed or self._analyzer.stopped:
@@ -292,6 +299,14 @@ class Session:
                 self._ring.write(data, unfinished)
             except OutputError as error:
                 self.ring_trouble, self._ring = str(error), None
+
+    def _look_for_secrets(self) -> None:
+        """Of packets that came already: processes write them a little later. Inside a turn."""
+        now = time.monotonic_ns()
+        if self._secrets.may_come and now - self._looked_ns > _LOOK_NS:
+            self._looked_ns = now
+            self._secrets.read_on()
+            self._analyzer.secrets_came()
 
     def _wait_for_room(self) -> None:
         while not self._closed and self._is_full():
@@ -325,6 +340,8 @@ class Session:
         except CaptureError as error:
             raise CaptureError(f"{self.source.tool} wrote what is no capture: {error}") from error
         self.source.told(facts)
+        self._looked_ns = 0
+        self._look_for_secrets()
         self._analyzer.finish()
         while self._overflow:
             yield self._batches(self._overflow.pop(0))
@@ -359,3 +376,9 @@ class Session:
         for table, batch in self._timelines.take(1):
             self.summary.add(table, batch)
             yield table, batch
+
+
+def _opened_with(tls_keylog: KeyLog, analyzer: Analyzer) -> Secrets:
+    secrets = Secrets(tls_keylog, follow=bool(tls_keylog))
+    analyzer.open_tls(secrets)
+    return secrets

@@ -12,6 +12,7 @@ from kwsniff.errors import UsageError
 from kwsniff.live.batches import Batches
 from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
+from kwsniff.sources.tls import KeyLog
 from kwsniff.tables.run import new_run_id, stamped
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.late_names import late_names
@@ -117,6 +118,7 @@ def sniff(
     snaplen: int = SNAPLEN,
     buffer_mb: int = BUFFER_MB,
     layouts: str | os.PathLike[str] | None = None,
+    tls_keylog: KeyLog = None,
 ) -> Sniffer:
     """Follows Kafka on a live interface until it is stopped.
 
@@ -126,8 +128,8 @@ def sniff(
     many calls have been seen; those that came with the last of them are given as well. `interval`: seconds
     between two steps of an iteration. `tables`: names of those to make, all by default. `limits`: name ->
     value, see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that
-    wait. `layouts`: a folder of a vendor's layouts. Raises CaptureError (no such interface, not permitted,
-    bad filter, no tool), UsageError.
+    wait. `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still be written to.
+    Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
             for tables in live:
@@ -136,16 +138,12 @@ def sniff(
 
         slow = kwsniff.sniff("eth0", duration=30).result().latencies
     """
-    chosen = _checked(ports, interval, tables)
-    source = open_live(
-        interface,
-        expression=kernel_filter(ports, bpf, tunnels=tunnels),
-        tool=tool,
-        snaplen=snaplen,
-        buffer_mb=buffer_mb,
-    )
+    chosen, bpf = _checked(ports, interval, tables), kernel_filter(ports, bpf, tunnels=tunnels)
+    source = open_live(interface, expression=bpf, tool=tool, snaplen=snaplen, buffer_mb=buffer_mb)
     try:
-        session = Session(source, ports=ports, limits=limits, tables=chosen, layouts=layouts)
+        session = Session(
+            source, ports=ports, limits=limits, tables=chosen, layouts=layouts, tls_keylog=tls_keylog
+        )
     except BaseException:
         source.stop()
         source.close()

@@ -7,12 +7,11 @@ A pcapng file may carry the same text in Decryption Secrets Blocks, as editcap -
 import os
 import re
 import stat
-import struct
 from pathlib import Path
 from typing import Final
 
 from kwsniff.errors import UsageError
-from kwsniff.sources.files import BUFFER_BYTES, STANDARD_INPUT, CaptureFile
+from kwsniff.sources.files import BUFFER_BYTES
 
 _LINE = re.compile(
     rb"^[ \t]*(?:([A-Z][A-Z0-9_]*) ([0-9A-Fa-f]{64})|RSA Session-ID:([0-9A-Fa-f]{2,64}) Master-Key:?) ?:?"
@@ -31,14 +30,6 @@ LABELS: Final = (
     b"SERVER_TRAFFIC_SECRET_0",
 )
 _NUMBERS: Final = {label: number for number, label in enumerate(LABELS)}
-_SECTION: Final = b"\x0a\x0d\x0d\x0a"
-_SECRETS_BLOCK: Final = 10
-# The type of its secrets, in both byte orders, and where in the block that stands.
-_TLS_KEY_LOG: Final = ((b"KSLT", "<"), (b"TLSK", ">"))
-_TYPE_AT: Final = 8
-_HEADER: Final = 16
-LOOKED_AT: Final = 64 << 20
-_LOOKED_AT_COMPRESSED: Final = 16 << 20
 _LONGEST_LINE: Final = 4096
 MOST_SESSIONS: Final = 100_000
 """Sessions whose secrets are remembered, about 400 bytes for each; of more, the oldest go."""
@@ -154,39 +145,3 @@ class GrowingLog:
         if last:
             found += sessions.take(self._rest)
         return found
-
-
-def holds_secrets(name: str) -> bool:
-    """Whether a pcapng file has TLS secrets, in blocks that begin in what is LOOKED_AT."""
-    if name == STANDARD_INPUT or not Path(name).is_file():
-        return False
-    seen = 0
-    before = b""
-    with CaptureFile(name) as capture:
-        buffers = capture.buffers()
-        for buffer in buffers:
-            data = before + bytes(buffer)
-            if not seen and not data.startswith(_SECTION):
-                break
-            if has_secrets_block(data):
-                return True
-            seen += len(buffer)
-            if seen >= (_LOOKED_AT_COMPRESSED if capture.compression else LOOKED_AT):
-                break
-            before = data[-_HEADER:]
-        buffers.close()
-    return False
-
-
-def has_secrets_block(data: bytes) -> bool:
-    """By the looks of a block's header: what is no block at all costs a run of tshark, and nothing else."""
-    for mark, order in _TLS_KEY_LOG:
-        at = data.find(mark)
-        while at >= 0:
-            start = at - _TYPE_AT
-            if start >= 0 and start + _HEADER <= len(data):
-                kind, size, _, length = struct.unpack_from(order + "IIII", data, start)
-                if kind == _SECRETS_BLOCK and size % 4 == 0 and _HEADER + length <= size - 4:
-                    return True
-            at = data.find(mark, at + 1)
-    return False

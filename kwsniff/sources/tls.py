@@ -5,6 +5,7 @@ The core reads records and opens them by itself (kwsniff/core/tls); the library 
 
 import importlib.util
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -33,6 +34,7 @@ _LIBRARY: Final = "cryptography"
 _MISSING: Final = (
     f"TLS is opened by the Python library {_LIBRARY}, which is not installed here: pip install {_LIBRARY}"
 )
+_LOOK_S: Final = 0.02
 _MASTER, _HANDSHAKE, _DATA = 0, 1, 3
 """Numbers of labels (keylog.LABELS): the client's, the server's is one more."""
 
@@ -62,6 +64,7 @@ class Secrets:
         """How often something new was learned."""
         self.sessions = Sessions()
         self._told = _Told()
+        self._looked = 0.0
         self._logs = [GrowingLog(path) for path in self.paths]
         if self.paths and not has_library():
             raise UsageError(_MISSING)
@@ -83,11 +86,12 @@ class Secrets:
         """The key of one side's records (0: client) with what the hellos said; None: it is not known.
         `epoch`: of TLS 1.3, 0 for the handshake, 1 for data, one more for each key update."""
         client_random, _, session_id, cipher, version, _ = hellos
-        if not self.sessions or version is None or cipher is None or self._told.no_library:
+        if version is None or cipher is None or self._told.no_library:
             return None
-        known = self.sessions.secrets(client_random) if client_random else {}
-        if not known and session_id:
-            known = self.sessions.secrets(session_id)
+        known = self._known(client_random, session_id)
+        if not known and self.may_come and self._may_look():
+            self.read_on()
+            known = self._known(client_random, session_id)
         if not known:
             return None
         suite = suite_of(cipher)
@@ -97,6 +101,18 @@ class Secrets:
         if version >= TLS_1_3:
             return _traffic(suite, known.get((_DATA if epoch else _HANDSHAKE) + side), epoch)
         return _from_master(suite, known.get(_MASTER), hellos, side)
+
+    def _known(self, client_random: bytes | None, session_id: bytes) -> dict[int, bytes]:
+        known = self.sessions.secrets(client_random) if client_random else {}
+        return known or (self.sessions.secrets(session_id) if session_id else {})
+
+    def _may_look(self) -> bool:
+        """Not for every connection that a busy interface shows."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_S:
+            return False
+        self._looked = now
+        return True
 
     def notes(self, opened: int) -> list[str]:
         """What has to be said of the key logs, once `opened` keys have opened something."""

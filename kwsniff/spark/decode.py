@@ -16,6 +16,7 @@ from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.sources.tls import Secrets
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
@@ -45,6 +46,8 @@ class Work:
     run_id: str
     layouts: str | None
     """Folder of a vendor's layouts."""
+    tls_keylog: tuple[str, ...] = ()
+    """Files of secrets; what is in them stays there."""
     times: tuple[int | None, int | None] = (None, None)
     """Only packets from the first on and before the second are read."""
 
@@ -66,6 +69,7 @@ class Decoded:
     """Every topic id that this bucket saw a name for."""
     bytes_read: int = 0
     """Of the files that the first stage wrote."""
+    tls_opened: int = 0
 
 
 def decode_bucket(number: int, *, work: Work) -> Decoded:
@@ -76,7 +80,9 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
-    analyzer = start_analyzer(catalog, work.ports, work.limits, tables=tables, bucket=bucket)
+    analyzer = start_analyzer(
+        catalog, work.ports, work.limits, tables=tables, bucket=bucket, secrets=Secrets(work.tls_keylog)
+    )
     analyzer.bound(*work.times)
     rows = Rows(
         analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id
@@ -95,7 +101,9 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     bins, names = _write_bins(work.scratch, analyzer, num_captures)
     parts, notes = rows.parts.close(), rows.notes.close()
     pa.default_memory_pool().release_unused()  # the process waits for its next task
-    return Decoded(parts, notes, bins, names, facts, analyzer.topic_names(), reader.bytes_read)
+    return Decoded(
+        parts, notes, bins, names, facts, analyzer.topic_names(), reader.bytes_read, analyzer.tls_opened
+    )
 
 
 def _read_capture(capture: Planned, reader: BucketReader, rows: "Rows") -> dict[str, Any]:
@@ -131,9 +139,10 @@ def start_analyzer(
     *,
     tables: Container[str] = (*COLUMNS, DETAILS),
     bucket: tuple[int, int] | None = None,
+    secrets: Secrets | None = None,
 ) -> Analyzer:
     """An analyzer that gives those of `tables` that are the core's."""
-    return Analyzer(
+    analyzer = Analyzer(
         *analyzer_arguments(catalog),
         ports=ports,
         limits=limits,
@@ -141,6 +150,8 @@ def start_analyzer(
         compile_early=early_access(catalog),
         bucket=bucket,
     )
+    analyzer.open_tls(secrets or Secrets())
+    return analyzer
 
 
 class Rows:

@@ -21,6 +21,7 @@ from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import Given, TimeRange
+from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import LOG, check_delta, write_logs
@@ -34,7 +35,6 @@ from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
 from kwsniff.spark.scan import scan_captures
-from kwsniff.spark.secrets import note_secrets, secretive
 from kwsniff.spark.staging import Staging
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
@@ -81,6 +81,7 @@ def run_pipeline(
     form: str = "parquet",
     mode: str = "overwrite",
     layouts: str | os.PathLike[str] | None = None,
+    tls_keylog: KeyLog = None,
     since: Given = None,
     until: Given = None,
 ) -> Result:
@@ -95,7 +96,8 @@ def run_pipeline(
     `delta`: every table is a Delta table, too (needs the library deltalake), of this run alone.
     `form`: `parquet`, `delta` or `iceberg`, which keep a history; `mode`: `overwrite`, `append`, or
     `replace-dates`, which replaces the days that this run has rows of.
-    `layouts`: a folder of a vendor's layouts, visible to all executors as well.
+    `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must be `tls_keylog`:
+    files of TLS secrets, which tasks read where they are.
     `since`, `until`: as for `kwsniff.analyze`.
     Raises CaptureError, OutputError, UsageError.
     """
@@ -107,11 +109,12 @@ def run_pipeline(
     if delta:
         check_delta(output)
     vendor = named_layouts(layouts)
+    secrets = Secrets(tls_keylog)  # says now what is wrong with them
     spark, captures, stores = _found([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     usual = sizes(captures, cores_of(spark))
     asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
     with _staging(output, spark, form, mode) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times, stores)
+        run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times, stores, secrets)
         return run.all(captures)
 
 
@@ -178,6 +181,7 @@ class _Run:
     layouts: str | None
     times: TimeRange
     stores: Stores | None
+    secrets: Secrets
 
     @property
     def most_twins(self) -> int:
@@ -203,7 +207,7 @@ class _Run:
         work = self._work(Plan.write(scratch, readable, walks), tables)
         decoded = self._decode(work)
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
-        note_secrets(rows, secretive(readable, walks))
+        self._note(rows, decoded)
         rows += map(unread_row, unread)
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
@@ -238,6 +242,11 @@ class _Run:
         decode = partial(decode_bucket, work=work)
         return run_tasks(self.spark, decode, range(self.sizes.buckets), most=self.sizes.tasks)
 
+    def _note(self, rows: list[dict[str, Any]], decoded: Sequence[Decoded]) -> None:
+        """What has to be said of secrets, where analyze says it."""
+        if rows:
+            rows[-1]["notes"] += self.secrets.notes(sum(each.tls_opened for each in decoded))
+
     def _work(self, plan: Plan, tables: frozenset[str]) -> Work:
         return Work(
             plan=plan,
@@ -249,6 +258,7 @@ class _Run:
             limits=self.limits,
             run_id=self.staging.run,
             layouts=self.layouts,
+            tls_keylog=tuple(self.secrets.paths),
             times=(self.times.since, self.times.until),
         )
 

@@ -37,8 +37,6 @@ class Record:
     states: list[str] = field(default_factory=list)
     timelines: str | None = None
     captures: list[dict[str, Any]] = field(default_factory=list)
-    secretive: list[str] = field(default_factory=list)
-    """Captures that hold TLS secrets."""
     names: dict[str, str] = field(default_factory=dict)
     """Topic id -> name."""
     nameless: list[dict[str, Any]] = field(default_factory=list)

@@ -66,7 +66,7 @@ class CaptureReader(DataSourceReader):
         self.paths = paths_of(options)
         self.ports = tuple(int(port) for port in _words(options.get("port", "")))
         self.limits = {name: int(value) for name, value in map(_limit, _words(options.get("limit", "")))}
-        self.keylog = options.get("tls_keylog")
+        self.keylog = _words(options.get("tls_keylog", "")) or None
         self.since, self.until = options.get("since"), options.get("until")
         TimeRange(self.since, self.until)  # says now what is wrong with them
         # Here, where the environment is that of who asks: tasks are told.

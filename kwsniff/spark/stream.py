@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.layout.catalog import load_catalog, named_layouts
 from kwsniff.limits import Limits
-from kwsniff.sources.keylog import holds_secrets
 from kwsniff.sources.paths import local_path
+from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import write_aggregates
 from kwsniff.spark.finish import name_topics
 from kwsniff.spark.growing import File, Piece, Progress
@@ -36,7 +36,6 @@ from kwsniff.spark.record import (
     save_record,
     save_timelines,
 )
-from kwsniff.spark.secrets import note_secrets
 from kwsniff.spark.storage import Place
 from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES
@@ -64,6 +63,7 @@ class Stream:
         limits: Mapping[str, int] | None = None,
         num_buckets: int = 1,
         layouts: str | os.PathLike[str] | None = None,
+        tls_keylog: KeyLog = None,
     ) -> None:
         self.directory = local_path(directory)
         if not Path(self.directory).is_dir():
@@ -81,6 +81,7 @@ class Stream:
             "limits": dict(limits or {}),
             "num_buckets": num_buckets,
             "layouts": named_layouts(layouts) or "",
+            "tls_keylog": Secrets(tls_keylog, follow=True).paths,
         }
         try:
             self.record = self._load(settings)
@@ -145,9 +146,6 @@ class Stream:
         self._check(done)
         new = Record(number, old.run_id, settings=old.settings, rows=dict(old.rows), finished=finish)
         new.files = [asdict(file) for file in progress.files]
-        new.secretive = old.secretive + [
-            piece.name for piece in pieces if piece.closes and holds_secrets(piece.path)
-        ]
         new.states = [f"{_STATE}/{Path(each.state).name}" for each in done]
         new.names = old.names | {key: name for each in done for key, name in each.topics.items()}
         parts = [part for each in done for part in each.parts]
@@ -178,8 +176,6 @@ class Stream:
         for number, row in enumerate(new.captures):
             bins = [each.accounting[number] for each in done]
             account(row, {name: sum(each[name] for each in bins) for name in bins[0]})
-        if finish:
-            note_secrets(new.captures, new.secretive)
         if new.captures:
             writer.write("captures", captures_batch(new.captures))
         new.rows["captures"] = len(new.captures)

@@ -10,6 +10,7 @@ from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import Catalog, load_catalog
+from kwsniff.sources.tls import Secrets
 from kwsniff.spark.decode import Rows, start_analyzer
 from kwsniff.spark.finish import Source
 from kwsniff.spark.growing import Piece, read
@@ -97,13 +98,17 @@ def advance_bucket(
 def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], catalog: Catalog) -> Analyzer:
     num_buckets = settings["num_buckets"]
     bucket = (number, num_buckets) if num_buckets > 1 else None
+    # A state holds no secrets: they are read again, with those that came since.
+    secrets = Secrets(settings["tls_keylog"], follow=bool(settings["tls_keylog"]))
     if state is None:
-        return start_analyzer(catalog, settings["ports"], settings["limits"], bucket=bucket)
+        return start_analyzer(catalog, settings["ports"], settings["limits"], bucket=bucket, secrets=secrets)
     compiler, ranges = analyzer_arguments(catalog)
-    return Analyzer.resume(
+    analyzer = Analyzer.resume(
         compiler,
         ranges,
         state[_PACKETS_BYTES:],
         compile_early=early_access(catalog),
         tables=(*COLUMNS, DETAILS),
     )
+    analyzer.open_tls(secrets)
+    return analyzer

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.spark.compare import analyzed, parts, records, rotated, written
-from tests.traffic import damage, files, hello, scenes
-from tests.traffic.tcp import Packet, Scene
+from tests.traffic import damage, files, scenes
+from tests.traffic.tcp import Scene
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
@@ -244,33 +244,6 @@ def test_a_task_does_not_make_the_folder_that_it_does_not_see(
     with pytest.raises(OutputError, match=r"workers do not see the output folder; .* storage that all share"):
         run(recorded("first_steps"), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_secrets_that_it_does_not_use_are_noted(in_process: None, tmp_path: Path) -> None:
-    """Where something was not in the open."""
-    opened = tmp_path / "open.pcapng"
-    opened.write_bytes(files.pcapng(files.frames(PACKETS), noise=True))
-    closed = tmp_path / "closed.pcapng"
-    closed.write_bytes(files.pcapng(files.frames(_not_kafka()), noise=True))
-    notes = {}
-    for path in (opened, closed):
-        run(path, tmp_path / "out")
-        (row,) = written(tmp_path / "out")["captures"]
-        notes[path] = row["notes"]
-    said = [
-        f"{closed}: holds TLS secrets, which the pipeline does not use; kwsniff analyze opens TLS with them"
-    ]
-    assert notes == {opened: [], closed: said}
-
-
-def _not_kafka() -> list[Packet]:
-    scene = Scene()
-    connection = scene.connection()
-    connection.open()
-    connection.write(hello.records(hello.client_hello()), 1000, from_client=True)
-    connection.write(hello.records(hello.server_hello()), 2000, from_client=False)
-    connection.close(3000)
-    return scene.packets()
 
 
 def test_chosen_tables_are_made_and_no_others(in_process: None, tmp_path: Path) -> None:

@@ -227,6 +227,9 @@ cdef void end_cipher(Opening* opening, Tls* tls, Connection* connection) noexcep
     cdef Arrival arrival
     cdef int i
     memset(&arrival, 0, sizeof(Arrival))
+    if opening.may_come and (is_waiting(tls, &tls.side[0]) or is_waiting(tls, &tls.side[1])):
+        tls.side[0].asked = tls.side[1].asked = -1      # a last time
+        retry_sealed(opening, tls, connection)
     for i in range(2):
         side = &tls.side[i]
         if not tls.begun or side.phase == SIDE_GIVEN_UP:

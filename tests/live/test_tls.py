@@ -1,0 +1,109 @@
+"""Live with a key log that is still being written: what came before its secrets is opened when they come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kwsniff.live.session import Session
+from tests.live.running import FileSource
+from tests.pipeline.compare import analyzed
+from tests.pipeline.opened import BOTH, facts, wide
+from tests.traffic import files, messages, tls
+from tests.traffic.files import pcap
+from tests.traffic.records import batch
+from tests.traffic.tcp import MILLISECOND, Scene
+
+pytestmark = pytest.mark.skipif(tls.missing() is not None, reason=str(tls.missing()))
+
+# Calls that became known late have other numbers; what they are is the same.
+LOOSE = {"call_id", "capture", "run_id"}
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tls.KeyLog:
+    return tls.KeyLog(tmp_path)
+
+
+def open_ended(size: int, calls: int) -> Scene:
+    """Two connections that stay open: one that is closed before its secrets come stays closed."""
+    scene = Scene()
+    for number in range(2):
+        script = scene.connection()
+        script.open(at=number * 1000)
+        for call in range(1, calls + 1):
+            ask = messages.produce(7, call, {"orders": {0: batch([b"z" * size])}})
+            at = 10 * call * MILLISECOND + number * 333
+            script.call(ask, at=at, answer_at=at + 4 * MILLISECOND)
+    return scene
+
+
+def rows(batches: list[dict[str, pa.RecordBatch]]) -> list[dict[str, Any]]:
+    return [row for each in batches if "api_calls" in each for row in each["api_calls"].to_pylist()]
+
+
+def told(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    names = (
+        "client_port",
+        "correlation_id",
+        "api_key",
+        "status",
+        "request_bytes",
+        "response_bytes",
+        "latency_ns",
+    )
+    return sorted(tuple(row[name] for name in names) for row in found)
+
+
+@BOTH
+@pytest.mark.parametrize("when", ["before", "in_the_middle", "at_the_end"])
+def test_secrets_may_come_late(tmp_path: Path, keys: tls.KeyLog, version: Any, when: str) -> None:
+    path = tmp_path / "tls.pcap"
+    path.write_bytes(pcap(files.frames(keys.encrypt(open_ended(200, 5), version).packets())))
+    growing = tmp_path / "growing.log"
+    text = keys.path.read_bytes()
+    growing.write_bytes(text if when == "before" else b"")
+    with Session(FileSource(path, pieces=300), tls_keylog=growing) as session:
+        batches = []
+        while not session.wait(0.01):
+            batches.append(dict(session.take()))
+            if when == "in_the_middle" and session.progress().packets > 12:
+                growing.write_bytes(text[: len(text) * 2 // 3])  # half a line among them
+        growing.write_bytes(text)
+        batches.append(dict(session.finish()))
+    assert told(rows(batches)) == told(analyzed(path, tls_keylog=keys.path)["api_calls"])
+    assert len(rows(batches)) == 10
+
+
+def test_what_waits_is_bounded_and_what_comes_later_is_found(tmp_path: Path, keys: tls.KeyLog) -> None:
+    path = tmp_path / "tls.pcap"
+    encrypted = keys.encrypt(open_ended(9000, 20), tls.VERSIONS[1])
+    path.write_bytes(pcap(files.frames(encrypted.packets())))
+    growing = tmp_path / "growing.log"
+    growing.write_bytes(b"")
+    limits = {"tls_held_bytes": 30_000}
+    with Session(FileSource(path), tls_keylog=growing, limits=limits) as session:
+        while not session.wait(0.01):
+            session.take()
+        growing.write_bytes(keys.path.read_bytes())
+        batches = [dict(session.finish())]
+    true = analyzed(path, tls_keylog=keys.path)["api_calls"]
+    answered = [row for row in rows(batches) if row["status"] == "answered"]
+    assert 2 <= len(answered) < len(true)
+    assert set(told(answered)) <= set(told(true))
+    names = [row["name"] for each in batches if "anomalies" in each for row in each["anomalies"].to_pylist()]
+    assert "not_decrypted" in names
+
+
+def test_a_key_log_that_is_there_gives_the_rows_of_analyze(tmp_path: Path, keys: tls.KeyLog) -> None:
+    path = tmp_path / "tls.pcap"
+    path.write_bytes(pcap(files.frames(keys.encrypt(wide(), tls.VERSIONS[1]).packets())))
+    with Session(FileSource(path, pieces=4096), tls_keylog=keys.path) as session:
+        while not session.wait(0.01):
+            pass
+        found = rows([dict(session.finish())])
+    assert told(found) == told(analyzed(path, tls_keylog=keys.path)["api_calls"])
+    assert len(facts(found, LOOSE)) == 8
