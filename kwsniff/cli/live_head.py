@@ -8,6 +8,7 @@ from rich.text import Text
 
 from kwsniff.cli.live_lines import in_short, in_words, owed_words, pressing
 from kwsniff.cli.live_state import PAGES, ViewState
+from kwsniff.live.connections import not_opened
 from kwsniff.live.session import Progress
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window
@@ -20,9 +21,9 @@ _STYLES = {"problem": "bold red", "warning": "bold magenta"}
 
 def header(window: Window, progress: Progress, about: str, state: ViewState, width: int) -> RenderableType:
     """What is captured, rates, what waits, what was lost: two lines; what is wrong; an empty line."""
-    apis = window.figures("apis")
-    calls = sum(found.calls for found in apis.values())
-    errors = sum(found.errors for found in apis.values())
+    brokers = window.figures("brokers")
+    calls = sum(found.calls for found in brokers.values())
+    errors = sum(found.errors for found in brokers.values())
     dropped = progress.dropped_by_kernel
     typed = f"filter: {clean(state.filter)}{'_' if state.typing else ''}"
     first = [
@@ -38,11 +39,17 @@ def header(window: Window, progress: Progress, about: str, state: ViewState, wid
         (f"{errors / window.span:,.1f} errors/s", "bold red" if errors else ""),
         (f"waiting {progress.waiting_calls:,}", ""),
         (f"(oldest {in_time(waited)})" if waited else "", ""),
-        ("drops told at end" if dropped is None else f"dropped {dropped:,}", "bold red" if dropped else ""),
+        (_dropped(dropped, about), "bold red" if dropped else ""),
         (f"unanswered {window.unanswered:,}", ""),
         (f"not captured {window.not_captured:,}" if window.not_captured else "", "red"),
     ]
     return Group(_fitting(first, width), _fitting(second, width), *wrong(window, width), "")
+
+
+def _dropped(dropped: int | None, about: str) -> str:
+    if dropped is not None:
+        return f"dropped {dropped:,}"
+    return "drops told at end" if " through " in about else ""
 
 
 def wrong(window: Window, width: int) -> list[Text]:
@@ -54,6 +61,10 @@ def wrong(window: Window, width: int) -> list[Text]:
     if len(window.under_way) > _MOST_GROUPS:
         groups.append(plural(len(window.under_way) - _MOST_GROUPS, "more group"))
     lines += [_line("REBALANCING", text, "bold magenta", width) for text in groups]
+    sealed, packets = not_opened(window.connections)
+    if sealed:
+        text = f"{plural(sealed, 'connection')}, not opened, {plural(packets, 'packet')}"
+        lines.append(_line("TLS", text, "bold blue", width))
     held = pressing(window.held)
     lines += [_wrong(each, width) for each in held[:_MOST_WRONG]]
     if len(held) > _MOST_WRONG:

@@ -5,6 +5,7 @@ import select
 import sys
 import termios
 import tty
+from contextlib import suppress
 from typing import Self
 
 _NAMES = {
@@ -16,16 +17,20 @@ _NAMES = {
 
 
 class Keys:
-    """Reads standard input in cbreak mode while the block runs; without a terminal there there are no
-    keys."""
+    """Reads standard input in cbreak mode while the block runs, or the terminal itself where that is none;
+    without a terminal there are no keys."""
 
     def __init__(self) -> None:
         self._before: list[object] | None = None
         self._descriptor = -1
+        self._own = False
 
     def __enter__(self) -> Self:
         try:
             self._descriptor = sys.stdin.fileno()
+            if not os.isatty(self._descriptor):  # it is the capture
+                self._descriptor = os.open("/dev/tty", os.O_RDONLY)
+                self._own = True
             self._before = termios.tcgetattr(self._descriptor)
             tty.setcbreak(self._descriptor)
         except (AttributeError, OSError, ValueError, termios.error):
@@ -34,7 +39,11 @@ class Keys:
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
-            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)  # type: ignore[arg-type]
+            with suppress(termios.error):  # the terminal is gone
+                termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)  # type: ignore[arg-type]
+        if self._own:
+            os.close(self._descriptor)
+            self._own = False
 
     @property
     def are_there(self) -> bool:

@@ -84,8 +84,9 @@ class IntervalLines:
 def interval_line(window: Window, progress: Progress) -> str:
     """Rates and percentiles of the window, what waits, what is slowest, what was dropped."""
     apis = window.figures("apis")
-    calls = sum(found.calls for found in apis.values())
-    errors = sum(found.errors for found in apis.values())
+    brokers = window.figures("brokers")
+    calls = sum(found.calls for found in brokers.values())
+    errors = sum(found.errors for found in brokers.values())
     parts = [
         f"{time.strftime('%H:%M:%S', time.localtime(window.clock()))}",
         f"calls/s {calls / window.span:.1f}",
@@ -150,14 +151,14 @@ def in_short(held: Held) -> str:
 
 def interval_json(window: Window, progress: Progress) -> str:
     """The same as one JSON object, with errors by client and by broker; times in seconds or nanoseconds."""
-    apis = window.figures("apis")
+    brokers = window.figures("brokers")
     return json_text(
         {
             "version": JSON_VERSION,
             "time": f"{datetime.fromtimestamp(window.clock(), UTC):%Y-%m-%dT%H:%M:%S.%f}Z",
             "seconds": round(window.span, 3),
-            "calls": sum(found.calls for found in apis.values()),
-            "calls_with_errors": sum(found.errors for found in apis.values()),
+            "calls": sum(found.calls for found in brokers.values()),
+            "calls_with_errors": sum(found.errors for found in brokers.values()),
             "unanswered": window.unanswered,
             "waiting": progress.waiting_calls,
             "oldest_wait_ns": progress.oldest_wait_ns,

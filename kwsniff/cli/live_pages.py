@@ -15,8 +15,9 @@ from rich.text import Text
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, fitted, shortened, widths_in, without
 from kwsniff.cli.live_state import ORDERS, ViewState
+from kwsniff.live.calls import endpoint
 from kwsniff.live.window import Figures, Window, ranked
-from kwsniff.texts import clean, in_time
+from kwsniff.texts import clean, in_bytes, in_time
 
 _TITLES = {
     "apis": "APIs", "topics": "topics", "clients": "clients", "brokers": "brokers",
@@ -27,7 +28,9 @@ _WIDE = 100  # from which on tables stand beside each other
 _LOOSE = 30
 _HEAD_LINES = 3  # of a table: its title, the names of its columns, a rule
 _FIGURES = ("late", "calls/s", "err/s", "p50", "p95", "p99", "queue", "network")
-_NUMBERS = frozenset((*_FIGURES, "count", "share", "members", "took", "latency"))
+_NUMBERS = frozenset(
+    (*_FIGURES, "count", "share", "members", "took", "latency", "way", "again", "sent", "received")
+)
 _LEAST_NUMBER = 7  # so that columns stay where they are while figures change
 _LEAST_WORD = 16
 _LEAST_ROWS = 4  # of one of several tables
@@ -281,8 +284,30 @@ def _table(
 
 
 def _connections(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
-    """Of any protocol: who with whom, what it is, and how the way is."""
-    return Text("")
+    """Those that are open, of any protocol: who with whom, what it carries, how the way is, how much."""
+    rows = []
+    for row in window.connections:
+        version = f" {row['tls_version']}" if row["tls_version"] else ""
+        software = f"{row['client_software_name'] or ''} {row['client_software_version'] or ''}".strip()
+        trip = max(row["client_round_trip_ns"] or 0, row["broker_round_trip_ns"] or 0)
+        again = row["client_retransmitted_bytes"] + row["broker_retransmitted_bytes"]
+        cells = (
+            endpoint(row["client_address"], row["client_port"]),
+            endpoint(row["broker_address"], row["broker_port"]),
+            f"{row['protocol']}{version}",
+            clean(row["client_id"] or row["tls_server_name"]),
+            clean(software),
+            in_time(trip) if trip else "",
+            in_bytes(again) if again else "",
+            in_bytes(row["client_bytes"]),
+            in_bytes(row["broker_bytes"]),
+        )
+        if state.filter.lower() in " ".join(cells).lower():
+            rows.append(cells)
+    names = ("peer", "broker", "carries", "name", "software", "way", "again", "sent", "received")
+    importance = ("peer", "carries", "name", "way", "again", "received", "sent", "broker")
+    title = f"open connections ({len(rows):,})"
+    return _table(Grid(title, names, rows[: max(height - _HEAD_LINES, 1)], importance), width)
 
 
 _WITHOUT_FIGURES = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
 from kwsniff.cli.live_screen import Screen
@@ -23,6 +23,7 @@ from kwsniff.findings.tables import READ
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches
+from kwsniff.live.connections import open_connections
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
@@ -37,6 +38,9 @@ from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.replay import Replay
 from kwsniff.tables.schema import TABLES
 from kwsniff.texts import plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DONE, ENDED_BY_ITSELF = 0, 2
 _TICK_S = 0.25
@@ -55,6 +59,7 @@ class _Run:
         self.files: RollingTables | None = None
         self.metrics: Metrics | None = None
         self.watch: Watch | None = None
+        self._seen: pa.RecordBatch | None = None
         self.files_trouble: str | None = None
         self.keep = Retention()
         self.until: float | None = None
@@ -78,6 +83,13 @@ class _Run:
         self._write(RollingTables.finish)
         if self._broken:
             raise self._broken
+
+    def _connect(self, connections: "pa.RecordBatch | None") -> None:
+        if connections is not self._seen:
+            self._seen = connections
+            self.window.connections = open_connections(connections)
+            if self.metrics:
+                self.metrics.connect(connections)
 
     def _write(self, write: Callable[[RollingTables], None]) -> None:
         """Tables that cannot be written end; the view and the metrics go on."""
@@ -126,6 +138,7 @@ class _Run:
             if last:
                 self.watch.conclude()
             self.window.held = self.watch.held
+            self._connect(self.watch.connections)
         if self.metrics:
             self.metrics.add(batches, progress)
             self.metrics.hold(self.window.held)

@@ -88,6 +88,8 @@ class Watch:
         """Why nothing is looked for any more, in one line."""
         self.shortened = False
         """Whether more rows came in a window than are looked at."""
+        self.connections: pa.RecordBatch | None = None
+        """Those that were open at the last look, of whatever protocol."""
         self._develop = develop
         self._most_rows = most_rows
         self._seconds = seconds
@@ -166,6 +168,7 @@ class Watch:
 
     def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> list[Finding]:
         unfinished = {} if picture is None else self._develop(picture)
+        self.connections = unfinished.get("connections")
         parts: dict[str, list[pa.RecordBatch]] = {}
         for batches in (*(step.batches for step in steps), unfinished):
             for name, batch in batches.items():
@@ -178,7 +181,7 @@ class Watch:
         rules = figures.worth_asking()
         if not rules:
             return []
-        tables = {name: pa.Table.from_batches([one_batch(each)]) for name, each in parts.items()}
+        tables = {name: _with_plain_lists(one_batch(each)) for name, each in parts.items()}
         with open_tables(tables, [TOTAL, *(rule.query for rule in rules)]) as database:
             return evaluate(database, rules=rules, total=figures.total_ns())
 
@@ -201,6 +204,17 @@ def _columns() -> frozenset[str]:
 def _narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """With the columns that rules read."""
     return batch.select([name for name in batch.schema.names if name in _columns()])
+
+
+def _with_plain_lists(batch: pa.RecordBatch) -> pa.Table:
+    """DuckDB reads no lists of dictionary words that are all empty."""
+    fields = [
+        pa.field(field.name, pa.list_(field.type.value_type.value_type))
+        if pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type)
+        else field
+        for field in batch.schema
+    ]
+    return pa.Table.from_batches([batch]).cast(pa.schema(fields))
 
 
 def _errors() -> type[Exception]:

@@ -30,6 +30,7 @@ DIMENSIONS: Final = ("apis", "topics", "clients", "brokers")
 MOST_KEYS: Final = 1000
 """Values of a dimension told apart in a slice; what comes after is counted together."""
 OTHERS: Final = "(others)"
+NO_API: Final = ""
 
 _LOSSES = ("segment_not_captured", "cut_by_snaplen")
 _SAMPLE = 1024
@@ -120,6 +121,8 @@ class Window:
         """Who owes answers now."""
         self.held: Sequence[Held] = ()
         """Findings that hold now, worst first."""
+        self.connections: Sequence[Mapping[str, Any]] = ()
+        """Those that are open, those with most bytes first."""
         self.names: Mapping[str, str] = {}
         """Topic id -> name, for ids that rows came with before any message named them."""
         self.now = now
@@ -171,7 +174,7 @@ class Window:
         picture.calls, picture.errors = self.calls, self.errors
         picture.unanswered, picture.not_captured = self.unanswered, self.not_captured
         picture.rebalances, picture.under_way = tuple(self.rebalances), self.under_way
-        picture.owed = self.owed
+        picture.owed, picture.connections = self.owed, self.connections
         picture.names, picture._started, picture.held = self.names, self._started, self.held
         picture.clock = self.clock
         picture._steps, picture._last = self._steps.copy(), self._last.copy()
@@ -232,6 +235,8 @@ class Window:
         ):
             groups = Groups(batch, columns)
             keys = [_key(label) for label in groups.labels()]
+            if dimension == "apis":
+                keys = [NO_API if key == NO_NAME else key for key in keys]
             _count(figures[dimension], keys, groups.numbers, (failed, unanswered, times))
         rows, numbers, words = topics_of(batch)
         if len(rows):
@@ -244,6 +249,8 @@ def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outc
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     for rows in np.split(order, starts[1:]):
         key = keys[int(numbers[rows[0]])]
+        if key == NO_API:  # an answer without its question
+            continue
         if key not in into and len(into) >= MOST_KEYS:
             key = OTHERS
         into.setdefault(key, Figures()).add(

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import socket
+import subprocess
+import sys
 import urllib.request
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+import kwsniff
 from kwsniff.cli.live_service import Service
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
 from kwsniff.live.retention import Retention
 from kwsniff.live.series import IDLE_S, MOST_SERIES, OTHER, Series
+
+from .running import ROOT
 
 
 def files(directory: Path, *ages: float) -> list[Path]:
@@ -125,6 +133,41 @@ def test_openmetrics_is_read_by_its_own_parser(port: tuple[str, list[str | None]
     assert families["kwsniff_packets"].type == "counter"
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as plain:
         assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with hardly any room."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if shutil.which("mount") is None or os.geteuid() != 0:
+        pytest.skip("a file system of its own needs root")
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=60k", "none", str(place)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_ends_the_tables_and_nothing_else(small_disk: Path) -> None:
+    """Every call is printed all the same, what has a name is whole, and the exit status tells."""
+    capture = next(ROOT.glob("captures/incidents/rebalance_storm/broker.pcap"))
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "kwsniff", "live", "-i", str(capture), "--speed", "50", "--json"),
+            *("-o", str(small_disk), "--rotate", "100ms"),
+        ],
+        cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "no tables are written any more" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stdout.splitlines()) == kwsniff.analyze(capture).api_calls.num_rows
+    for path in small_disk.glob("*/*.parquet"):
+        pq.ParquetFile(path).read()
+    assert not list(small_disk.glob(".kwsniff-*"))
 
 
 def test_a_service_manager_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -327,3 +327,13 @@ def test_label_values_cannot_break_the_format() -> None:
     assert [
         dict(labels)["client"] for (name, labels) in samples(metrics) if name == "kwsniff_calls_total"
     ] == ['a"} 1\\n\\x']
+
+
+def test_answers_without_their_questions_are_no_api() -> None:
+    batch = many_clients(3)
+    at = batch.schema.get_field_index("api_name")
+    nothing = pa.nulls(3, pa.string()).dictionary_encode().cast(batch.schema.field(at).type)
+    window = Window(10.0, now=Clock())
+    window.add({"api_calls": batch.set_column(at, batch.schema.field(at), nothing)})
+    assert window.figures("apis") == {}
+    assert sum(found.calls for found in window.figures("brokers").values()) == 3

@@ -1,0 +1,37 @@
+"""The connections that are open, of whatever protocol: who with whom, what it carries, how the way is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.rows import picked
+
+MOST_SHOWN: Final = 1_000
+_COLUMNS: Final = (
+    "client_address", "client_port", "broker_address", "broker_port", "protocol", "client_id", "tls_version",
+    "tls_server_name", "client_round_trip_ns", "broker_round_trip_ns", "client_bytes", "broker_bytes",
+    "client_packets", "broker_packets", "client_retransmitted_bytes", "broker_retransmitted_bytes",
+    "client_software_name", "client_software_version", "end",
+)  # fmt: skip
+
+Row = Mapping[str, Any]
+
+
+def open_connections(batch: pa.RecordBatch | None) -> Sequence[Row]:
+    """Rows of the connections table, those with most bytes first, as values by name."""
+    if batch is None or not batch.num_rows:
+        return ()
+    carried = whole_numbers(batch["client_bytes"], null=0) + whole_numbers(batch["broker_bytes"], null=0)
+    chosen = np.zeros(batch.num_rows, np.bool_)
+    chosen[np.argsort(-carried, kind="stable")[:MOST_SHOWN]] = True
+    rows = [dict(zip(_COLUMNS, values, strict=True)) for values in picked(batch, chosen, _COLUMNS)]
+    return sorted(rows, key=lambda row: -(row["client_bytes"] + row["broker_bytes"]))
+
+
+def not_opened(rows: Sequence[Row]) -> tuple[int, int]:
+    """TLS connections whose contents nobody sees, and their packets."""
+    sealed = [row for row in rows if row["protocol"] == "tls"]
+    return len(sealed), sum(row["client_packets"] + row["broker_packets"] for row in sealed)
