@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         args.output = local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
-    with _progress(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
+    with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.
         spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
         only = None
@@ -166,8 +166,8 @@ def parse_port(text: str) -> int:
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Progress | None]:
-    """A bar on standard error that moves with the bytes read."""
+def progress_bar(*, shown: bool) -> Iterator[Progress | None]:
+    """A bar on standard error that moves with the bytes read, and the time that is left."""
     if not shown:
         yield None
         return

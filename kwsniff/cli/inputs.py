@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import shutil
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ def opened(
 
     Raises KwsniffError where nothing can be read.
     """
-    from kwsniff.cli.analyze import parse_port
+    from kwsniff.cli.analyze import parse_port, progress_bar
     from kwsniff.findings.tables import is_folder_of_tables, open_folder
 
     if len(inputs) == 1 and is_folder_of_tables(inputs[0]):
@@ -58,15 +59,17 @@ def opened(
 
     # On disk, not in memory: captures may be larger than that.
     with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
-        summary = analyze(
-            inputs,
-            output=folder,
-            ports=[parse_port(port) for text in args.port for port in text.split(",")],
-            limits=parse_limits(args.limit),
-            tls_keylog=args.tls_keylog,
-            since=args.since,
-            until=args.until,
-        ).summary
+        with progress_bar(shown=sys.stderr.isatty()) as progress:
+            summary = analyze(
+                inputs,
+                output=folder,
+                ports=[parse_port(port) for text in args.port for port in text.split(",")],
+                limits=parse_limits(args.limit),
+                tls_keylog=args.tls_keylog,
+                since=args.since,
+                until=args.until,
+                progress=progress,
+            ).summary
         say_read(summary)
         with open_folder(folder) as database:
             yield database, shlex.join([*inputs, *asked_words(args)]), "DIR"

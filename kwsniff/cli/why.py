@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -141,7 +142,7 @@ def _opened(
     args: argparse.Namespace,
 ) -> Iterator[tuple["duckdb.DuckDBPyConnection", dict[str, list[str]], str, str]]:
     """The tables as a database, their files, and how commands name the capture and the tables, quoted."""
-    from kwsniff.cli.analyze import parse_port
+    from kwsniff.cli.analyze import parse_port, progress_bar
     from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
     if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
@@ -153,16 +154,18 @@ def _opened(
 
     # On disk, not in memory: captures may be larger than that.
     with tempfile.TemporaryDirectory(prefix="kwsniff-why-") as folder:
-        summary = analyze(
-            args.inputs,
-            output=folder,
-            ports=[parse_port(port) for text in args.port for port in text.split(",")],
-            limits=parse_limits(args.limit),
-            tls_keylog=args.tls_keylog,
-            tables=READ,
-            since=args.since,
-            until=args.until,
-        ).summary
+        with progress_bar(shown=sys.stderr.isatty()) as progress:
+            summary = analyze(
+                args.inputs,
+                output=folder,
+                ports=[parse_port(port) for text in args.port for port in text.split(",")],
+                limits=parse_limits(args.limit),
+                tls_keylog=args.tls_keylog,
+                tables=READ,
+                since=args.since,
+                until=args.until,
+                progress=progress,
+            ).summary
         say_read(summary)
         yield (
             open_folder(folder),
