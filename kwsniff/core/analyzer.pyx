@@ -276,7 +276,7 @@ cdef class Analyzer:
         do. After each time that `secrets` has learned something, `secrets_came()` is to be called."""
         self.check_idle()
         self.secrets = secrets
-        self.keyring = Keyring(secrets.find)
+        self.keyring = Keyring(secrets.find, getattr(secrets, "guess", None))
         self.context.opening.keyring = <void*>self.keyring
         self.context.opening.may_come = secrets.may_come
         self.context.opening.version = secrets.version

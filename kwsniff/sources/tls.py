@@ -23,6 +23,7 @@ from kwsniff.sources.key_schedule import (
     suite_of,
 )
 from kwsniff.sources.keylog import GrowingLog, Sessions, check_keylog, is_open_to_others
+from kwsniff.texts import plural
 
 KeyLog = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Literal[False] | None
 """Files of secrets; None for those inside captures alone; False to open nothing."""
@@ -35,6 +36,9 @@ _MISSING: Final = (
     f"TLS is opened by the Python library {_LIBRARY}, which is not installed here: pip install {_LIBRARY}"
 )
 _LOOK_S: Final = 0.02
+_MOST_GUESSED: Final = 50
+# By the length of a secret, which is that of the suite's hash.
+_SUITES_OF: Final = {32: (0x1301, 0x1303, 0x1304), 48: (0x1302,)}
 _MASTER, _HANDSHAKE, _DATA = 0, 1, 3
 """Numbers of labels (keylog.LABELS): the client's, the server's is one more."""
 
@@ -46,6 +50,8 @@ class _Told:
     unopened: set[str] = field(default_factory=set)
     """Cipher suites and versions that are not opened here."""
     no_library: bool = False
+    by_trying: int = 0
+    """Connections whose secrets were found so."""
 
 
 class Secrets:
@@ -65,6 +71,7 @@ class Secrets:
         self.sessions = Sessions()
         self._told = _Told()
         self._looked = 0.0
+        self._claimed: set[bytes | None] = set()
         self._logs = [GrowingLog(path) for path in self.paths]
         if self.paths and not has_library():
             raise UsageError(_MISSING)
@@ -94,6 +101,7 @@ class Secrets:
             known = self._known(client_random, session_id)
         if not known:
             return None
+        self._claimed.add(client_random)
         suite = suite_of(cipher)
         if suite is None or version < TLS_1_1:
             self._told.unopened.add(_name_of(cipher, version))
@@ -101,6 +109,27 @@ class Secrets:
         if version >= TLS_1_3:
             return _traffic(suite, known.get((_DATA if epoch else _HANDSHAKE) + side), epoch)
         return _from_master(suite, known.get(_MASTER), hellos, side)
+
+    def guess(self, claimed: bytes | None = None) -> list[tuple[bytes, int, int, Parts]]:
+        """Sessions of TLS 1.3 that no hello was captured of, the latest first: client's random, cipher suite,
+        side, key. Those of 1.2 need the server's random, which only the handshake shows. `claimed`: which of
+        them it was."""
+        if claimed is not None:
+            self._claimed.add(claimed)
+            self._told.by_trying += 1
+        found: list[tuple[bytes, int, int, Parts]] = []
+        if claimed is not None or not has_library():
+            return found
+        for random in [each for each in self.sessions.newest(_MOST_GUESSED) if each not in self._claimed]:
+            known = self.sessions.secrets(random)
+            for side in (0, 1):
+                secret = known.get(_DATA + side)
+                found += [
+                    (random, cipher, side, parts_of_1_3(suite, secret))
+                    for cipher in _SUITES_OF.get(len(secret or b""), ())
+                    if secret and (suite := suite_of(cipher))
+                ]
+        return found
 
     def _known(self, client_random: bytes | None, session_id: bytes) -> dict[int, bytes]:
         known = self.sessions.secrets(client_random) if client_random else {}
@@ -125,6 +154,11 @@ class Secrets:
         if self._told.no_library:
             notes.append(f"the captures hold TLS secrets; {_MISSING}")
         notes += [f"{name}: kwsniff does not open it" for name in sorted(self._told.unopened)]
+        if self._told.by_trying:
+            notes.append(
+                f"{plural(self._told.by_trying, 'TLS connection')} without a handshake in the captures: "
+                "secrets found by trying"
+            )
         if self.sessions.dropped:
             notes.append(f"{self.sessions.dropped} TLS sessions were too many; their secrets were let go")
         return notes

@@ -157,3 +157,40 @@ def test_every_payload_byte_is_accounted_for(tmp_path: Path, keys: tls.KeyLog) -
     )
     assert bins == row["tcp_payload_bytes"]
     assert row["packets"] == row["tcp_packets"] == len(packets)
+
+
+def test_connections_that_began_before_the_capture_are_found_by_trying(
+    tmp_path: Path, keys: tls.KeyLog
+) -> None:
+    """TLS 1.3: neither hello nor number is known. The calls are those of the same packets in the clear."""
+    plain = long_scene(calls=80, mss=1448)
+    encrypted = keys.encrypt(plain, TLS_1_3)
+    late = [
+        packet
+        for packet in encrypted.packets()
+        if packet.time_ns - encrypted.packets()[0].time_ns > 300_000_000
+    ]
+    opened = analyzed(written(tmp_path / "tls.pcap", late), tls_keylog=keys.path)
+    name = ("client_port", "api_key", "correlation_id", "status", "request_bytes", "response_bytes")
+    whole = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
+    true = {tuple(row[column] for column in name) for row in whole["api_calls"]}
+    found = {
+        tuple(row[column] for column in name) for row in opened["api_calls"] if row["status"] == "answered"
+    }
+    assert found <= true
+    assert len(found) >= 0.6 * len(true)
+    assert [row["protocol"] for row in opened["connections"]] == ["kafka"] * 3
+    assert {row["client_port"] for row in opened["connections"]} == {
+        row["client_port"] for row in whole["connections"]
+    }
+    (capture,) = opened["captures"]
+    assert (
+        "3 TLS connections without a handshake in the captures: secrets found by trying" in capture["notes"]
+    )
+
+
+def test_of_tls_1_2_nothing_is_found_without_the_handshake(tmp_path: Path, keys: tls.KeyLog) -> None:
+    packets = keys.encrypt(long_scene(calls=20, mss=1448), TLS_1_2).packets()[40:]
+    opened = analyzed(written(tmp_path / "tls.pcap", packets), tls_keylog=keys.path)
+    assert opened["api_calls"] == []
+    assert {row["protocol"] for row in opened["connections"]} == {"tls"}

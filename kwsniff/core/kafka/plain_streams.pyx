@@ -12,7 +12,7 @@ Rules
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from kwsniff.core.declared cimport ANOMALY_NOT_DECRYPTED, BIN_NOT_KAFKA, PROTOCOL_UNDECIDED
+from kwsniff.core.declared cimport ANOMALY_NOT_DECRYPTED, BIN_NOT_KAFKA, PROTOCOL_UNDECIDED, ROLE_CONTENT
 from kwsniff.core.kafka.dialog cimport Context, Dialog, count_bytes, side_of
 from kwsniff.core.kafka.first_bytes cimport feed, settle_start, take_first_bytes
 from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Framing, free_framing, skip_framing
@@ -45,6 +45,9 @@ cdef void begin_plain(void* opaque, Connection* connection) noexcept nogil:
         end_hello(dialog.hello, 0)
         end_hello(dialog.hello, 1)
         context.kept_total += hello_bytes(dialog.hello)
+    if dialog.client < 0 and dialog.hello != NULL and dialog.hello.client >= 0:
+        dialog.client = dialog.hello.client
+        dialog.role = ROLE_CONTENT
     for i in range(2):
         framing = &dialog.framing[i]
         count_early(context, framing, BIN_NOT_KAFKA)

@@ -39,7 +39,9 @@ KINDS = ("1.3", "explicit", "implicit", "whole")
 cdef enum:
     EXPLICIT = 8                # bytes of a nonce in the record
     ADDITIONAL = 13
-    MOST_PLAIN = 16384
+    MOST_GUESSES = 2_000_000    # records that are tried in all, some seconds,
+    CONNECTION_GUESSES = 200_000    # and for a direction of a connection
+    TLS_1_3 = 0x0304
 
 
 cdef class Key:
@@ -60,10 +62,14 @@ cdef class Key:
 
 cdef class Keyring:
     """Where keys come from: `find((client_random, server_random, session_id, cipher, version, encrypt_then_mac), side, epoch)`
-    gives what Key takes, or None. What was not captured is None; side 0 is the client's."""
+    gives what Key takes, or None. What was not captured is None; side 0 is the client's. `guess()` gives the sessions that
+    nobody has claimed, for connections without hellos: (client_random, cipher, side, what Key takes), and is told which of
+    them it was; or it is None."""
 
-    def __init__(self, find):
+    def __init__(self, find, guess=None):
         self.find = find
+        self.guess = guess
+        self.guesses = MOST_GUESSES
 
     def take_failure(self):
         """What went wrong where nothing can be raised, once."""
@@ -98,6 +104,44 @@ cdef void* ask(Keyring keyring, Hello* hello, int side, int epoch) noexcept:
     except BaseException as error:
         keyring.failure = error
         return NULL
+
+
+cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, uint64_t* number) noexcept nogil:
+    """Whose record this is, by trying the sessions at hand, low numbers first: its key, with the hello filled in. NULL: none."""
+    if opening.keyring == NULL:
+        return NULL
+    with gil:
+        return try_sessions(opening, <Keyring><object>opening.keyring, hello, direction, record, number)
+
+
+cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int direction, Octets record,
+                        uint64_t* number) noexcept:
+    cdef int64_t tries
+    cdef Key key
+    try:
+        sessions = [] if keyring.guess is None else [
+            (random, cipher, side, Key(*parts)) for random, cipher, side, parts in keyring.guess()
+        ]
+        tries = min(CONNECTION_GUESSES, keyring.guesses) // max(len(sessions), 1)
+        number[0] = 0
+        while sessions and <int64_t>number[0] < tries and keyring.failure is None:
+            for random, cipher, side, key in sessions:
+                keyring.guesses -= 1
+                opening.plain.len = opening.opened.len = 0
+                if open_record(opening, key, number[0], record):
+                    memcpy(hello.client_random, PyBytes_AS_STRING(random), 32)
+                    hello.client_random_known = hello.cipher_known = hello.version_known = True
+                    hello.cipher = cipher
+                    hello.version = TLS_1_3
+                    hello.client = direction if side == 0 else 1 - direction
+                    hello.num_read += 1
+                    keyring.guess(random)
+                    Py_INCREF(key)
+                    return <void*>key
+            number[0] += 1
+    except BaseException as error:
+        keyring.failure = error
+    return NULL
 
 
 cdef void drop_key(void* key) noexcept nogil:

@@ -24,7 +24,7 @@ from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_hello
 from kwsniff.core.tls.keys cimport drop_key, key_overhead, note_proven, open_run
 from kwsniff.core.tls.recovery cimport (
-    begins_record, change_key, find_key, give_up, is_1_3, lose_record, seek_record,
+    begins_record, change_key, find_key, give_up, guess_session, is_1_3, lose_record, seek_record,
 )
 from kwsniff.core.tls.sealed cimport *
 from kwsniff.core.tls.carriers cimport (
@@ -259,7 +259,8 @@ cdef size_t advance(Opening* opening, Tls* tls, Connection* connection, int dire
         if length > rest.num:
             break
         if side.phase == SIDE_CLEAR:
-            if not take_clear(tls, side, keep(rest, length)):
+            if not take_clear(tls, side, keep(rest, length)) and not guess_session(opening, tls, direction,
+                                                                                   keep(rest, length)):
                 break
             if side.phase == SIDE_SEALED and u8(rest, 0) == RECORD_DATA:
                 continue

@@ -8,6 +8,7 @@ from kwsniff.core.tls.sealed cimport LONGEST_RECORD, RECORD_CHANGE, RECORD_DATA,
 cdef void lose_record(TlsSide* side, int64_t missing, int cause) noexcept nogil
 cdef bint seek_record(Opening* opening, Tls* tls, Connection* connection, int direction) noexcept nogil
 cdef void give_up(Opening* opening, Tls* tls, Connection* connection, int direction, Arrival* arrival) noexcept nogil
+cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets record) noexcept nogil
 cdef bint find_key(Opening* opening, Tls* tls, int direction) noexcept nogil
 cdef void change_key(TlsSide* side, int epoch) noexcept nogil
 cdef void* key_of(Opening* opening, Tls* tls, int direction, int epoch) noexcept nogil

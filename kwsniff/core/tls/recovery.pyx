@@ -20,7 +20,7 @@ from kwsniff.core.octets.buffer cimport contents, release
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.keys cimport drop_key, find_number, key_overhead, take_key
+from kwsniff.core.tls.keys cimport drop_key, find_number, guess_key, key_overhead, take_key
 from kwsniff.core.tls.sealed cimport (
     EPOCH_DATA, EPOCH_HANDSHAKE, LONGEST_RECORD, RECORD_DATA, RECORD_HEADER, SIDE_CLEAR, SIDE_GIVEN_UP, SIDE_LOST,
     SIDE_SEALED, Opening, Tls, TlsSide,
@@ -30,7 +30,6 @@ from kwsniff.core.tls.carriers cimport arrival_at, forget_bytes, hand_gap
 cdef enum:
     LEAST_RECORD = 22           # bytes of the shortest record that can be opened: header, tag, type
     NEAR = 16                   # numbers beyond those that the missing bytes leave room for: padding is none
-    ANY = 4096                  # numbers that are tried when nobody knows how much is missing
 
 
 cdef bint is_1_3(Tls* tls) noexcept nogil:
@@ -74,6 +73,31 @@ cdef bint find_key(Opening* opening, Tls* tls, int direction) noexcept nogil:
             side.number = 0
             lose_record(side, 0, GAP_NOT_DECRYPTED)
     return side.key != NULL
+
+
+cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets record) noexcept nogil:
+    """Whether this record of a connection whose hellos were not captured opens with secrets at hand. Both directions then
+    begin where they are, with any number."""
+    cdef TlsSide* side = &tls.side[direction]
+    cdef TlsSide* other = &tls.side[1 - direction]
+    cdef uint64_t number = 0
+    cdef void* key
+    if tls.hello.client_random_known or u8(record, 0) != RECORD_DATA or side.asked == tls.known:
+        return False
+    side.asked = tls.known
+    key = guess_key(opening, tls.hello, direction, record, &number)
+    if key == NULL:
+        return False
+    change_key(side, EPOCH_DATA)
+    side.key = key
+    side.number = number
+    side.phase = SIDE_SEALED
+    side.by_trying = True
+    change_key(other, EPOCH_DATA)
+    other.by_trying = True
+    lose_record(other, -1, GAP_NOT_DECRYPTED)
+    other.was_clear = False
+    return True
 
 
 # -- after a loss -----------------------------------------------------------------------------------------------
@@ -137,7 +161,7 @@ cdef bint is_found(Opening* opening, Tls* tls, Connection* connection, int direc
                    size_t at) noexcept nogil:
     """Whether this record, `at` bytes into what is kept, opens with a number that it can have."""
     cdef TlsSide* side = &tls.side[direction]
-    cdef uint64_t number = 0, room = ANY
+    cdef uint64_t number = 0, room = <uint64_t>opening.most_tries // 2 + 1
     cdef int64_t left, missing = side.missing + <int64_t>at if side.missing >= 0 else -1
     cdef void* key
     cdef Arrival arrival
