@@ -14,17 +14,11 @@ from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
 from tests.hostile import conversations, key_logs, mutate, seeds
+from tests.hostile.outputs import Broken, Hold, findings_text, journals
 from tests.hostile.sealed import Secrets
 from tests.pipeline.buckets import Walked, find_cuts, walk
 from tests.traffic.files import Frame, pcap
 from tests.traffic.tunnels import LINK_WRAPS, WRAPS, Carrier, ip_of, wrapped
-
-Hold = Callable[[bytes], Any]
-"""Puts an input where reading beyond its end is noticed; gives what is read instead of it."""
-
-
-class Broken(AssertionError):
-    """The core broke a promise; says which, and the execution's number."""
 
 
 def capture_files(seed: int, executions: int, hold: Hold) -> None:
@@ -320,7 +314,7 @@ def split_files(seed: int, executions: int, hold: Hold) -> None:
 
 
 def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, number: int) -> None:
-    held = hold(data)
+    held = memoryview(hold(data))
     for _ in range(3):
         at = file_splits.find_record(head, held, dice.randrange(len(data) + 1))
         if at is not None and not len(head) <= at < len(data):
@@ -383,5 +377,7 @@ TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "preambles": (_conversations(conversations.carried), 300),
     "acknowledgements": (_conversations(conversations.acknowledged), 300),
     "decode_lines": (decode_lines, 2_000),
+    "findings_text": (findings_text, 5_000),
+    "journals": (journals, 100),
 }
 """Name to target and executions of one round. Those of 200,000 need the built swarm."""
