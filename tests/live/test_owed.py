@@ -170,3 +170,14 @@ def _text(window: Window, state: ViewState) -> str:
     out = StringIO()
     Console(file=out, width=120, height=40).print(page(window, state, 30, 120))
     return out.getvalue()
+
+
+def test_who_stands_in_line_behind_a_long_poll_is_owed_nothing_yet() -> None:
+    """A recording in which a consumer asks for offsets behind its own Fetch, which waits for data."""
+    path = INCIDENTS / "rebalance_storm" / "broker.pcap"
+    calls = kwsniff.analyze(path).latencies.to_pandas()
+    behind = calls[(calls["api_name"] == "ListOffsets") & (calls["queue_wait_ns"] > GRACE_NS)]
+    assert len(behind)
+    for _, call in behind.iterrows():
+        asked = float(seconds(pd.Series([call["request_time"]])).iloc[0])
+        assert "ListOffsets" not in owed_at(path, asked + call["queue_wait_ns"] / 1e9 - 0.01).debts["apis"]

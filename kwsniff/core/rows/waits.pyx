@@ -4,7 +4,8 @@
 Rules
   1. Only what the broker owes is listed: an answer that may have passed unseen is nobody's debt.
   2. A Fetch is due when the wait that it asked for is over; what comes while the broker said that it reads nothing, when
-     that is over.
+     that is over; what stands in line behind another call, not before that one, and behind one that is `always` told of,
+     which waits for others, not at all.
   3. Rows here are Python's: they are few, a look at a time, and no more than asked for.
 
     | call asked ---- max_wait_ms ---- due |............ before
@@ -24,6 +25,8 @@ from kwsniff.core.rows.rows cimport write_uuid
 from kwsniff.core.tcp.connections cimport Connection
 from kwsniff.core.wire.topic_ids cimport find_topic
 
+
+cdef int64_t NEVER = 0x7FFFFFFFFFFFFFFF
 
 cdef enum:
     MOST_TOPICS = 20            # of a call that are named
@@ -55,17 +58,21 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
     cdef Connection* connection = oldest
     cdef Dialog* dialog
     cdef Call* call
-    cdef int64_t i, due
+    cdef int64_t i, due, ahead
     while connection != NULL and <int64_t>len(rows) < most:
         dialog = <Dialog*>connection.dialog
         connection = connection.newer
         if dialog == NULL or not dialog.confirmed or dialog.client < 0:
             continue
+        ahead = NO_TIME
         for i in range(dialog.num):
             call = waiting_call(dialog, i)
             if not call.known or call.first.time == NO_TIME:
                 continue
             due = due_time(dialog, call)
+            if ahead != NO_TIME and ahead > due:
+                due = ahead
+            ahead = NEVER if call.key in always else due
             if due >= before and call.key not in always:
                 continue
             if not may_have_passed(dialog, call):
