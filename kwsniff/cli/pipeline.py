@@ -126,6 +126,13 @@ def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream", metavar="DIR", help="follow a directory that tcpdump rotates into, in place of INPUT"
     )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="with --stream: what one recorder writes, by name (broker1*) or folder (*/); once for each",
+    )
     parser.add_argument("--once", action="store_true", help="with --stream: read what is there, then stop")
     parser.add_argument(
         "--finish",
@@ -226,8 +233,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.stream and args.table:
         raise UsageError("--stream makes all tables; leave --table out")
     _check_forms(args)
-    if (args.once or args.finish) and not args.stream:
-        raise UsageError("--once and --finish go with --stream DIR")
+    if (args.once or args.finish or args.source) and not args.stream:
+        raise UsageError("--once, --finish and --source go with --stream DIR")
 
 
 def _check_forms(args: argparse.Namespace) -> None:
@@ -253,31 +260,31 @@ def _follow(
 
     spark = start_session(args.master, settings)
 
-    from kwsniff.spark.record import Record
-    from kwsniff.spark.stream import Stream, follow
+    from kwsniff.spark.stream_sources import Streams, follow
 
-    def tell(record: Record) -> None:
+    def tell() -> None:
         if args.json:
-            print(json_text(versioned({"batch": record.batch, "rows": record.rows})), flush=True)
+            print(json_text(versioned({"batch": stream.batches, "rows": stream.rows})), flush=True)
         else:
-            counts = ", ".join(f"{rows:,} {name}" for name, rows in record.rows.items() if rows)
-            print(f"batch {record.batch}: {counts}", flush=True)
+            counts = ", ".join(f"{rows:,} {name}" for name, rows in stream.rows.items() if rows)
+            print(f"batch {stream.batches}: {counts}", flush=True)
 
-    stream = Stream(
+    stream = Streams(
         args.stream,
         args.output,
         spark=spark,
+        sources=args.source,
         ports=ports,
         limits=limits,
         num_buckets=args.buckets or 1,
         tls_keylog=args.tls_keylog,
     )
     with closing(stream):
-        if not stream.record.finished:
+        if not stream.is_finished:
             follow(stream, interval=args.interval, once=args.once or args.finish, told=tell)
         if args.finish:
             stream.finish()
-            tell(stream.record)
+            tell()
     return 0
 
 

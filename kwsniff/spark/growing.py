@@ -7,8 +7,10 @@ following it ends. Of a file that was compressed meanwhile (`-z gzip`) the rest 
 one.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,6 +50,8 @@ class Progress:
     """Where reading stands: the files in their order, the last one perhaps not over."""
 
     files: list[File] = field(default_factory=list)
+    source: str = ""
+    """A pattern of names inside the directory; without one all are followed."""
 
     def next_pieces(self, directory: str, most_bytes: int) -> list[Piece]:
         """What is new, up to about `most_bytes`; `files` then stands behind it.
@@ -88,7 +92,7 @@ class Progress:
             if size > file.offset and file.start and _start(path)[: len(file.start)] == file.start:
                 raise CaptureError(
                     f"{file.name}: goes on after {later.name} had begun: several write into this directory; "
-                    "give each a directory of its own, and each of these a --stream and an -o of its own"
+                    "tell them apart by --source, one for each (docs/spark.md)"
                 )
 
     def _go_on(self, file: File, is_over: bool, most_bytes: int) -> list[Piece]:
@@ -115,7 +119,7 @@ class Progress:
         """Captures that nothing was read of, by their first packets."""
         known = {file.name: file for file in self.files}
         found: list[tuple[int, File]] = []
-        for name in _captures(directory):
+        for name in _captures(directory, self.source):
             path = Path(name)
             start = _start(path)
             before = known.get(name)
@@ -150,13 +154,14 @@ def read(piece: Piece) -> Iterator[memoryview]:
             yield memoryview(data)
 
 
-def _captures(directory: str) -> Sequence[str]:
+def _captures(directory: str, source: str) -> Sequence[str]:
     try:
-        return find_captures([directory]).captures
+        found = find_captures([directory]).captures
     except CaptureError:
         if not Path(directory).is_dir():
             raise
         return []
+    return [name for name in found if not source or fnmatchcase(os.path.relpath(name, directory), source)]
 
 
 def _start(path: Path) -> str:

@@ -10,10 +10,10 @@ record says where to go on; files that it does not know are of a batch that neve
 import fcntl
 import os
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_BYTES: Final = 256 << 20
-_STATE: Final = "_stream"
+STATE: Final = "_stream"
 
 
 class Stream:
@@ -59,6 +59,7 @@ class Stream:
         output: str | os.PathLike[str],
         *,
         spark: "SparkSession",
+        source: str = "",
         ports: Sequence[int] = (),
         limits: Mapping[str, int] | None = None,
         num_buckets: int = 1,
@@ -73,7 +74,10 @@ class Stream:
         self.output = Path(local_path(output))
         Limits.with_changes(dict(limits or {}))
         self._spark = spark
-        self._folder = self.output / _STATE
+        self._source = source
+        self._pattern = "" if source.endswith("/") else source  # a folder has one recorder
+        self._inside = STATE + (f"/{_name_of(source)}" if source else "")
+        self._folder = self.output / self._inside
         self._place_of_files = Place(str(self._folder))
         self._lock = self._take_lock()
         settings = {
@@ -106,9 +110,17 @@ class Stream:
 
     def finish(self) -> None:
         """No more is going to come: open calls and connections become rows, then the aggregates."""
+        self.finish_tables()
+        self.write_aggregates()
+
+    def finish_tables(self) -> None:
+        """Open calls and connections become rows."""
         if not self.record.finished:
             progress = self._progress()
             self._batch(tuple(progress.end()), progress, finish=True)
+
+    def write_aggregates(self) -> None:
+        """Those of all rows that are in the folder, whatever source they are of."""
         computed = self._folder / "aggregates"
         computed.mkdir(exist_ok=True)
         write_aggregates(
@@ -127,7 +139,7 @@ class Stream:
         shutil.rmtree(computed)
 
     def _progress(self) -> Progress:
-        return Progress([File(**each) for each in self.record.files])
+        return Progress([File(**each) for each in self.record.files], self._pattern)
 
     def _batch(self, pieces: tuple[Piece, ...], progress: Progress, *, finish: bool = False) -> None:
         old = self.record
@@ -146,7 +158,7 @@ class Stream:
         self._check(done)
         new = Record(number, old.run_id, settings=old.settings, rows=dict(old.rows), finished=finish)
         new.files = [asdict(file) for file in progress.files]
-        new.states = [f"{_STATE}/{Path(each.state).name}" for each in done]
+        new.states = [f"{self._inside}/{Path(each.state).name}" for each in done]
         new.names = old.names | {key: name for each in done for key, name in each.topics.items()}
         parts = [part for each in done for part in each.parts]
         parts += self._on_driver(new, done, finish=finish)
@@ -170,7 +182,7 @@ class Stream:
             timelines.finish()
         for table, batch in timelines.take(1):
             writer.write(table, batch)
-        new.timelines = f"{_STATE}/{new.batch:08}.timelines"
+        new.timelines = f"{self._inside}/{new.batch:08}.timelines"
         save_timelines(timelines, self.output / new.timelines)
         new.captures = self.record.captures + done[0].captures
         for number, row in enumerate(new.captures):
@@ -195,7 +207,7 @@ class Stream:
         named = name_topics(self._spark, parts, new.names, root=staging, staging=staging)
         again = name_topics(self._spark, old, new.names, root=output, staging=staging)
         placed = [*(named.get(part, part) for part in parts), *again.values()]
-        new.moves = {f"{_STATE}/{part.path}": part.path for part in placed}
+        new.moves = {f"{self._inside}/{part.path}": part.path for part in placed}
         new.removes = [*self.record.replaced, *(part.path for part in again)]
         new.replaced = [part.path for part in placed if part.table == "captures"]
         nameless = [part for part in (*placed, *(part for part in old if part not in again)) if part.ids]
@@ -223,7 +235,8 @@ class Stream:
         known = {self.output / name for name in (*self.record.states, self.record.timelines or "")}
         for path in self._folder.iterdir():
             if path.is_dir():
-                shutil.rmtree(path)
+                if not (path / "lock").exists():  # another source's
+                    shutil.rmtree(path)
             elif path not in known and path.name not in ("record.json", "lock"):
                 path.unlink()
 
@@ -239,15 +252,23 @@ class Stream:
         return record
 
     def _take_lock(self) -> IO[str]:
-        foreign = self.output.is_dir() and not self._folder.is_dir() and any(self.output.iterdir())
+        begun = (self.output / STATE).is_dir()
+        foreign = self.output.is_dir() and not begun and any(self.output.iterdir())
         if foreign or self.output.is_file():
             raise OutputError(
                 f"{self.output}: was not begun by --stream; choose a new or empty folder with -o"
             )
+        others = begun and any((self.output / STATE).glob("source-*"))
+        if others if not self._source else (self.output / STATE / "record.json").exists():
+            raise UsageError(
+                f"{self.output}: was begun {'with' if others else 'without'} --source; go on as it was "
+                "begun, or choose another folder with -o"
+            )
         try:
             self.output.mkdir(parents=True, exist_ok=True)
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            keep_private(self._folder)
+            for folder in (self.output / STATE, self._folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                keep_private(folder)
             lock = (self._folder / "lock").open("w")
         except OSError as error:
             raise OutputError(
@@ -261,14 +282,6 @@ class Stream:
         return lock
 
 
-def follow(
-    stream: Stream, *, interval: float, once: bool = False, told: Callable[[Record], None] = lambda _: None
-) -> None:
-    """Batch after batch until interrupted; with `once` until nothing is new."""
-    while True:
-        if stream.advance():
-            told(stream.record)
-        elif once:
-            return
-        else:
-            time.sleep(interval)
+def _name_of(source: str) -> str:
+    """A folder's name for a pattern, which may hold anything."""
+    return f"source-{blake2b(os.fsencode(source), digest_size=8).hexdigest()}"

@@ -17,7 +17,7 @@ from kwsniff.spark import session
     [
         ([], "give captures to read, or --stream DIR"),
         (["x.pcap", "--stream", "."], "give captures to read, or --stream DIR"),
-        (["x.pcap", "--once"], "--once and --finish go with --stream"),
+        (["x.pcap", "--once"], "--once, --finish and --source go with --stream"),
         (["--stream", ".", "--table", "api_calls"], "leave --table out"),
         (["--stream", ".", "--delta"], "--delta is for tables that are complete"),
         (["x.pcap", "--conf", "spark.driver.memory"], "give a name and a value"),
