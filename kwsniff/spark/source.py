@@ -11,8 +11,9 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 10_000
 _TRUE = ("true", "1", "yes")
+OPTIONS: Final = (
+    "table", "port", "limit", "since", "until", "tls_keylog", "layouts", "run_id", "pushdown",
+)  # fmt: skip
+_SPARKS_OWN: Final = ("path", "paths", "serialization.format")
 
 
 class CaptureSource(DataSource):
@@ -62,6 +67,7 @@ class CaptureReader(DataSourceReader):
     """Analyzes the captures in one task and hands on the rows of one table."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        check_options(options)
         self.table = table_of(options)
         self.paths = paths_of(options)
         self.ports = tuple(int(port) for port in _words(options.get("port", "")))
@@ -132,6 +138,15 @@ class FilteringReader(CaptureReader):
                 yield each
             else:
                 self.conditions.append(taken)
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Raises UsageError for an option that there is not: a typing error must not give other rows."""
+    for name in options:
+        if name.lower() not in (*OPTIONS, *_SPARKS_OWN):
+            near = get_close_matches(name.lower(), OPTIONS, 1)
+            meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(OPTIONS)}"
+            raise UsageError(f"the data source has no option {name!r}{meant}")
 
 
 def table_of(options: Mapping[str, str]) -> str:

@@ -107,6 +107,7 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
     [
         ({"table": "calls"}, "there is no table 'calls'"),
         ({"limit": "connections"}, "give a name and a whole number"),
+        ({"prot": "9092"}, "no option .prot.; did you mean port"),
         ({"path": "nowhere.pcap"}, "no such file"),
         ({"path": "nowhere/*.pcap"}, "nothing matches"),
     ],
