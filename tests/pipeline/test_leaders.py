@@ -105,3 +105,28 @@ def test_a_response_that_breaks_off_behind_a_leader_tells_of_the_leader(tmp_path
     }
     alone = analyzed_packets(tmp_path, one_by_one([replace(call, response=short)]).packets())["leaders"]
     assert all((row["replicas"] is None) == (row["in_sync"] is None) for row in alone)
+
+
+@pytest.mark.parametrize(
+    ("incident", "topic", "replicas", "in_sync"),
+    [
+        ("not_enough_replicas", "orders", 2, 1),
+        ("healthy_three_brokers", "orders", 3, 3),
+        ("idle_848", "orders", 1, 1),
+    ],
+)
+def test_copies_are_those_that_the_topic_was_made_with(
+    incident: str, topic: str, replicas: int, in_sync: int
+) -> None:
+    """As tests/broker/network made them; one of the two of the first is killed."""
+    (leaders,) = rows_of(CAPTURES / "incidents" / incident / "broker.pcap", "leaders")
+    found = {(row["replicas"], row["in_sync"]) for row in leaders if row["topic"] == topic}
+    assert found == {(replicas, in_sync)}
+
+
+def test_a_broker_that_is_killed_is_no_longer_in_sync() -> None:
+    about = tomllib.loads((CAPTURES / "killed_broker" / "about.toml").read_text("utf-8"))
+    (leaders,) = rows_of(CAPTURES / "killed_broker" / about["file"], "leaders")
+    before, after = [row for row in leaders if (row["topic"], row["partition"]) == ("orders", 0)]
+    assert before["in_sync"] == before["replicas"] == after["replicas"]
+    assert after["in_sync"] == after["replicas"] - 1
