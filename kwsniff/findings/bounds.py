@@ -106,12 +106,12 @@ class Figures:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
         sums["replicas"] += count_of(batch, "caller", "replica")
-        for name, api in (
-            ("leaves", "LeaveGroup"),
-            ("leaves", "ConsumerGroupHeartbeat"),
-            ("share_fetches", "ShareFetch"),
-        ):
+        for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
             sums[name] += count_of(batch, "api_name", api)
+        codes, apis = coded(batch, "api_name")
+        if "ConsumerGroupHeartbeat" in apis:
+            left = numbers_of(batch, "generation", null=0) == -1
+            sums["leaves"] += np.count_nonzero(left & (codes == apis.index("ConsumerGroupHeartbeat")))
         sums["waits_for_replicas"] += np.count_nonzero(numbers_of(batch, "acks", null=0) == -1)
         sums["read_committed"] += np.count_nonzero(numbers_of(batch, "isolation_level", null=0) == 1)
         throttled = numbers_of(batch, "throttle_time_ms", null=0)
@@ -242,7 +242,7 @@ _WORDS: Final = {
     for name, table in TABLES.items()
 }
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
-    "api_calls": ("acks", "isolation_level", "throttle_time_ms", *Pace.OF_CALLS),
+    "api_calls": ("acks", "isolation_level", "throttle_time_ms", "generation", *Pace.OF_CALLS),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
