@@ -21,6 +21,7 @@ from tests.broker.network import (
     calm,
     clocks,
     everyday,
+    farther,
     incidents,
     members,
     mistakes,
@@ -34,7 +35,7 @@ from tests.record.tcpdump import why_not
 
 LARGEST = 200_000
 LONGEST_S = 400
-KINDS = (clocks, incidents, mistakes, others, workers, members, calm, everyday)
+KINDS = (clocks, incidents, mistakes, others, farther, workers, members, calm, everyday)
 
 
 def record(name: str, captures: Path = CAPTURES) -> str:
