@@ -2,23 +2,21 @@
 
 import argparse
 import shlex
+import shutil
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.failures import failure_grids, without_routine
-from kwsniff.cli.grids import fitted
 from kwsniff.cli.inputs import TABLES, page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times
-from kwsniff.texts import JSON_VERSION, clean, display_filter, in_bytes, json_text, plural
+from kwsniff.cli.why_screen import MOST_CALLS, Errors, Packets, Told, all_lines, screen_lines
+from kwsniff.texts import JSON_VERSION, display_filter, json_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,6 +27,7 @@ _EXAMPLES = """examples:
   kwsniff why capture.pcap                what is wrong in a capture, worst first
   kwsniff why tables/                     the same of a folder of tables, of analyze, live or pipeline
   kwsniff why capture.pcap --since -5m    of its last five minutes
+  kwsniff why capture.pcap --all          all of it, with more proof, where a screen is too small
   kwsniff why capture.pcap --json         for scripts
   kwsniff why capture.pcap --html why.html   the same with charts, a file for any browser
 
@@ -36,17 +35,10 @@ exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
 """
 
 _NARROWEST, _WIDEST = 60, 100
-_MOST_ERRORS = 5
-_MOST_TOLD = 4
-_MOST_CALLS = 4
 _PACKETS = (
     "call_id", "capture", "client_port", "request_frame", "request_end_frame", "response_frame",
     "response_end_frame",
 )  # fmt: skip
-
-Errors = Mapping[str, Sequence[Mapping[str, Any]]]
-Packets = Mapping[int, Sequence[str]]
-"""Number of a call -> display filters of its packets, one for each run that has it."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -73,6 +65,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="append",
         help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
     )
+    parser.add_argument("--all", action="store_true", help="everything, however many lines it takes")
     parser.add_argument("--json", action="store_true", help="findings as JSON")
     parser.add_argument(
         "--html",
@@ -107,9 +100,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(basis, findings, errors, not_seen)
     else:
-        named = _captures(capture, args.inputs)
-        screen = _lines(basis, findings, errors, not_seen, packets=packets, width=_width(), captures=named)
-        for line in screen:
+        told = Told(basis, findings, errors, not_seen, packets, _captures(capture, args.inputs))
+        size = shutil.get_terminal_size()
+        width = max(_NARROWEST, min(size.columns, _WIDEST))
+        for line in all_lines(told, width) if args.all else screen_lines(told, width, size.lines - 1):
             print(line)
     return int(any(each.severity == "problem" for each in findings))
 
@@ -118,7 +112,7 @@ def _packets(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"
     """Of the calls that are named on the screen."""
     from kwsniff.findings.evaluate import fetch
 
-    numbers = sorted({number for each in findings for number in each.call_ids[:_MOST_CALLS]})
+    numbers = sorted({number for each in findings for number in each.call_ids[:MOST_CALLS]})
     listed = ", ".join(map(str, numbers)) or "null"
     rows = fetch(database, f"select {', '.join(_PACKETS)} from api_calls where call_id in ({listed})")  # noqa: S608
     several = len({row["capture"] for row in rows}) > 1
@@ -191,126 +185,3 @@ def _print_json(
         "not_seen": list(not_seen),
     }
     print(json_text(found, indent=2))
-
-
-def _width() -> int:
-    import shutil
-
-    return max(_NARROWEST, min(shutil.get_terminal_size().columns, _WIDEST))
-
-
-def _lines(
-    basis: Mapping[str, Any],
-    findings: Sequence["Finding"],
-    errors: Errors,
-    not_seen: Sequence[str],
-    *,
-    packets: Packets,
-    width: int,
-    captures: str | None,
-) -> Iterator[str]:
-    yield from _headline(basis, findings, width)
-    told, rest = _chosen([finding for finding in findings if finding.severity != "info"])
-    for finding in told:
-        yield ""
-        yield from _paragraph(finding, packets, width)
-    if rest:
-        yield ""
-        yield "Besides (--json has all of it):"
-        yield from _in_short(rest, width)
-    if captures is not None and any(" DIR " in finding.command for finding in told):
-        yield ""
-        yield f"DIR stands for tables: kwsniff analyze {clean(captures)} -o DIR"
-    notes = [finding for finding in findings if finding.severity == "info"]
-    if notes:
-        yield ""
-        yield "To know:"
-        for finding in notes:
-            yield from _wrapped(finding.text, width, "- ")
-    yield from _errors(errors, width)
-    yield ""
-    yield "Not seen:"
-    for sentence in not_seen:
-        yield from _wrapped(sentence, width, "- ")
-
-
-def _chosen(findings: Sequence["Finding"]) -> tuple[list["Finding"], list["Finding"]]:
-    """Those that are told at length, the first of each kind, and the rest: all of it has to fit a screen."""
-    firsts = {finding.finding: finding for finding in reversed(findings)}
-    told = [finding for finding in findings if firsts[finding.finding] is finding][:_MOST_TOLD]
-    return told, [finding for finding in findings if not any(finding is each for each in told)]
-
-
-def _in_short(findings: Sequence["Finding"], width: int) -> Iterator[str]:
-    """A line for each kind: whom it concerns."""
-    kinds: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        kinds.setdefault((finding.severity, finding.finding), []).append(finding)
-    for (severity, name), same in kinds.items():
-        subjects = list(dict.fromkeys(clean(finding.subject) for finding in same))
-        causes = list(dict.fromkeys(each.explained_by for each in same if each.explained_by))
-        follows = f" (follows from {', '.join(causes)})" if causes else ""
-        yield from _wrapped(f"{severity.upper()} {name}: {_some(subjects)}{follows}", width, "- ")
-
-
-def _errors(errors: Errors, width: int) -> Iterator[str]:
-    """Who was told errors, and who told them, without routine ones."""
-    for grid in failure_grids(without_routine(errors)):
-        if grid.rows:
-            more = f" (first {_MOST_ERRORS} of {len(grid.rows)})" if len(grid.rows) > _MOST_ERRORS else ""
-            yield ""
-            yield from _wrapped(f"{grid.title}{more}:", width, "")
-            yield from fitted(replace(grid, rows=grid.rows[:_MOST_ERRORS]), width).lines
-
-
-def _headline(basis: Mapping[str, Any], findings: Sequence["Finding"], width: int) -> Iterator[str]:
-    counts = [
-        plural(number, word)
-        for word in ("problem", "warning")
-        if (number := sum(each.severity == word for each in findings))
-    ]
-    long = "" if basis["seconds"] is None else f" in {basis['seconds']:.1f} s"
-    stands = (
-        f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
-        f"with {plural(basis['brokers'], 'broker')}{long}, {in_bytes(basis['payload_bytes'])}"
-    )
-    if counts:
-        yield from _wrapped(f"{' and '.join(counts)} in {stands}.", width, "")
-    elif basis["calls"]:
-        yield from _wrapped(f"Nothing wrong was found. That stands on {stands}.", width, "")
-    else:
-        yield from _wrapped("There are no Kafka calls to judge.", width, "")
-
-
-def _paragraph(finding: "Finding", packets: Packets, width: int) -> Iterator[str]:
-    share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
-    cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
-    yield from _wrapped(
-        f"{finding.severity.upper()} {finding.finding} "
-        f"({finding.confidence}; {finding.blames} has to act{cause})",
-        width,
-        "",
-    )
-    yield from _wrapped(clean(finding.text) + share, width, "  ")
-    yield from _wrapped(clean(finding.advice), width, "  Do: ")
-    if finding.call_ids:
-        yield from _wrapped("calls " + _some(finding.call_ids), width, "  Proof: ")
-        for number in finding.call_ids[:_MOST_CALLS]:
-            for said in packets.get(number, ()):
-                yield f"    {number}: {clean(said)}"
-    elif finding.frames:
-        yield from _wrapped("packets " + _some(finding.frames), width, "  Proof: ")
-        yield f"    {display_filter((each, each) for each in finding.frames[:_MOST_CALLS])}"
-    yield f"  See: {clean(finding.command)}"
-
-
-def _some(numbers: Sequence[int] | Sequence[str], most: int = _MOST_CALLS) -> str:
-    shown = ", ".join(str(number) for number in numbers[:most])
-    return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
-
-
-def _wrapped(text: str, width: int, begin: str) -> list[str]:
-    return textwrap.wrap(
-        text, width, initial_indent=begin, subsequent_indent=" " * len(begin),
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip

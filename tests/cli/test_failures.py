@@ -52,7 +52,7 @@ def test_the_summary_and_why_name_who_is_told_errors(
     shown = {grid.title: "\n".join(fitted(grid, 60).lines) for grid in grids}
     assert run(["why", str(CAPTURE), "--json"]) == BAD_NEWS
     why = json.loads(capsys.readouterr().out)
-    assert run(["why", str(CAPTURE)]) == BAD_NEWS
+    assert run(["why", str(CAPTURE), "--all"]) == BAD_NEWS
     said = capsys.readouterr().out
     sides = ("errors_by_client", "errors_by_broker")
     for grid in failure_grids(without_routine({key: why[key] for key in sides})):
@@ -71,7 +71,7 @@ def test_why_has_nothing_to_say_of_routine(capsys: pytest.CaptureFixture[str]) -
     assert run(["why", str(healthy), "--json"]) == 0
     told = {each["error_name"] for each in json.loads(capsys.readouterr().out)["errors_by_client"]}
     assert told == {"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS"}
-    assert run(["why", str(healthy)]) == 0
+    assert run(["why", str(healthy), "--all"]) == 0
     said = capsys.readouterr().out
     assert "Nothing wrong was found" in " ".join(said.split())
     assert "Errors" not in said

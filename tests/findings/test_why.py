@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 import kwsniff
 from kwsniff.findings.rule import load_rules
@@ -31,6 +32,26 @@ def test_a_problem_is_told_with_its_proof_and_exits_with_1() -> None:
     assert "Proof: calls " in done.stdout
     prose = [line for line in done.stdout.splitlines() if not line.startswith(("  See:", "DIR stands for"))]
     assert max(map(len, prose)) <= 80
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [
+        "versions_4_3/capture.pcap",
+        "incidents/sasl_expected/broker.pcap",
+        "incidents/follower_falls_out/broker.pcap",
+    ],
+)
+def test_it_fits_a_screen_unless_asked_for_all(capture: str) -> None:
+    """24 rows of 80 columns, one of which is the shell's; long commands take several."""
+    said = _why(ROOT / "captures" / capture).stdout.splitlines()
+    assert sum(max(1, -(-len(line) // 80)) for line in said) <= 23
+    whole = _why(ROOT / "captures" / capture, "--all").stdout.splitlines()
+    assert said[:4] == whole[:4]
+    assert any(line.startswith("Not seen:") for line in said)
+    assert len(whole) > len(said)
+    bad = {line.split()[1].rstrip(":") for line in whole if line.startswith(("PROBLEM ", "WARNING "))}
+    assert {name for name in bad if not any(f" {name}" in line for line in said)} == set()
 
 
 def test_a_healthy_capture_is_told_with_what_the_judgement_stands_on() -> None:
