@@ -2,7 +2,7 @@
 
     URI/_kwsniff.json                      names the files that are the tables (manifest.py)
     URI/<table>/date=.../<run>-*.parquet   those files
-    URI/_kwsniff.claims/  _kwsniff.runs/   who writes (claims.py), and what is not published
+    URI/_kwsniff.claims/  _kwsniff.runs/   who writes (claims.py; folders have locks), what is not published
 
 Tasks write below `_kwsniff.runs/<run>/`. When all is there, files are copied to names of their own and
 checked; then one small file, the manifest, makes them the tables, and those of the run before are removed.
@@ -26,6 +26,7 @@ from kwsniff.spark.manifest import check_files, check_same, manifest_of, paths_o
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
 from kwsniff.tables.aggregates import AGGREGATES
+from kwsniff.tables.folder import Folder
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 
@@ -46,7 +47,9 @@ class StoreStaging:
         self.output = output
         self._form, self._mode = form, mode
         self.run = new_run_id()
-        self._claim = Claim(output, self.run)
+        self._claim: Claim | Folder = Claim(output, self.run)
+        if output.is_local:  # has locks, which end with their process
+            self._claim = Folder(output.folder)
 
     def __enter__(self) -> Self:
         with told(self.output):
@@ -92,7 +95,8 @@ class StoreStaging:
             final = [replace(part, path=_named(part.path, self.run)) for part in parts]
             final = [*in_threads(self._copy, zip(parts, final, strict=True))]
             check_files(self.output, final)
-            self._claim.check()
+            if isinstance(self._claim, Claim):
+                self._claim.check()
             before = published(self.output)
             if self._form != "parquet":
                 log_files(self._form, self._mode, self.output, final, self.run)

@@ -20,6 +20,7 @@ from kwsniff.spark.manifest import MANIFEST
 from kwsniff.spark.parts import by_date
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
+from kwsniff.tables.folder import Folder
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.spark.compare import analyzed, in_order
 
@@ -164,6 +165,15 @@ def test_tables_of_another_format_are_let_be(before: str, after: str, tmp_path: 
     with pytest.raises(OutputError, match=f"its tables are {before}; say --format {before}"):
         run(OTHER, output, after)
     assert rows(read(output, before, "api_calls"), "api_calls") == analyzed(ONE)["api_calls"]
+
+
+@pytest.mark.parametrize(("form", "mode"), [("parquet", "append"), ("delta", "overwrite")])
+def test_a_folder_has_one_writer_whatever_it_writes(form: str, mode: str, tmp_path: Path) -> None:
+    output = tmp_path / "lake"
+    with Folder(output), pytest.raises(OutputError, match="another kwsniff is writing there"):
+        run(ONE, output, form, mode)
+    run(ONE, output, form, mode)
+    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed(ONE)["api_calls"]
 
 
 @pytest.mark.parametrize(
