@@ -12,16 +12,10 @@ from typing import Any
 import pytest
 
 from tests.spark.cluster import cluster
-from tests.spark.compare import analyzed, in_order, written
-from tests.spark.store import new_bucket, s3
+from tests.spark.compare import analyzed, written
 
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from kwsniff.spark.manifest import paths_of, published
-from kwsniff.tables.schema import TABLES, arrow_schema
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,29 +72,3 @@ def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     assert not (hidden / "followed" / "_stream" / "record.json").exists()
     assert done[0] == 0, done[2]
     assert written(common / "tables")["api_calls"] == analyzed(seen)["api_calls"]
-
-
-def test_workers_that_share_nothing_with_anybody_fill_a_store(
-    spark: Any, capture: Path, tmp_path: Path
-) -> None:
-    """Two of them; `hidden` is another folder for each. An address of a store is all that they are told."""
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    with s3(tmp_path) as settings, cluster(tmp_path, hidden=hidden, workers=2) as master:
-        place = new_bucket(settings).inside("tables")
-        conf = [word for name, value in settings for word in ("--conf", f"spark.hadoop.{name}={value}")]
-        conf += ["--conf", f"spark.sql.warehouse.dir={hidden}"]
-        made, failed = run_on(
-            master,
-            tmp_path,
-            [[str(capture), "-o", place.root, *conf], [str(capture), "-o", str(hidden / "tables"), *conf]],
-        )
-        assert made[0] == 0, made[2]
-        assert failed[0] == 2
-        assert "workers do not see the output folder" in failed[2]
-        wanted = analyzed(capture)
-        for name, table in TABLES.items():
-            paths = sorted(path for path in paths_of(published(place)) if path.startswith(f"{name}/"))
-            files = [pq.read_table(place.open_input(path)) for path in paths]
-            assert in_order(pa.concat_tables([arrow_schema(table).empty_table(), *files]), ()) == wanted[name]
-    assert not (hidden / "tables").exists()
