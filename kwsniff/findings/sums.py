@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kwsniff.findings.evaluate import MOST_OF_ONE_RULE
 from kwsniff.findings.rule import Rule
+from kwsniff.texts import json_text
 
 Sums = Mapping[str, Mapping[str, Sequence[Any]]]
 
@@ -48,7 +49,7 @@ def _seconds(microseconds: int) -> float:
 
 
 def _fill(database: sqlite3.Connection, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
-    shown = [map(json.dumps, values) if column in _LISTS else values for column, values in columns.items()]
+    shown = [map(json_text, values) if column in _LISTS else values for column, values in columns.items()]
     database.execute(f"create table {name} ({', '.join(columns)})")
     marks = ", ".join("?" * len(columns))
     database.executemany(f"insert into {name} values ({marks})", zip(*shown, strict=True))  # noqa: S608

@@ -112,7 +112,9 @@ def _s3(_scheme: str, bucket: str, settings: Mapping[str, str]) -> Any:
     if options["access_key"] is None:
         options["session_token"] = options["secret_key"] = None
     given = {name: value for name, value in options.items() if value is not None}
-    return pafs.S3FileSystem(request_timeout=120, connect_timeout=20, **given)
+    # Few tries: who named a store that is not there waits seconds for the answer, not minutes.
+    tries = pafs.AwsStandardS3RetryStrategy(max_attempts=3)
+    return pafs.S3FileSystem(request_timeout=120, connect_timeout=5, retry_strategy=tries, **given)
 
 
 def _of_bucket(settings: Mapping[str, str], bucket: str, name: str) -> str | None:

@@ -49,8 +49,6 @@ def test_what_is_elsewhere_is_refused(given: str | Path) -> None:
         ["analyze", str(CAPTURE), "-o", "URI"],
         ["show", "URI"],
         ["live", "-i", "lo", "-o", "URI"],
-        ["pipeline", "URI", "-o", "OUT"],
-        ["pipeline", str(CAPTURE), "-o", "URI"],
         ["pipeline", "--stream", "URI", "-o", "OUT"],
         ["pipeline", "--stream", "IN", "-o", "URI"],
     ],
@@ -66,6 +64,26 @@ def test_every_verb_refuses_it_in_one_line_and_makes_nothing(
     monkeypatch.chdir(tmp_path)
     words = {"URI": given, "OUT": "out", "IN": "."}
     assert run([words.get(word, word) for word in command]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith(f"kwsniff: error: {given}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ["https://host/x", "file://host/x", "s3a:///x"])
+@pytest.mark.parametrize(
+    "command", [["URI", "-o", "OUT"], [str(CAPTURE), "-o", "URI"]], ids=["input", "output"]
+)
+def test_a_store_that_the_pipeline_does_not_know_is_refused_unasked(
+    given: str,
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["pipeline", *({"URI": given, "OUT": "out"}.get(word, word) for word in command)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
