@@ -40,7 +40,7 @@ from kwsniff.tables.schema import TABLES
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from kwsniff.live.batches import Rows
 
 DONE, ENDED_BY_ITSELF = 0, 2
 _TICK_S = 0.25
@@ -59,7 +59,7 @@ class _Run:
         self.files: RollingTables | None = None
         self.metrics: Metrics | None = None
         self.watch: Watch | None = None
-        self._seen: pa.RecordBatch | None = None
+        self._seen: Rows | None = None
         self.files_trouble: str | None = None
         self.keep = Retention()
         self.until: float | None = None
@@ -84,7 +84,7 @@ class _Run:
         if self._broken:
             raise self._broken
 
-    def _connect(self, connections: "pa.RecordBatch | None") -> None:
+    def _connect(self, connections: "Rows | None") -> None:
         if connections is not self._seen:
             self._seen = connections
             self.window.connections = open_connections(connections)

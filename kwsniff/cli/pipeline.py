@@ -224,7 +224,7 @@ def _check(args: argparse.Namespace) -> None:
     if is_uri(args.output):
         check_uri(args.output)
         if args.stream:
-            raise UsageError("--stream follows into a folder of this machine; run the pipeline later")
+            raise UsageError(f"{args.output}: --stream follows into a folder of this machine")
     else:
         args.output = local_path(args.output)
     args.stream = args.stream and local_path(args.stream)

@@ -1,8 +1,12 @@
 """Rows as a live capture hands them over."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
+
+Rows: TypeAlias = "pa.RecordBatch"
+"""Rows of one table."""
 
 Batches = Mapping[str, pa.RecordBatch]
 """Table name -> new rows, in the coded schema; tables without new rows are left out."""

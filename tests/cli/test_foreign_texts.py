@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kwsniff.cli.main import run
-from kwsniff.live.metrics import LONGEST_LABEL, Metrics
+from kwsniff.live.series import LONGEST_LABEL, Series
 from kwsniff.texts import clean, json_text
 from tests.hostile.flood import HEADER
 from tests.hostile.greed import Line
@@ -109,7 +109,7 @@ def test_texts_for_people_and_for_programs() -> None:
 
 
 def test_labels_of_metrics_are_short_and_plain() -> None:
-    metrics = Metrics()
+    metrics = Series()
     label = metrics._bounded("client", FOREIGN)
     assert STEERING.findall(label) == []
     long = [metrics._bounded("client", f"{FOREIGN * 1000}{number}") for number in range(3)]

@@ -13,6 +13,7 @@ from kwsniff.errors import CaptureError
 from kwsniff.spark.inputs import Split, find_inputs, share_out
 from kwsniff.spark.jobs import Items
 from kwsniff.spark.scan import Routed, scan_split
+from kwsniff.spark.storage import Place
 from tests.hostile import greed
 
 
@@ -25,8 +26,8 @@ def capture(tmp_path: Path) -> Path:
 
 def scanned(splits: list[Split], folder: Path) -> Routed:
     folder.mkdir(exist_ok=True)
-    tasks = Items.write(str(folder), [splits])
-    return scan_split(0, tasks=tasks, folder=str(folder), num_buckets=1, limits={})
+    place = Place(str(folder))
+    return scan_split(0, tasks=Items.write(place, [splits]), folder=place, num_buckets=1, limits={})
 
 
 @pytest.mark.parametrize("left", [0.9, 0.6, 0.5, 0.1])
