@@ -32,9 +32,10 @@ def read_table(
     """
     columns = [each for each in table.columns if re.search(rf"\b{each.name}\b", text)]
     ddl = ", ".join(f"`{each.name}` {spark_type(each)}" for each in columns)
-    if place.is_local:
-        return spark.read.schema(ddl).parquet(str(place.folder / table.name))
     names = [part.path for part in parts if part.table == table.name]
+    if place.is_local:  # what other parts took the place of lies in the folder, too
+        files = [str(place.folder / name) for name in names] or [str(place.folder / table.name)]
+        return spark.read.schema(ddl).parquet(*files)
     kept = [each.name for each in columns]
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -33,6 +33,7 @@ SHARED_NAMES = {
     "tcp_events": "what TCP had to do twice: the table, in the core",
     "times": "a part of captures by time: what is asked for, the options of verbs",
     "transport": "connections: their tables, their rows in the core",
+    "connections": "in the core, and on the live view's page",
     "upgrade": "clients at another release: judged, a verb, a report's section",
     "words": "closed lists of words: of tables, of layouts, of a page",
 }
