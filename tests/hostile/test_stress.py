@@ -239,7 +239,7 @@ def test_a_search_that_finds_an_almost_response_at_every_twelfth_byte():
 import struct
 cid, size = 0x00777777, 786_518     # the count that these words make is the largest that fits
 analyzer = begun()
-ask = struct.pack(">Ihhih", 10, 18, 0, cid, -1)
+ask = struct.pack(">Ihhih", 11, 18, 0, cid, 1) + b"a"
 lost = struct.pack(">I", 0xFFFFFFF0) + bytes(60)
 almost = struct.pack(">III", size, cid, 2) * (2 * MIB // 12)
 analyzer.feed(handshake() + b"".join([*stream(ask), *stream(lost, back=True)]))
