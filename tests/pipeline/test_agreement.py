@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -136,6 +138,15 @@ def test_without_tshark_one_line_says_so(
     assert error == "kwsniff: error: verify asks tshark, which is not installed: apt-get install tshark\n"
 
 
-def test_standard_input_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["verify", "-"]) == 2
-    assert "read twice" in capsys.readouterr().err
+@needs_tshark
+def test_standard_input_is_compared_like_a_file() -> None:
+    with FIRST_STEPS.open("rb") as capture:
+        done = subprocess.run(
+            [sys.executable, "-m", "kwsniff", "verify", "-"],
+            stdin=capture,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "both see 34 requests and 34 responses" in done.stdout  # as the capture's about.toml counts
