@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
-from kwsniff.cli.inputs import read_again
+from kwsniff.cli.inputs import opened, read_again
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread, says
@@ -183,7 +183,6 @@ class _Proof(NamedTuple):
 
 
 def _proof(args: argparse.Namespace) -> _Proof:
-    from kwsniff.cli.inputs import opened
     from kwsniff.findings.evaluate import evaluate, fetch
 
     with opened(args.captures, args) as (database, _, _):

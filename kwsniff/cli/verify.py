@@ -68,15 +68,16 @@ def run(args: argparse.Namespace) -> int:
     limits = parse_limits(args.limit)
     facts, agree = [], True
     with read_again(args.captures) as captures:
+        given = dict(zip(captures, args.captures, strict=True))
         found = find_in_order(captures)
         say_unread([str(each) for each in found.unread], len(found.captures))
         for name in found.captures:
             agreement = compare_with_tshark(name, ports=ports, limits=limits)
             agree = agree and agreement.agree
             if args.json:
-                facts.append({"capture": name, **agreement.as_dict()})
+                facts.append({"capture": given.get(name, name), **agreement.as_dict()})
             else:
-                _show(name, witness, agreement, args.top)
+                _show(given.get(name, name), witness, agreement, args.top)
     if args.json:
         print(json_text(versioned({"witness": witness, "captures": facts}), indent=2))
     return 0 if agree else 1

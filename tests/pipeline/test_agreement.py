@@ -149,4 +149,5 @@ def test_standard_input_is_compared_like_a_file() -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("-: kwsniff and tshark")
     assert "both see 34 requests and 34 responses" in done.stdout  # as the capture's about.toml counts
