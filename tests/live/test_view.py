@@ -303,7 +303,8 @@ def test_names_and_keys_are_seen_in_terminals_of_any_size(terminal: tuple[Termin
     screen.shows("kwsniff live  lo", "[overview]")
     client = threading.Thread(target=talk, args=("rebalance", cluster))
     client.start()
-    seen = screen.shows("kwsniff live  lo", "calls/s", "Metadata", "shop-producer", "billing-1", "orders")
+    # Of the APIs a small terminal has room for a few: those with trouble come first.
+    seen = screen.shows("kwsniff live  lo", "calls/s", "ApiVersions", "shop-producer", "billing-1", "orders")
     assert "…" not in seen, seen
     screen.press("p")
     screen.shows("kwsniff live  PAUSED  lo")
