@@ -40,25 +40,39 @@ class Load:
         return self.path.stat().st_size / 1e6
 
 
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What may be chosen of the mixed load."""
+
+    connections: int = 200
+    topics: int = 50
+    errors: float = 0.01
+
+    def __str__(self) -> str:
+        return f"{self.connections}-{self.topics}-{self.errors:g}"
+
+
 def say(*columns: str) -> None:
     head, *rest = columns
     sys.stdout.write(f"{head:<44}" + "".join(f"{column:>16}" for column in rest) + "\n")
     sys.stdout.flush()
 
 
-def prepared(folder: Path, name: str, megabytes: float) -> Load:
+def prepared(folder: Path, name: str, megabytes: float, mix: Mix = Mix()) -> Load:
     """The capture of this load and size, made once per version of the generator."""
     sources = sorted(Path(__file__).parents[1].glob("traffic/*.py")) + sorted(
         Path(__file__).parent.glob("*.py")
     )
     version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
-    path = folder / f"{name}-{megabytes:g}-{version}.pcap"
+    kind = f"{name}-{mix}" if name == "mixed" else name
+    path = folder / f"{kind}-{megabytes:g}-{version}.pcap"
     count = path.with_suffix(".calls")
     if not count.exists():
         if name == "large":
             calls = repeat.write(path, loads.large(), megabytes=megabytes, period_ns=loads.LARGE_PERIOD)
         else:
-            calls = repeat.write(path, loads.small(), megabytes=megabytes, period_ns=loads.SMALL_PERIOD)
+            scene = loads.mixed(mix.connections, mix.topics, mix.errors) if name == "mixed" else loads.small()
+            calls = repeat.write(path, scene, megabytes=megabytes, period_ns=loads.SMALL_PERIOD)
         count.write_text(str(calls))
     with path.open("rb") as capture:  # into the page cache
         while capture.read(1 << 20):
@@ -250,14 +264,20 @@ def run(arguments: Sequence[str]) -> int:
         "--keep", type=Path, help="folder for the captures (default: in the temporary folder)"
     )
     parser.add_argument("--no-tshark", action="store_true", help="leave tshark out")
+    parser.add_argument("--connections", type=int, default=200, help="of the mixed load (default 200)")
+    parser.add_argument("--topics", type=int, default=50, help="of the mixed load (default 50)")
+    parser.add_argument(
+        "--errors", type=float, default=0.01, help="of the mixed load, a share (default 0.01)"
+    )
     options = parser.parse_args(arguments)
     size = 6.0 if options.quick else options.size
     folder: Path = options.keep or Path(tempfile.gettempdir()) / "kwsniff-perf"
     folder.mkdir(parents=True, exist_ok=True)
     with_tshark = not options.no_tshark and shutil.which("tshark") is not None
     say("captures and results", str(folder))
-    for name, megabytes in (("large", size), ("small", size * 0.55)):
-        compare(prepared(folder, name, megabytes), folder, with_tshark)
+    mix = Mix(options.connections, options.topics, options.errors)
+    for name, megabytes in (("large", size), ("small", size * 0.55), ("mixed", size * 0.55)):
+        compare(prepared(folder, name, megabytes, mix), folder, with_tshark)
     say("memory", "kwsniff", "tshark" if with_tshark else "")
     for name in ("large", "small"):
         memory(folder, name, size / 4, with_tshark)

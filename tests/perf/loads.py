@@ -82,3 +82,47 @@ def small(connections: int = SMALL_CONNECTIONS) -> Scene:
             at = MILLISECOND * (2 + 2 * index) + number * 20 * MICROSECOND
             script.call(exchange, at=at, answer_at=at + MILLISECOND)
     return scene
+
+
+def mixed(connections: int = 200, topics: int = 50, errors: float = 0.01) -> Scene:
+    """Calls of 100 bytes or so, up to five under way at a time.
+
+    Of 20 calls 8 are Produce, 8 Fetch, 2 Heartbeat, one Metadata and one OffsetCommit. `errors`: the share of
+    produced and fetched partitions that fail.
+    """
+    scene = Scene()
+    dice = random.Random(topics)
+    for number in range(connections):
+        script = scene.connection(
+            Endpoint(f"10.4.{number // 250}.{number % 250 + 1}", 30_000 + number),
+            Endpoint(f"10.5.0.{number % 3 + 1}", 9092),
+        )
+        script.open()
+        kinds = [*"PPPPPPPPFFFFFFFFHHMO"]
+        dice.shuffle(kinds)
+        for index, kind in enumerate(kinds):
+            topic = f"topic-{dice.randrange(topics)}"
+            code = {(topic, 0): 6} if kind in "PF" and dice.random() < errors else {}
+            exchange = _of_kind(kind, index + 1, topic, f"client-{number}", code)
+            at = MILLISECOND + index * 200 * MICROSECOND + number * MICROSECOND
+            script.call(exchange, at=at, answer_at=at + MILLISECOND)
+    return scene
+
+
+def _of_kind(
+    kind: str, number: int, topic: str, client_id: str, errors: dict[tuple[str, int], int]
+) -> Exchange:
+    group = f"group-{client_id}"
+    record = batch([b"v" * 40])
+    match kind:
+        case "P":
+            return messages.produce(9, number, {topic: {0: record}}, client_id=client_id, errors=errors)
+        case "F":
+            found = {topic: {0: b"" if errors else record}}
+            return messages.fetch(12, number, found, client_id=client_id, errors=errors)
+        case "H":
+            return groups.heartbeat(4, number, group, client_id=client_id)
+        case "M":
+            return messages.metadata(9, number, [topic], client_id=client_id)
+        case _:
+            return groups.offset_commit(8, number, group, {topic: {0: 9}}, client_id=client_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.perf import loads, repeat
+from tests.perf import instructions, loads, repeat
 from tests.traffic.exchange import Exchange
 from tests.traffic.files import Frame, frames, pcap
 from tests.traffic.tcp import Scene
@@ -90,3 +90,56 @@ def test_benchmark_prints_every_row(tmp_path: Path) -> None:
     if shutil.which("tshark"):
         wanted.append("tshark, fields")
     assert [row for row in wanted if row not in done.stdout] == []
+
+
+CALLGRIND = """# callgrind format
+events: Ir
+
+ob=(1) /usr/lib/libc.so.6
+fl=(1)
+fn=(1) memcpy
+3 100
+cob=(2) /a/kwsniff/core/tcp/streams.cpython-311-x86_64-linux-gnu.so
+cfn=(2) take_segment
+calls=1 3
+4 42
+ob=(2)
+fn=(2)
++2 40
+cob=(1)
+cfn=(1)
+calls=7 3
++1 100
+* 2
+ob=(1)
+fn=(3) memset
+5 8
+totals: 150
+"""
+
+
+def test_instructions_of_what_was_called_are_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text(CALLGRIND)
+    assert instructions.read_callgrind(tmp_path / "out") == instructions.Counted(42 / 1e6, 150 / 1e6)
+
+
+def test_more_instructions_than_kept_are_told(tmp_path: Path) -> None:
+    lines = [
+        instructions.Line(name, "small", core, 2000.0, 300.0) for name, core in (("a", 1000.0), ("b", 980.0))
+    ]
+    instructions.keep(lines[:1], tmp_path / "history.tsv")
+    instructions.keep(lines[1:], tmp_path / "history.tsv")
+    history = instructions.kept(tmp_path / "history.tsv")
+    assert history == lines
+    now = instructions.Line("c", "small", 1020.0, 1900.0, 309.0)
+    last, chosen = instructions.latest(history, "small"), instructions.latest(history, "small", "a")
+    assert last == lines[1] and chosen == lines[0]
+    assert instructions.grown(now, lines[1]) == ["core"]
+    assert instructions.grown(now, lines[0]) == []
+
+
+def test_of_twenty_mixed_calls_eight_write_and_eight_read() -> None:
+    scene = loads.mixed(connections=3, topics=5)
+    for script in scene.scripts:
+        keys = sorted(call.exchange.api_key for call in script.calls)
+        assert keys == [0] * 8 + [1] * 8 + [3, 8, 12, 12]
