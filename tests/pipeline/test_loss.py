@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.pipeline.compare import Row, analyzed, analyzed_packets, written
+from tests.pipeline.opened import wide
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, scenes
 from tests.traffic.files import frames
@@ -23,6 +24,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "some_segments": lambda: long_scene(calls=80, mss=200),
     "pipelined": lambda: scenes.pipelined(6, 120),
     "every_message": lambda: scenes.one_by_one(scenes.vocabulary()),
+    "large": lambda: wide(9000, calls=60),
 }
 
 
@@ -78,6 +80,15 @@ def test_whole_calls_survive_random_loss(name: str, share: float, tmp_path: Path
         counts += outcome(tmp_path, scene, damage.drop_share(packets, share, seed))
     assert counts["right"] >= 0.99 * counts.total()
     assert counts["right"] > 100
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("size", [700, 3000, 9000, 30_000])
+def test_no_loss_makes_a_call_come_twice(size: int, share: float, tmp_path: Path) -> None:
+    """Responses go by out of step while their requests lie behind holes: `outcome` wants each call once."""
+    scene = wide(size, calls=40)
+    for seed in range(4):
+        outcome(tmp_path, scene, damage.drop_share(scene.packets(), share, seed))
 
 
 @pytest.mark.parametrize("name", SCENES)

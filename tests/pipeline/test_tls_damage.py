@@ -90,9 +90,6 @@ def kept_whole(packets: Sequence[Packet], share: float, seed: int) -> list[Packe
     return [packet for packet in packets if packet not in lost or packet.time_ns - start < 9_000_000]
 
 
-_TOO_MUCH = ("large", 0.05)
-"""Every second call loses something, most in both directions: plain streams do not get that right, either."""
-
 LOSSES: dict[str, Callable[[], Scene]] = {
     "one_packet_each": lambda: long_scene(calls=80, mss=1448),
     "some_segments": lambda: long_scene(calls=80),
@@ -102,10 +99,8 @@ LOSSES: dict[str, Callable[[], Scene]] = {
 
 
 @BOTH
-@pytest.mark.parametrize(
-    ("name", "share"),
-    [(name, share) for name in LOSSES for share in (0.01, 0.05) if (name, share) != _TOO_MUCH],
-)
+@pytest.mark.parametrize("share", [0.01, 0.05])
+@pytest.mark.parametrize("name", LOSSES)
 def test_calls_that_no_loss_touched_are_right(
     tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion, name: str, share: float
 ) -> None:
@@ -116,7 +111,8 @@ def test_calls_that_no_loss_touched_are_right(
     counts: Counter[str] = Counter()
     for seed in range(4):
         counts += outcome(tmp_path, encrypted, kept_whole(packets, share, seed), 1_000, tls_keylog=keys.path)
-    assert counts["right"] >= 0.99 * counts.total()
+    # Where every second call loses something, mostly in both directions, some answers lie out of step.
+    assert counts["right"] >= (0.97 if (name, share) == ("large", 0.05) else 0.99) * counts.total()
     assert counts["right"] > 100
 
 

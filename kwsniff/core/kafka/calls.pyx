@@ -17,7 +17,7 @@ from libc.stdlib cimport calloc, free
 from kwsniff.core.octets.buffer cimport Buffer, shrink
 from kwsniff.core.kafka.kept_texts cimport forget_texts
 from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_silent
-from kwsniff.core.kafka.frames cimport Frame
+from kwsniff.core.kafka.frames cimport FRAMING_LOST, Frame
 from kwsniff.core.octets.octets cimport wipe
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 
@@ -113,7 +113,8 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
     if dialog.connection.direction[broker].packets == 0:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
         reason[0] = REASON_ONE_DIRECTION
-    elif dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].torn:
+    elif (dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].torn
+            or passed_unread(dialog, call)):
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
         reason[0] = why_silent(&dialog.framing[broker], call)
     else:
@@ -123,3 +124,11 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
         elif end == END_RESET: reason[0] = REASON_CONNECTION_RESET
         elif end == END_REUSED: reason[0] = REASON_CONNECTION_REUSED
         elif end == END_EVICTED: reason[0] = REASON_CONNECTION_EVICTED
+
+
+cdef inline bint passed_unread(Dialog* dialog, Call* call) noexcept nogil:
+    """Whether the broker went on, out of step, after it was asked: the answer may be among what nobody could read. A
+    call that lay behind a hole is known later than that began."""
+    cdef int broker = 1 - dialog.client
+    return (dialog.framing[broker].state == FRAMING_LOST
+            and call.last.acked < dialog.connection.direction[broker].offset)

@@ -9,20 +9,20 @@ Rules
      request was captured at all.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from kwsniff.core.declared cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 from kwsniff.core.kafka.first_bytes cimport turn_away
 from kwsniff.core.octets.buffer cimport contents
-from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, new_call_id, waiting_call
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, waiting_call
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame, Link
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep
-from kwsniff.core.kafka.early_responses cimport why_unexpected
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
+from kwsniff.core.kafka.early_responses cimport park
 from kwsniff.core.kafka.programs cimport find_program, has_few_behind, run
 from kwsniff.core.kafka.recognition cimport look_at_request
-from kwsniff.core.kafka.responses cimport decodes
-from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
+from kwsniff.core.kafka.responses cimport answer_waiting, decodes
+from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.connections cimport GAP_LOST, Arrival
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
 
@@ -107,21 +107,29 @@ cdef bint may_chain(void* opaque, void* opaque_dialog) noexcept nogil:
 
 
 cdef void take_chain(void* opaque, void* opaque_dialog, Link* chain, int num) noexcept nogil:
+    """Of the links nothing but the headers was kept. Their requests may wait already, or still lie behind a hole."""
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>opaque_dialog
     cdef Frame frame
-    cdef int i
+    cdef uint8_t[8] header
+    cdef int i, j
     confirm(dialog)
     for i in range(num):
         memset(&frame, 0, sizeof(Frame))
+        for j in range(4):
+            header[j] = <uint8_t>((chain[i].length - 4) >> (24 - 8 * j))
+            header[4 + j] = <uint8_t>(<uint32_t>chain[i].correlation_id >> (24 - 8 * j))
+        frame.bytes = make_octets(header, 8)
+        frame.torn = True
+        frame.cause = dialog.framing[1 - dialog.client].gap_cause
         frame.length = chain[i].length
         frame.offset = chain[i].offset
         frame.first = chain[i].first
         frame.last = chain[i].last
         frame.ended = chain[i].ended
         frame.capture = chain[i].first.capture
-        write_response_only(context, dialog, new_call_id(dialog.connection), &frame, chain[i].correlation_id,
-                            why_unexpected(dialog))
+        if not answer_waiting(context, dialog, &frame, chain[i].correlation_id):
+            park(context, dialog, &frame, chain[i].correlation_id)
 
 
 cdef void note_step(void* opaque, void* opaque_dialog, int side, Arrival* arrival, int64_t offset, bint lost,

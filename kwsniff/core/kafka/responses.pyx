@@ -77,6 +77,17 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
     return True
 
 
+cdef bint answer_waiting(Context* context, Dialog* dialog, Frame* frame, int32_t correlation_id) noexcept nogil:
+    """Answers the call of this correlation id by what is known of the frame, if there is such a call."""
+    cdef int64_t i
+    for i in range(dialog.num):
+        if waiting_call(dialog, i).correlation_id == correlation_id:
+            bring_forward(context, dialog, frame, i)
+            answer(context, dialog, frame)
+            return True
+    return False
+
+
 cdef void bring_forward(Context* context, Dialog* dialog, Frame* frame, int64_t number) noexcept nogil:
     """Makes the call that is answered the oldest one. Those before it end, or wait on behind it in their order; each is
     moved MOST_PASSED times at most."""
