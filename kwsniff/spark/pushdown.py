@@ -1,42 +1,29 @@
-"""Filters that Spark hands to a Python source, as conditions on Arrow batches."""
+"""Filters that Spark hands to a Python source, as conditions on Arrow batches. Spark 4.0 has none yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    StringContains,
-    StringEndsWith,
-    StringStartsWith,
-)
-
 from kwsniff.tables.column import LISTS, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
 _COMPUTED: Final = {
-    EqualTo: "equal",
-    GreaterThan: "greater",
-    GreaterThanOrEqual: "greater_equal",
-    LessThan: "less",
-    LessThanOrEqual: "less_equal",
-    In: "is_in",
-    IsNull: "is_null",
-    IsNotNull: "is_valid",
-    StringContains: "match_substring",
-    StringEndsWith: "ends_with",
-    StringStartsWith: "starts_with",
+    "EqualTo": "equal",
+    "GreaterThan": "greater",
+    "GreaterThanOrEqual": "greater_equal",
+    "LessThan": "less",
+    "LessThanOrEqual": "less_equal",
+    "In": "is_in",
+    "IsNull": "is_null",
+    "IsNotNull": "is_valid",
+    "StringContains": "match_substring",
+    "StringEndsWith": "ends_with",
+    "StringStartsWith": "starts_with",
 }
+"""Classes of pyspark.sql.datasource, by their names: 4.0 does not have them."""
 _ON_TEXTS = ("match_substring", "ends_with", "starts_with")
 
 
@@ -65,9 +52,9 @@ class Condition:
         return compare(values, pa.scalar(self.value, values.type))
 
 
-def condition(asked: Filter, columns: Mapping[str, Column]) -> Condition | None:
+def condition(asked: "Filter", columns: Mapping[str, Column]) -> Condition | None:
     """The condition that decides the same; None when Spark must decide it itself."""
-    function = _COMPUTED.get(type(asked))
+    function = _COMPUTED.get(type(asked).__name__)
     path: tuple[str, ...] = getattr(asked, "attribute", ())
     if function is None or len(path) != 1 or path[0] not in columns or columns[path[0]].type in LISTS:
         return None

@@ -5,6 +5,9 @@ Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9
 one run that are read one by one; else every read has its own), `pushdown` (false; true needs
 spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions have). A schema given by
 the user chooses columns, the only way in which Spark prunes those of Python sources.
+
+`create table ... using kafka_capture`: Spark keeps such a table's options, but hands them to no reader of a
+Python source (4.0 to 4.3); its schema it does hand over. So the schema of a table carries them.
 """
 
 import json
@@ -12,11 +15,13 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructField, StructType
 
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import named_layouts
@@ -24,10 +29,11 @@ from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import TimeRange
 from kwsniff.spark.pushdown import Condition, condition
 from kwsniff.tables.run import check_run_id
-from kwsniff.tables.schema import TABLES, spark_ddl
+from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
 _BATCH_ROWS = 10_000
 _TRUE = ("true", "1", "yes")
@@ -35,6 +41,11 @@ OPTIONS: Final = (
     "table", "port", "limit", "since", "until", "tls_keylog", "layouts", "run_id", "pushdown",
 )  # fmt: skip
 _SPARKS_OWN: Final = ("path", "paths", "serialization.format")
+_CREATED: Final = "provider"
+"""What Spark says besides the options where a table is created."""
+_OF_TABLE: Final = "option."
+"""What it puts before the names of options of such a table, of all but the path."""
+_CARRIED: Final = "kafka_capture"
 
 
 class CaptureSource(DataSource):
@@ -45,15 +56,33 @@ class CaptureSource(DataSource):
         """What `format` calls it."""
         return "kafka_capture"
 
-    def schema(self) -> str:
-        """The table's declared schema."""
-        return spark_ddl(TABLES[table_of(self.options)])
+    def schema(self) -> StructType | str:
+        """The table's declared schema; of a table that is being created, with its options."""
+        table = TABLES[table_of(self.options)]
+        if _CREATED not in self.options:
+            return spark_ddl(table)
+        given = _options_of_table(self.options)
+        check_options(given)
+        paths_of(given)
+        return _carrying(arrow_schema(table), given)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of these columns; one that takes filters only on request: Spark may refuse it."""
         # By default Spark fails with a reader that takes filters, whatever the query.
-        takes_filters = str(self.options.get("pushdown", "false")).lower() in _TRUE
-        return (FilteringReader if takes_filters else CaptureReader)(self.options, schema)
+        options = _carried(schema) | {name.lower(): value for name, value in self.options.items()}
+        takes_filters = str(options.get("pushdown", "false")).lower() in _TRUE
+        if takes_filters and not hasattr(datasource, "Filter"):
+            raise UsageError(
+                "this Spark hands no filters to Python sources, 4.1 and later do; leave pushdown out"
+            )
+        return (FilteringReader if takes_filters else CaptureReader)(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Refused: a connection goes on from batch to batch, and Spark keeps no state for a source."""
+        raise UsageError(
+            "kafka_capture is not for readStream; follow a directory with kwsniff pipeline --stream DIR "
+            "-o TABLES, and read its tables"
+        )
 
 
 @dataclass
@@ -97,11 +126,10 @@ class CaptureReader(DataSourceReader):
         assert isinstance(partition, Whole)  # noqa: S101 - what `partitions` returned
         import pyarrow as pa
         import pyarrow.parquet as pq
-        from pyspark.sql.pandas.types import to_arrow_schema
 
         from kwsniff.analysis.analyze import analyze
 
-        wanted = to_arrow_schema(self.schema, timezone="UTC")
+        wanted = _arrow_schema(self.schema)
         columns = [*dict.fromkeys([*wanted.names, *(each.column for each in self.conditions)])]
         with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
             # Through a file: memory stays bounded, and topics named late have their names.
@@ -129,7 +157,7 @@ class CaptureReader(DataSourceReader):
 class FilteringReader(CaptureReader):
     """The same, for sessions that hand filters to Python sources."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+    def pushFilters(self, filters: "list[Filter]") -> "Iterator[Filter]":
         """Takes what it can decide row by row, and gives back the rest."""
         known = {column.name: column for column in TABLES[self.table].columns}
         for each in filters:
@@ -147,6 +175,41 @@ def check_options(options: Mapping[str, str]) -> None:
             near = get_close_matches(name.lower(), OPTIONS, 1)
             meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(OPTIONS)}"
             raise UsageError(f"the data source has no option {name!r}{meant}")
+
+
+def _options_of_table(options: Mapping[str, str]) -> dict[str, str]:
+    """What `create table ... options (...)` said."""
+    given = {
+        name.lower().removeprefix(_OF_TABLE): value
+        for name, value in options.items()
+        if name.lower().startswith(_OF_TABLE)
+    }
+    return {**given, **({"path": options["path"]} if "path" in options else {})}
+
+
+def _arrow_schema(schema: StructType) -> "pa.Schema":
+    """As Spark wants the rows, times in UTC; Spark 4.0 and 4.1 have them so without a word."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    said: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **said)
+
+
+def _carrying(schema: "pa.Schema", options: Mapping[str, str]) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    first, *others = from_arrow_schema(schema).fields
+    return StructType(
+        [StructField(first.name, first.dataType, metadata={_CARRIED: json.dumps(options)}), *others]
+    )
+
+
+def _carried(schema: StructType) -> dict[str, str]:
+    """The options of the table that this is the schema of."""
+    for field in schema.fields:
+        if _CARRIED in field.metadata:
+            return dict(json.loads(field.metadata[_CARRIED]))
+    return {}
 
 
 def table_of(options: Mapping[str, str]) -> str:

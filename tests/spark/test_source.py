@@ -156,3 +156,51 @@ def test_every_read_is_a_run_of_its_own_otherwise(spark: Any, capture: Path) -> 
     ids = [read(spark, capture).select(RUN).distinct().toArrow()[RUN].to_pylist() for _ in range(2)]
     assert [len(each) for each in ids] == [1, 1]
     assert ids[0] != ids[1]
+
+
+def test_a_table_made_with_create_table_is_read_with_its_options(
+    spark: Any, capture: Path, tmp_path: Path
+) -> None:
+    """Spark hands them to no reader; what the query says comes before them."""
+    from pyspark.sql.types import StructType
+
+    other = tmp_path / "other.pcap"
+    other.write_bytes(capture.read_bytes())
+    made = f"using kafka_capture options (path '{capture}', table 'error_codes', run_id 'monday')"
+    spark.sql(f"create table captured {made}")
+    try:
+        frame = spark.table("captured")
+        wanted = StructType.fromDDL(spark_ddl(TABLES["error_codes"]))
+        assert frame.schema.simpleString() == wanted.simpleString()
+        assert rows(frame.toArrow()) == rows(kwsniff.analyze(capture).error_codes)
+        assert {row[RUN] for row in frame.select(RUN).collect()} == {"monday"}
+        said = {"path": str(other)}
+        found = spark.read.options(**said).table("captured").select("capture").distinct().collect()
+        assert [row["capture"] for row in found] == [str(other)]
+    finally:
+        spark.sql("drop table captured")
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ("options (path '{0}', prot '9092')", "no option .prot.; did you mean port"),
+        ("options (path '{0}', table 'calls')", "there is no table 'calls'"),
+        ("options (port '9092')", "no capture was named"),
+    ],
+)
+def test_a_table_that_could_not_be_read_is_not_created(
+    spark: Any, capture: Path, made: str, words: str
+) -> None:
+    with pytest.raises(Exception, match=words):
+        spark.sql(f"create table never using kafka_capture {made.format(capture)}")
+    assert not spark.catalog.tableExists("never")
+
+
+def test_a_stream_of_sparks_own_is_refused_in_one_line(spark: Any, capture: Path, tmp_path: Path) -> None:
+    frame = spark.readStream.format("kafka_capture").load(str(capture))
+    query = frame.writeStream.format("memory").queryName("never").option("checkpointLocation", str(tmp_path))
+    with pytest.raises(
+        Exception, match="not for readStream; follow a directory with kwsniff pipeline --stream"
+    ):
+        query.start().awaitTermination()
