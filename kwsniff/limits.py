@@ -1,10 +1,16 @@
 """Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly, never a crash."""
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 from kwsniff.errors import UsageError
 from kwsniff.texts import suggested
+
+OF_ALL_CONNECTIONS: Final = (
+    "memory", "datagrams", "connections", "held_bytes_total", "frame_kept_bytes_total", "waiting_bytes_total",
+    "topic_ids",
+)  # fmt: skip
+"""Bounds over all connections together: where several analyses share them, each holds to these by itself."""
 
 _MIB = 1 << 20
 _TIB = 1 << 40

@@ -2,15 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_broken, say_left, say_unread
-from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
+from kwsniff.cli.limits import parse_limits
+from kwsniff.cli.pipeline_options import add_arguments
+from kwsniff.cli.standard_streams import say_broken, say_left, say_unread, says
+from kwsniff.cli.times import refuse_times, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.texts import json_text, versioned
 
@@ -41,111 +41,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_arguments(parser)
     parser.set_defaults(run=run)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options, for the verb and for `python -m kwsniff.spark`."""
-    parser.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="INPUT",
-        help="pcap or pcapng, plain or inside gzip or zstd, or a directory of them; any order",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        required=True,
-        help="a folder per table is put here; replaced as a whole",
-    )
-    parser.add_argument(
-        "--table",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME...]",
-        help="make these tables and aggregates only, may be repeated",
-    )
-    parser.add_argument(
-        "--port",
-        action="append",
-        default=[],
-        metavar="N[,N...]",
-        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
-    )
-    parser.add_argument("--master", metavar="URL", help="where Spark runs (default: local[*], this machine)")
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of Spark's, may be repeated",
-    )
-    add_limit_option(parser)
-    add_layouts_option(parser)
-    parser.add_argument(
-        "--buckets",
-        type=int,
-        metavar="N",
-        help="tasks that connections are shared out among (default: by how much there is to read)",
-    )
-    parts = "cut plain files into parts of N MB (default: 128 to 2048, by how much there is to read)"
-    parser.add_argument("--split-mb", type=int, metavar="N", help=parts)
-    _add_stream_options(parser)
-    _add_forms(parser)
-
-
-def _add_forms(parser: argparse.ArgumentParser) -> None:
-    add_time_options(parser)
-    parser.add_argument(
-        "--tls-keylog",
-        action="append",
-        metavar="FILE",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), where the executors see it; may be repeated",
-    )
-    parser.add_argument(
-        "--delta",
-        action="store_true",
-        help="make every table a Delta table, too; needs pip install '.[delta]'",
-    )
-    parser.add_argument(
-        "--format",
-        default="parquet",
-        metavar="NAME",
-        help="parquet (default), or tables with a history: delta, iceberg (docs/spark.md)",
-    )
-    parser.add_argument(
-        "--mode",
-        default="overwrite",
-        metavar="NAME",
-        help="overwrite (default), append, or replace-dates: the days that this run has rows of",
-    )
-    parser.add_argument("--json", action="store_true", help="what was made, as JSON")
-
-
-def _add_stream_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--stream", metavar="DIR", help="follow a directory that tcpdump rotates into, in place of INPUT"
-    )
-    parser.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="with --stream: what one recorder writes, by name (broker1*) or folder (*/); once for each",
-    )
-    parser.add_argument("--once", action="store_true", help="with --stream: read what is there, then stop")
-    parser.add_argument(
-        "--finish",
-        action="store_true",
-        help="with --stream: read what is there, end what is open, compute the aggregates; no more comes",
-    )
-    parser.add_argument(
-        "--interval",
-        type=float,
-        default=2.0,
-        metavar="S",
-        help="with --stream: seconds between looks (default: 2)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -184,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         until=args.until,
     )
     _say(args.output, result, before)
+    _say_shared(limits, result.facts["buckets"])
     if args.json:
         shown = {
             "output": str(result.output),
@@ -207,6 +103,17 @@ def _say(output: str, result: "Result", before: Collection[str]) -> None:
     say_missed(result.no_packets)
     say_broken([row for row in result.captures if row["capture"] not in unread])
     say_left(output, before, result.rows, files_of_tables(Path(output)))
+
+
+def _say_shared(limits: Mapping[str, int], buckets: int) -> None:
+    """Limits that were asked for, and hold for a share of the connections by itself."""
+    from kwsniff.limits import OF_ALL_CONNECTIONS
+
+    asked = [f"{name}={limits[name]}" for name in OF_ALL_CONNECTIONS if name in limits]
+    if asked and buckets > 1:
+        says(
+            f"note: {', '.join(asked)}: connections are shared out among {buckets} buckets, and each has that"
+        )
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -235,6 +142,8 @@ def _check(args: argparse.Namespace) -> None:
     _check_forms(args)
     if (args.once or args.finish or args.source) and not args.stream:
         raise UsageError("--once, --finish and --source go with --stream DIR")
+    if (args.compact, args.keep) != (None, None) and not args.stream:
+        raise UsageError("--compact and --keep go with --stream DIR")
 
 
 def _check_forms(args: argparse.Namespace) -> None:
@@ -256,8 +165,10 @@ def _check_forms(args: argparse.Namespace) -> None:
 def _follow(
     args: argparse.Namespace, settings: dict[str, str], ports: list[int], limits: dict[str, int]
 ) -> int:
+    from kwsniff.spark.compaction import Rules
     from kwsniff.spark.session import start_session
 
+    rules = Rules(args.compact, args.keep)
     spark = start_session(args.master, settings)
 
     from kwsniff.spark.stream_sources import Streams, follow
@@ -278,7 +189,9 @@ def _follow(
         limits=limits,
         num_buckets=args.buckets or 1,
         tls_keylog=args.tls_keylog,
+        rules=rules,
     )
+    _say_shared(limits, args.buckets or 1)
     with closing(stream):
         if not stream.is_finished:
             follow(stream, interval=args.interval, once=args.once or args.finish, told=tell)

@@ -67,7 +67,7 @@ class Place:
         if self.is_local:
             return pa.OSFile(os.fsencode(self._made(path)), "wb")
         files, root = file_system(self.root, self.settings)
-        return files.open_output_stream(f"{root}/{path}")
+        return files.open_output_stream(f"{root}/{path}", compression=None)  # whatever a name ends with
 
     def open_parquet(self, path: str, **options: Any) -> "pq.ParquetFile":
         """A parquet file inside; a context that closes it. Raises OSError."""

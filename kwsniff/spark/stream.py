@@ -23,6 +23,7 @@ from kwsniff.limits import Limits
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import write_aggregates
+from kwsniff.spark.compaction import NO_RULES, Rules, tidied
 from kwsniff.spark.finish import name_topics
 from kwsniff.spark.growing import File, Piece, Progress
 from kwsniff.spark.jobs import run_tasks
@@ -65,7 +66,9 @@ class Stream:
         num_buckets: int = 1,
         layouts: str | os.PathLike[str] | None = None,
         tls_keylog: KeyLog = None,
+        rules: Rules = NO_RULES,
     ) -> None:
+        self._rules = rules
         self.directory = local_path(directory)
         if not Path(self.directory).is_dir():
             raise UsageError(
@@ -207,10 +210,17 @@ class Stream:
         named = name_topics(self._spark, parts, new.names, root=staging, staging=staging)
         again = name_topics(self._spark, old, new.names, root=output, staging=staging)
         placed = [*(named.get(part, part) for part in parts), *again.values()]
-        new.moves = {f"{self._inside}/{part.path}": part.path for part in placed}
         new.removes = [*self.record.replaced, *(part.path for part in again)]
         new.replaced = [part.path for part in placed if part.table == "captures"]
-        nameless = [part for part in (*placed, *(part for part in old if part not in again)) if part.ids]
+        old = [part for part in old if part not in again]
+        ids = {part.path: part.ids for part in old}
+        change = tidied(output, staging, self._rules, going={*new.removes}, ids=ids)
+        placed += change.made
+        new.moves = {f"{self._inside}/{part.path}": part.path for part in placed}
+        new.removes += change.gone
+        for table, rows in change.rows_gone.items():
+            new.rows[table] -= rows
+        nameless = [part for part in (*placed, *old) if part.ids and part.path not in change.gone]
         new.nameless = [{**asdict(part), "ids": sorted(part.ids)} for part in nameless]
 
     def _save(self, record: Record) -> None:

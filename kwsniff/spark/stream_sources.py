@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.sources.files import find_captures
+from kwsniff.spark.compaction import NO_RULES, Rules
 from kwsniff.spark.stream import BATCH_BYTES, STATE, Stream
 
 if TYPE_CHECKING:
@@ -42,10 +43,13 @@ class Streams:
         num_buckets: int = 1,
         layouts: str | os.PathLike[str] | None = None,
         tls_keylog: "KeyLog" = None,
+        rules: Rules = NO_RULES,
     ) -> None:
+        if sources and rules != NO_RULES:
+            raise UsageError("--compact and --keep are for a stream of one recorder, without --source")
         self._directory, self._output = directory, output
         self._patterns = tuple(sources)
-        self._options = (spark, ports, limits, num_buckets, layouts, tls_keylog)
+        self._options = (spark, ports, limits, num_buckets, layouts, tls_keylog, rules)
         self._members: dict[str, Stream] = {}
         found = sorted(self._found()) if sources else [""]
         try:
@@ -103,7 +107,7 @@ class Streams:
             raise UsageError(f"{self._output}: was begun with other sources: {path.read_text('utf-8')}")
 
     def _open(self, source: str) -> None:
-        spark, ports, limits, num_buckets, layouts, tls_keylog = self._options
+        spark, ports, limits, num_buckets, layouts, tls_keylog, rules = self._options
         self._members[source] = Stream(
             Path(self._directory, source) if source.endswith("/") else self._directory,
             self._output,
@@ -114,6 +118,7 @@ class Streams:
             num_buckets=num_buckets,
             layouts=layouts,
             tls_keylog=tls_keylog,
+            rules=rules,
         )
         if source:
             self._check_patterns(Path(self._output) / STATE / _PATTERNS)

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.spark import stream as streaming
+from kwsniff.spark.compaction import NO_RULES, Rules
 from kwsniff.spark.stream import Stream
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +29,9 @@ class Killed(Exception):
 class Growing:
     """Files that are written piece by piece, and the output that follows them."""
 
-    def __init__(self, folder: Path, seed: int, num_buckets: int = 1) -> None:
+    def __init__(self, folder: Path, seed: int, num_buckets: int = 1, rules: Rules = NO_RULES) -> None:
         self.num_buckets = num_buckets
+        self.rules = rules
         self.directory = folder / "captures"
         self.directory.mkdir()
         self.output = folder / "tables"
@@ -46,7 +48,13 @@ class Growing:
                 self.follow()
 
     def stream(self) -> Stream:
-        return Stream(self.directory, self.output, spark=None, num_buckets=self.num_buckets)  # type: ignore[arg-type]
+        return Stream(
+            self.directory,
+            self.output,
+            spark=None,  # type: ignore[arg-type]
+            num_buckets=self.num_buckets,
+            rules=self.rules,
+        )
 
     def follow(self) -> None:
         """A process of its own, which is killed now and then, at any point."""

@@ -10,12 +10,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pafs
 import pytest
 
-from kwsniff.spark.file_systems import Settings
+from kwsniff.spark.file_systems import Settings, file_system
 from kwsniff.spark.storage import Place
+from tests.spark.compare import Rows
 
 _PATIENCE_S = 60
 
@@ -60,3 +62,27 @@ def new_bucket(settings: Settings) -> Place:
     name = f"b{uuid.uuid4().hex[:20]}"
     files.create_dir(name)
     return Place(f"s3a://{name}", settings)
+
+
+def put(store: Place, name: str, data: bytes) -> str:
+    """A file of that name; its URI."""
+    files, root = file_system(store.root, store.settings)
+    with files.open_output_stream(f"{root}/{name}", compression=None) as file:  # whatever the name says
+        file.write(data)
+    return f"{store.root}/{name}"
+
+
+def as_if_local(found: Rows, store: Place, folder: Path) -> Rows:
+    """Rows that name the files of the store as those of the folder."""
+    text = re.compile(re.escape(f"{store.root}/"))
+
+    def local(value: Any) -> Any:
+        if isinstance(value, str):
+            return text.sub(f"{folder}/", value)
+        return [*map(local, value)] if isinstance(value, list) else value
+
+    made = {
+        table: [{name: local(value) for name, value in row.items()} for row in rows]
+        for table, rows in found.items()
+    }
+    return {table: sorted(rows, key=repr) for table, rows in made.items()}

@@ -12,10 +12,16 @@ from typing import Any
 import pytest
 
 from tests.spark.cluster import cluster
-from tests.spark.compare import analyzed, written
+from tests.spark.compare import Rows, analyzed, in_order, rotated, written
+from tests.spark.store import as_if_local, new_bucket, put, s3
 
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
+import pyarrow as pa
+
+from kwsniff.spark.manifest import paths_of, published
+from kwsniff.spark.storage import Place
+from kwsniff.tables.schema import TABLES, arrow_schema
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,3 +78,38 @@ def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     assert not (hidden / "followed" / "_stream" / "record.json").exists()
     assert done[0] == 0, done[2]
     assert written(common / "tables")["api_calls"] == analyzed(seen)["api_calls"]
+
+
+def test_workers_that_share_nothing_read_a_store_and_fill_it(
+    spark: Any, capture: Path, tmp_path: Path
+) -> None:
+    """Two of them, in mount namespaces of their own: where the driver has the captures and its session, each
+    has an empty folder that nobody else sees. An address of a store is all that they are told."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    paths = rotated(capture.read_bytes(), 4, hidden)
+    with s3(tmp_path) as settings, cluster(tmp_path, hidden=hidden, workers=2) as master:
+        store = new_bucket(settings)
+        for path in paths:
+            put(store, path.name, path.read_bytes())
+        conf = [word for name, value in settings for word in ("--conf", f"spark.hadoop.{name}={value}")]
+        command = [f"{store.root}/rotated.pcap*", "-o", f"{store.root}/tables", *conf]
+        (done,) = run_on(master, hidden, [command])
+        assert done[0] == 0, done[2]
+        rows = rows_of(store.inside("tables"))
+        assert as_if_local(rows, store, hidden) == analyzed(*paths)
+    for number in range(2):
+        assert [*(tmp_path / f"work-{number}").glob("app-*/*/stderr")], "a worker had nothing to do"
+
+
+def rows_of(place: Place) -> Rows:
+    """Those of the files that a store's manifest names."""
+    named = sorted(paths_of(published(place)))
+    found = {}
+    for name, table in TABLES.items():
+        files = []
+        for path in (each for each in named if each.startswith(f"{name}/")):
+            with place.open_parquet(path) as file:
+                files.append(file.read())
+        found[name] = in_order(pa.concat_tables([arrow_schema(table).empty_table(), *files]), ())
+    return found

@@ -69,6 +69,28 @@ def test_what_was_made_is_shown(
     assert f"{told['rows']['api_calls']}  {tmp_path / 'out' / 'api_calls'}" in shown
 
 
+@pytest.mark.parametrize("buckets", ["1", "3"])
+def test_limits_that_each_bucket_holds_to_are_named(
+    spark: Any, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], buckets: str
+) -> None:
+    """Those of one connection hold as anywhere."""
+    command = [
+        "pipeline",
+        str(capture),
+        "-o",
+        str(tmp_path / "out"),
+        "--buckets",
+        buckets,
+        "--table",
+        "api_calls",
+    ]
+    assert run([*command, "--limit", "connections=1000", "--limit", "outstanding_calls=100"]) == 0
+    told = "note: connections=1000: connections are shared out among 3 buckets, and each has that"
+    said = capsys.readouterr().err
+    assert (told in said) == (buckets == "3")
+    assert "outstanding_calls" not in said
+
+
 def test_a_directory_is_followed_once_and_finished(
     spark: Any, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.spark import stored_captures
-from kwsniff.spark.file_systems import Settings, file_system
+from kwsniff.spark.file_systems import Settings
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES
-from tests.spark.compare import Rows, analyzed, rotated, written
-from tests.spark.store import new_bucket, s3
+from tests.spark.compare import analyzed, rotated, written
+from tests.spark.store import as_if_local, new_bucket, put, s3
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 NAMES = ("capture", "subject", "call_ids", "text", "command", "advice")
@@ -38,32 +37,9 @@ def store(settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None)
     return new_bucket(settings)
 
 
-def put(store: Place, name: str, data: bytes) -> str:
-    files, root = file_system(store.root, store.settings)
-    with files.open_output_stream(f"{root}/{name}", compression=None) as file:  # whatever the name says
-        file.write(data)
-    return f"{store.root}/{name}"
-
-
 def run(paths: Any, output: Path, **options: Any) -> Result:
     options.setdefault("num_buckets", 3)
     return run_pipeline(paths, output, spark=object(), tables=tuple(TABLES), **options)  # type: ignore[arg-type]
-
-
-def as_if_local(found: Rows, store: Place, folder: Path) -> Rows:
-    """Rows that name the files of the store as those of the folder."""
-    text = re.compile(re.escape(f"{store.root}/"))
-
-    def local(value: Any) -> Any:
-        if isinstance(value, str):
-            return text.sub(f"{folder}/", value)
-        return [*map(local, value)] if isinstance(value, list) else value
-
-    made = {
-        table: [{name: local(value) for name, value in row.items()} for row in rows]
-        for table, rows in found.items()
-    }
-    return {table: sorted(rows, key=repr) for table, rows in made.items()}
 
 
 @pytest.fixture
