@@ -22,10 +22,12 @@ from kwsniff.findings.bounds import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
+from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order
 from kwsniff.sources.paths import local_path
-from kwsniff.sources.times import Given, TimeRange
+from kwsniff.sources.times import Given as Time
+from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import (
@@ -47,7 +49,7 @@ _TIMELINE_ROWS = 4096
 # Taken together: every latency and every partition comes with its call.
 _TOGETHER = {"api_calls", "latencies", "partitions", DETAILS}
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Paths = Given | Sequence[Given]
 Progress = Callable[[str, int, int | None], None]
 """Called with the capture's name, the raw bytes read so far of all captures, and their total if known."""
 
@@ -63,13 +65,14 @@ def analyze(
     tls_keylog: KeyLog = None,
     run_id: str | None = None,
     layouts: str | os.PathLike[str] | None = None,
-    since: Given = None,
-    until: Given = None,
+    since: Time = None,
+    until: Time = None,
     only: Chosen | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
-    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input.
+    `paths`: files (pcap, pcapng, plain or in gzip or zstd), directories of them, "-" for standard input, file
+    objects in binary mode (copied to a temporary file first).
     `output`: a directory for parquet files; memory then stays bounded whatever the size of the captures.
     `tables`: names of those to make, or one, all of them by default; the summary then knows less, too.
     `ports`: broker ports, or one, that are Kafka whatever their contents look like. `limits`: name -> value,
@@ -82,23 +85,24 @@ def analyze(
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
-    found = find_in_order([paths] if isinstance(paths, str | os.PathLike) else paths)
-    plan = _Plan(
-        found=found,
-        output=output,
-        chosen=chosen_tables(tables, some_calls=only is not None),
-        ports=(ports,) if isinstance(ports, int) else ports,
-        bounds=Limits.with_changes(dict(limits or {})),
-        progress=progress,
-        tls_keylog=tls_keylog,
-        run=check_run_id(run_id),
-        catalog=load_catalog(layouts),
-        reads_again=_total_size(found.captures) is not None,
-        since=since,
-        until=until,
-        only=only,
-    )
-    return _run_known(plan)
+    with as_paths(paths) as names:
+        found = find_in_order(names)
+        plan = _Plan(
+            found=found,
+            output=output,
+            chosen=chosen_tables(tables, some_calls=only is not None),
+            ports=(ports,) if isinstance(ports, int) else ports,
+            bounds=Limits.with_changes(dict(limits or {})),
+            progress=progress,
+            tls_keylog=tls_keylog,
+            run=check_run_id(run_id),
+            catalog=load_catalog(layouts),
+            reads_again=_total_size(found.captures) is not None,
+            since=since,
+            until=until,
+            only=only,
+        )
+        return _run_known(plan)
 
 
 def _run_known(plan: "_Plan") -> Analysis:
@@ -124,8 +128,8 @@ class _Plan:
     catalog: Catalog
     reads_again: bool
     """Whether the captures are files, which can be read a second time."""
-    since: Given
-    until: Given
+    since: Time
+    until: Time
     only: Chosen | None
 
 

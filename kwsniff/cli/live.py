@@ -3,6 +3,7 @@ metrics."""
 
 import argparse
 
+from kwsniff.cli.chosen_calls import add_filters
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option
 from kwsniff.cli.live_wishes import check
@@ -13,6 +14,7 @@ _EXAMPLES = """examples:
   kwsniff live -i eth0 --port 9092 -o tables/        and parquet files, one directory per table
   kwsniff live -i any --json --stop-after 100        one JSON object per call
   kwsniff live -i any --json --lines                 one per second: rates, errors by client and by broker
+  kwsniff live -i any --json --client shop --error any   calls of one client that failed; filters as in show
   kwsniff live -i lo --metrics 9464                  Prometheus text at http://127.0.0.1:9464/metrics
   kwsniff live -i eth0 -o out/ --ring 10/64MB        keeps the last 10 files of raw packets in out/packets/
   ssh host tcpdump -U -w - port 9092 | kwsniff live -i -     packets of another machine
@@ -49,6 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_time_options(parser)
     _add_capture_options(parser)
     _add_output_options(parser)
+    add_filters(parser)
     parser.set_defaults(run=run)
 
 

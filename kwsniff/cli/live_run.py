@@ -12,21 +12,24 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.analysis.chosen import chosen_tables
 from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_service import Service
 from kwsniff.cli.live_wishes import Wishes
 from kwsniff.cli.standard_streams import says
 from kwsniff.cli.times import say_missed, time_range
-from kwsniff.errors import OutputError, UsageError
+from kwsniff.errors import OutputError
 from kwsniff.findings.tables import READ
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches
+from kwsniff.live.chosen_rows import ChosenRows
 from kwsniff.live.connections import open_connections
 from kwsniff.live.files import RollingTables, Rotation
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.metrics_port import MetricsServer
+from kwsniff.live.owed import Owed
 from kwsniff.live.rebalancing import Rebalancing
 from kwsniff.live.retention import Retention
 from kwsniff.live.ring import PacketRing
@@ -36,7 +39,6 @@ from kwsniff.live.window import Window
 from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.replay import Replay
-from kwsniff.tables.schema import TABLES
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class _Run:
         self.files: RollingTables | None = None
         self.metrics: Metrics | None = None
         self.watch: Watch | None = None
+        self.chosen: ChosenRows | None = None
         self._seen: Rows | None = None
         self.files_trouble: str | None = None
         self.keep = Retention()
@@ -125,11 +128,13 @@ class _Run:
             return True
 
     def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
+        if self.chosen:
+            batches = self.chosen.of(batches)
         self._write(lambda files: files.write(batches))
         progress = self.session.progress()
         self.window.add(batches)
         self.rebalancing.add(batches)
-        owed = self.session.owed()
+        owed = Owed() if self.chosen else self.session.owed()
         self.rebalancing.look(owed)
         self.window.owed, self.window.under_way = owed, self.rebalancing.under_way
         self.window.rebalances = self.rebalancing.over
@@ -155,7 +160,7 @@ class _Run:
 def follow(args: argparse.Namespace, wishes: Wishes) -> int:
     """Runs to the end and says how it was; exit status 2 when the capture ended by itself. Raises
     KwsniffError."""
-    tables = _chosen(args)
+    tables = _chosen(args, some_calls=not wishes.filters.is_empty)
     source = _open(args, wishes)
     with ExitStack() as stack:
         stack.callback(source.close)
@@ -182,6 +187,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             run.watch = watch
             run.files = files if args.output is not None else None
             run.metrics = metrics
+            run.chosen = None if wishes.filters.is_empty else ChosenRows(wishes.filters, load_catalog())
             run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
             run.calls_left = args.stop_after
             if not isinstance(output, Screen):
@@ -231,14 +237,13 @@ def _session(
     )
 
 
-def _chosen(args: argparse.Namespace) -> tuple[str, ...]:
+def _chosen(args: argparse.Namespace, *, some_calls: bool) -> tuple[str, ...]:
     names = [name.strip() for text in args.table for name in text.split(",")]
-    for name in names:
-        if name not in TABLES:
-            raise UsageError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
-    if args.output is None:
-        return READ if args.metrics or not args.json or args.lines else _SHOWN
-    return tuple(name for name in TABLES if not names or name in names)
+    tables = chosen_tables(names or None, some_calls=some_calls)
+    if args.output is not None:
+        return tables
+    wanted = READ if args.metrics or not args.json or args.lines else _SHOWN
+    return tuple(name for name in wanted if name in tables)
 
 
 def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, window: Window) -> Output:

@@ -2,12 +2,17 @@
 
 import argparse
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.chosen_calls import chosen_filters
 from kwsniff.cli.limits import parse_limits
 from kwsniff.cli.times import refuse_times
 from kwsniff.errors import UsageError
 from kwsniff.live.retention import Retention
+
+if TYPE_CHECKING:
+    from kwsniff.view.filters import Filters
 
 _MB = 1_000_000
 
@@ -28,6 +33,8 @@ class Wishes:
     keep: Retention
     speed: float
     """Of a file; 0 is as fast as it goes."""
+    filters: "Filters"
+    """Which calls are shown, written and counted."""
     capture: str | None
     """Where no interface is followed: the file, or -."""
 
@@ -63,6 +70,7 @@ def check(args: argparse.Namespace) -> Wishes:
         metrics=_parse_address(args.metrics),
         keep=_parse_keep(args.keep),
         speed=_parse_speed(args.speed),
+        filters=chosen_filters(args),
         capture=capture,
     )
 

@@ -3,21 +3,22 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.analyze import parse_port
-from kwsniff.cli.chosen_calls import add_filters, chosen_filters
+from kwsniff.cli.chosen_calls import add_filters, chosen_filters, refuse_pipes
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread, says
-from kwsniff.cli.times import add_time_options, say_missed, time_range
+from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import clean, json_text, versioned
 
 if TYPE_CHECKING:
+    from kwsniff.analysis.stored_calls import StoredCalls
     from kwsniff.view.call import DecodedCall, Drawing
     from kwsniff.view.filters import Filters
     from kwsniff.view.reader import CallReader
@@ -29,6 +30,7 @@ _EXAMPLES = """examples:
   kwsniff show capture.pcap --topic orders --min-latency 10ms -n 5
   kwsniff show capture.pcap --since +30s --until +35s      calls of five seconds
   kwsniff show rotated/ --json | jq 'select(.latency_ns > 1e8)'
+  kwsniff show day.pcap --tables out --call 12000          with what analyze -o wrote: at once
   tcpdump -U -w - port 9092 | kwsniff show -               as the calls end
 
 Calls come in the order in which they ended. Secrets are redacted and record keys and values hidden, unless
@@ -62,6 +64,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
     parser.add_argument("-n", "--stop-after", type=int, metavar="N", help="stop after N calls")
+    parser.add_argument(
+        "--tables",
+        metavar="DIR",
+        help="tables that analyze or pipeline made of these captures: they tell which packets to read",
+    )
     add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
@@ -91,8 +98,17 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     filters, times = chosen_filters(args), time_range(args)
-    reader = CallReader(
-        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters
+    reader = (
+        CallReader(
+            args.captures,
+            ports=ports,
+            tls_keylog=args.tls_keylog,
+            limits=limits,
+            times=times,
+            filters=filters,
+        )
+        if args.tables is None
+        else _stored(args, filters, ports, limits)
     )
     sides = (("request",) if args.request_only else ()) + (("response",) if args.response_only else ())
     drawing = Drawing(
@@ -116,8 +132,26 @@ def run(args: argparse.Namespace) -> int:
     return DONE if shown or (filters.is_empty and not times) else NOTHING_FOUND
 
 
+def _stored(
+    args: argparse.Namespace, filters: "Filters", ports: Sequence[int], limits: Limits
+) -> "StoredCalls":
+    from kwsniff.analysis.stored_calls import StoredCalls
+    from kwsniff.sources.paths import local_path
+
+    refuse_times(args, "--tables: these were made of all packets")
+    refuse_pipes(args.captures)
+    return StoredCalls(
+        local_path(args.tables),
+        args.captures,
+        filters,
+        ports=ports,
+        tls_keylog=args.tls_keylog,
+        limits=limits,
+    )
+
+
 def _decoded(
-    reader: "CallReader", filters: "Filters", drawing: "Drawing", limits: Limits
+    reader: "CallReader | StoredCalls", filters: "Filters", drawing: "Drawing", limits: Limits
 ) -> Iterator["DecodedCall"]:
     """Calls that fit and have a message of a side that is shown, until there can be no more."""
     from kwsniff.view.call import Conversation

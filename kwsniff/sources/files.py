@@ -18,6 +18,7 @@ from typing import Self
 
 from kwsniff.codecs.compressed_files import IGNORED_BYTES, decompress_gzip, decompress_zstd
 from kwsniff.errors import CaptureError
+from kwsniff.sources.file_objects import shown_name
 from kwsniff.sources.paths import local_path
 
 BUFFER_BYTES = 1 << 20
@@ -70,7 +71,7 @@ class CaptureFile:
     ) -> None:
         """`buffer_bytes`: how much of the raw file is read at a time; BUFFER_BYTES by default. `opened`: the
         raw file, where `path` is only its name."""
-        self.name = os.fspath(path)
+        self.name = shown_name(path)
         self.consumed = 0
         self._buffer_bytes = buffer_bytes or BUFFER_BYTES
         self.truncated = False
@@ -84,7 +85,7 @@ class CaptureFile:
             self._raw = io.BufferedReader(opened.raw, self._buffer_bytes)
             self.size: int | None = opened.size
             return
-        raw = self._raw = _open_raw(self.name)
+        raw = self._raw = _open_raw(os.fspath(path))
         status = os.fstat(raw.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -254,8 +255,8 @@ def _leave_once(found: Found) -> None:
             if file is not None:
                 names[file] = name
             continue
-        other = "is named twice" if names[file] == name else f"is the same file as {names[file]}"
-        found.unread.append(Unread(name, f"{other}, and read once", None))
+        other = "is named twice" if names[file] == name else f"is the same file as {shown_name(names[file])}"
+        found.unread.append(Unread(shown_name(name), f"{other}, and read once", None))
     found.captures[:] = once
 
 
@@ -324,7 +325,7 @@ def unread_file(name: str, error: CaptureError) -> Unread:
         size = Path(name).stat().st_size
     except OSError:
         size = 0
-    return Unread(name, why_of(name, error), size)
+    return Unread(shown_name(name), why_of(shown_name(name), error), size)
 
 
 def why_of(name: str, error: CaptureError) -> str:
@@ -336,10 +337,11 @@ def check_capture(name: str, opener: Opener | None = None) -> None:
     """Raises CaptureError for a file that is none, as its first bytes show."""
     with opened_capture(name, LOOK_BYTES, opener) as capture:
         start = _first_bytes(capture)
+        why = f"is not a capture (begins with {start.hex(' ')}); {_WHAT_IT_READS}"
         if not start:
-            raise CaptureError(f"{name}: nothing can be decompressed from it; was it copied completely?")
+            why = "nothing can be decompressed from it; was it copied completely?"
         if not _is_capture(start):
-            raise CaptureError(f"{name}: is not a capture (begins with {start.hex(' ')}); {_WHAT_IT_READS}")
+            raise CaptureError(f"{capture.name}: {why}")
 
 
 def _first_bytes(capture: CaptureFile) -> bytes:

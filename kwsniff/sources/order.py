@@ -92,10 +92,10 @@ def look_into(name: str, opener: Opener | None = None) -> Looked:
             head = read_head(start)
             if len(start) >= _MOST_BYTES or (head and _first_packet(head, start).packets):
                 break
-        size, compression = capture.size or 0, capture.compression
+        size, compression, shown = capture.size or 0, capture.compression, capture.name
     head = read_head(start)
     if not head:
-        raise CaptureError(f"{name}: ends before its first packet")
+        raise CaptureError(f"{shown}: ends before its first packet")
     order: Literal["big", "little"] = "big" if start[0] == _BIG else "little"
     second = int.from_bytes(start[len(head) : len(head) + 4], order)
     return Looked(name, size, compression, head, _first_packet(head, start).first_time, second)

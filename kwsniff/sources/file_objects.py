@@ -1,0 +1,80 @@
+"""File objects in the place of paths: what is open already, or lies in memory, such as an upload."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol, runtime_checkable
+
+from kwsniff.errors import CaptureError, UsageError
+
+_PIECE: Final = 1 << 20
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """A file object in binary mode: an open file, `io.BytesIO`, a response of a server."""
+
+    def read(self, size: int = ..., /) -> Any:
+        """Some bytes; none at the end."""
+
+
+Given = str | os.PathLike[str] | Readable
+
+
+class Copied(str):
+    """The path of a temporary copy, which is told of by another name."""
+
+    __slots__ = ("shown",)
+    shown: str
+
+    def __new__(cls, path: str, shown: str) -> "Copied":
+        """`shown`: in tables and messages."""
+        made = super().__new__(cls, path)
+        made.shown = shown
+        return made
+
+
+def shown_name(path: str | os.PathLike[str]) -> str:
+    """The name by which a capture is told of."""
+    return path.shown if isinstance(path, Copied) else os.fspath(path)
+
+
+@contextmanager
+def as_paths(given: Given | Sequence[Given]) -> Iterator[list[str | os.PathLike[str]]]:
+    """Paths as they are, file objects copied into a temporary folder from where they stand to their end.
+
+    Captures are read more than once (their first packets say in which order), file objects may be read only
+    once. Raises CaptureError for one that cannot be read, UsageError for one in text mode.
+    """
+    each = [given] if isinstance(given, str | os.PathLike | Readable) else list(given)
+    if not any(isinstance(one, Readable) for one in each):
+        yield [one for one in each if not isinstance(one, Readable)]
+        return
+    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+        paths: dict[int, str | os.PathLike[str]] = {}
+        for place, one in enumerate(each):
+            if id(one) not in paths:
+                copy = Path(folder, str(place))
+                paths[id(one)] = _copied(one, copy, place) if isinstance(one, Readable) else one
+        yield [paths[id(one)] for one in each]
+
+
+def _copied(file: Readable, copy: Path, place: int) -> Copied:
+    name = getattr(file, "name", None)
+    shown = os.fspath(name) if isinstance(name, str | os.PathLike) else f"file object {place + 1}"
+    with copy.open("wb") as out:
+        while piece := _read(file, shown):
+            out.write(piece)
+    return Copied(str(copy), shown)
+
+
+def _read(file: Readable, shown: str) -> bytes:
+    try:
+        piece = file.read(_PIECE)
+    except (OSError, ValueError) as error:  # ValueError: it is closed, or text that is none
+        raise CaptureError(f"{shown}: cannot be read: {error}") from error
+    if isinstance(piece, str):
+        raise UsageError(f"{shown}: is open as text; open it with mode 'rb'")
+    return bytes(piece or b"")
