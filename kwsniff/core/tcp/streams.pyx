@@ -199,8 +199,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         if own.beginning:
             settle_beginning(streams, connection, sender)
     if connection.reset_by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
-        deliver_held(streams, connection, 1 - sender, True)
-        deliver_held(streams, connection, sender, True)
+        deliver_both(streams, connection, sender)
     close_if_done(streams, connection)
 
 
@@ -339,12 +338,9 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     if not own.known:
         begin_stream(connection, own, &connection.direction[1 - sender], segment)
     ahead = distance(segment.seq, own.next_seq)
-    if own.beginning and -WINDOW <= ahead <= WINDOW:
-        if ahead < 0:
+    if (own.beginning or waits_behind_reset(connection, own, segment)) and -WINDOW <= ahead <= WINDOW:
+        if ahead < 0 and own.beginning:
             begin_earlier(own, &connection.direction[1 - sender], segment.seq)
-        hold(streams, connection, sender, segment, arrival)
-        return
-    if connection.reset_by >= 0 and -WINDOW <= ahead <= WINDOW and waits_behind_reset(connection, own, segment):
         hold(streams, connection, sender, segment, arrival)
         return
     if ahead == 0:
@@ -478,6 +474,12 @@ cdef void deliver_held(Streams* streams, Connection* connection, int sender, bin
     own.evidence_at = 0
     if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
         deliver_held(streams, connection, 1 - sender, False)
+
+
+cdef void deliver_both(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Hands on what was held behind a reset that was none."""
+    deliver_held(streams, connection, 1 - sender, True)
+    deliver_held(streams, connection, sender, True)
 
 
 cdef void deliver_first(Streams* streams, Connection* connection, int sender) noexcept nogil:
