@@ -30,6 +30,7 @@ LONGEST_NAME = 256
 
 PRODUCE, INIT, ADD_PARTITIONS, END = "produce", "init", "add_partitions", "end"
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
+_NO_SUCH_STATE: Final = 48  # INVALID_TXN_STATE
 COLUMNS: Final = (
     "api_key", "api_version", "transactional_id", "producer_id", "producer_epoch", "client_address",
     "client_id", "request_time", "response_end_time", "error_code", "committed", "topics", "partition_count",
@@ -290,7 +291,7 @@ class Transactions:
         if call.error_code == 0:
             opened.outcome = "committed" if call.committed else "aborted"
             self._close(name, producer, call.end)
-        elif call.error_code in _FENCED:
+        elif call.error_code in _FENCED or _is_gone(opened, call):
             opened.outcome = _why_refused(opened, call)
             self._close(name, producer, call.end)
 
@@ -308,6 +309,14 @@ class Transactions:
         if call.error_code in _FENCED:
             opened.outcome = _why_refused(opened, call)
             self._close(name, producer, call.end)
+
+
+def _is_gone(transaction: Transaction, call: Call) -> bool:
+    """Whether a commit is refused for want of a transaction that had begun and outlived its timeout.
+
+    So brokers since KIP-890 answer where the coordinator has aborted it (TransactionCoordinator).
+    """
+    return bool(call.error_code == _NO_SUCH_STATE and call.committed and transaction.is_over_time(call.begin))
 
 
 def _why_refused(transaction: Transaction, call: Call) -> str:

@@ -168,12 +168,14 @@ class Cluster:
     late: Sequence[int] = ()
     hosts: Sequence[str] = ()  # of each server, if not all are on loopback
     inside: Sequence[Sequence[str]] = ()  # what stands before each server's command
+    quorum_host: str = HOST  # ZooKeeper's
+    quorum_inside: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        ports = free_ports(self.nodes * 3)
+        ports = free_ports(self.nodes * 3 + 1)
         self.ports = ports[: self.nodes]
         self.controller_ports = [] if self.zookeeper else ports[self.nodes : self.nodes * 2]
-        self.internal_ports = ports[self.nodes * 2 :]
+        self.internal_ports = ports[self.nodes * 2 : -1]
         self.zookeeper_port = ports[-1]
         self.brokers: list[Broker] = []
         self.quorum: Broker | None = None
@@ -261,12 +263,14 @@ class Cluster:
             "log.dirs": folder / "data",
         }
         maps = f"{self.protocol}:{self.protocol}"
+        inner = f",INTERNAL://{host}:{self.internal_ports[number - 1]}" if self.internal else ""
         if self.zookeeper:
             values |= {
                 "broker.id": number,
-                "zookeeper.connect": f"{HOST}:{self.zookeeper_port}",
-                "listeners": f"{self.protocol}://{host}:{port}",
-                "security.inter.broker.protocol": self.protocol,
+                "zookeeper.connect": f"{self.quorum_host}:{self.zookeeper_port}",
+                "listeners": f"{self.protocol}://{host}:{port}{inner}",
+                "listener.security.protocol.map": f"{maps},INTERNAL:PLAINTEXT",
+                "inter.broker.listener.name": "INTERNAL" if self.internal else self.protocol,
             }
         else:
             control = self.controller_ports[number - 1]
@@ -275,16 +279,11 @@ class Cluster:
                 "process.roles": "broker,controller",
                 "node.id": number,
                 "controller.quorum.voters": voters,
-                "listeners": f"{self.protocol}://{host}:{port},CONTROLLER://{host}:{control}",
+                "listeners": f"{self.protocol}://{host}:{port},CONTROLLER://{host}:{control}{inner}",
                 "controller.listener.names": "CONTROLLER",
-                "listener.security.protocol.map": f"{maps},CONTROLLER:PLAINTEXT",
-                "inter.broker.listener.name": self.protocol,
+                "listener.security.protocol.map": f"{maps},CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT",
+                "inter.broker.listener.name": "INTERNAL" if self.internal else self.protocol,
             }
-            if self.internal:
-                inner = self.internal_ports[number - 1]
-                values["listeners"] = f"{values['listeners']},INTERNAL://{host}:{inner}"
-                values["listener.security.protocol.map"] = f"{maps},CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT"
-                values["inter.broker.listener.name"] = "INTERNAL"
             if self.version >= "4.1":
                 values |= {
                     "share.coordinator.state.topic.num.partitions": 1,
@@ -313,11 +312,11 @@ class Cluster:
         lines = [
             f"dataDir={folder / 'data'}",
             f"clientPort={self.zookeeper_port}",
-            f"clientPortAddress={HOST}",
+            f"clientPortAddress={self.quorum_host}",
         ]
         config.write_text("\n".join([*lines, "admin.enableServer=false", "maxClientCnxns=0"]) + "\n")
         main = ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config))
-        self.quorum = Broker(0, folder, self.version, main)
+        self.quorum = Broker(0, folder, self.version, main, inside=self.quorum_inside)
         self.quorum.start()
         self.quorum.wait()
 

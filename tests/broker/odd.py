@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
 from tests.broker import clientlog
-from tests.broker.artifacts import CACHE, HERE
 from tests.broker.clients import quiet, read, send, warm
+from tests.broker.foreign import gone, noded
 from tests.broker.stage import NEWEST, PATIENCE_S, Stage, scenario
-
-FETCH_S = 300
 
 
 def _cut(name: str, snaplen: int) -> None:
@@ -106,18 +102,6 @@ def idle(stage: Stage) -> None:
                 time.sleep(5)
 
 
-def _go(name: str) -> Path:
-    """A Go program, built in the cache."""
-    folder = CACHE / f"go-{name}"
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in (HERE / name).iterdir():
-        shutil.copy(path, folder / path.name)
-    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
-    command = ["go", "build", "-o", "client", "."]
-    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=FETCH_S, capture_output=True)
-    return folder / "client"
-
-
 def _run(stage: Stage, command: list[str], cwd: Path) -> None:
     done = subprocess.run(
         ["timeout", "--kill-after=5", str(PATIENCE_S), *command],
@@ -142,7 +126,7 @@ def _run(stage: Stage, command: list[str], cwd: Path) -> None:
     ["the versions that franz-go uses with Kafka 4.3"],
 )
 def franz_go(stage: Stage) -> None:
-    program = _go("franz")
+    program = gone("franz")
     with stage.brokers(NEWEST, internal=True) as cluster:
         stage.office("create", "orders:1")
         warm(cluster.backstage)
@@ -156,14 +140,9 @@ def franz_go(stage: Stage) -> None:
     ["the versions that KafkaJS, unmaintained since 2023, uses with Kafka 3.9"],
 )
 def kafkajs(stage: Stage) -> None:
-    folder = CACHE / "kafkajs"
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(HERE / "kafkajs" / "client.js", folder / "client.js")
-    if not (folder / "node_modules" / "kafkajs").exists():
-        command = ["npm", "install", "--no-audit", "--no-fund", "kafkajs@2.2.4"]
-        subprocess.run(command, cwd=folder, check=True, timeout=FETCH_S, capture_output=True)
+    program = noded("client")
     with stage.brokers("3.9.2", internal=True) as cluster:
         stage.office("create", "orders:1")
         warm(cluster.backstage)
         with stage.recording():
-            _run(stage, ["node", "client.js", cluster.bootstrap], folder)
+            _run(stage, ["node", str(program), cluster.bootstrap], program.parent)

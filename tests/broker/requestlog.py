@@ -106,8 +106,8 @@ def _row(entry: Json) -> Logged:
     )
 
 
-def rows(paths: Iterable[Path], begin: datetime, end: datetime) -> list[Logged]:
-    """Requests that came in and were answered between two moments."""
+def rows(paths: Iterable[Path], begin: datetime, end: datetime, *, on_the_wire: bool = False) -> list[Logged]:
+    """Requests that came in and were answered between two moments; `on_the_wire`: from other hosts only."""
     found = []
     for path in paths:
         for line in path.read_text("utf-8", "replace").splitlines():
@@ -117,6 +117,11 @@ def rows(paths: Iterable[Path], begin: datetime, end: datetime) -> list[Logged]:
             entry = json.loads(text)
             finished = datetime.strptime(stamp.strip(), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
             started = finished.timestamp() - entry["totalTimeMs"] / 1000
+            if (
+                on_the_wire
+                and len({side.rsplit(":", 1)[0] for side in entry["connection"].split("-")[:2]}) == 1
+            ):
+                continue  # a controller of ZooKeeper's time and its own broker
             if begin.timestamp() <= started and finished <= end:
                 found.append(_row(entry))
     return found

@@ -84,3 +84,10 @@ def test_where_nothing_is_wrong_nothing_is_said(name: str) -> None:
     if not capture.is_file():
         pytest.skip("the recordings are not beside this checkout")
     assert [each for each in _found(capture) if each[1] != "info"] == []
+
+
+def test_a_broker_that_reads_a_request_and_closes_has_no_limit_of_connections() -> None:
+    # It acknowledges the request and ends with a FIN; who closes unread bytes resets (RFC 1122, 4.2.2.13).
+    found = _found(ROOT / "captures" / "versions_3_9" / "capture.pcap")
+    assert "connection_limit" not in [name for name, *_ in found]
+    assert "broker_hangs_up" in [name for name, *_ in found]

@@ -222,7 +222,13 @@ def test_an_answer_comes_when_its_client_has_given_up() -> None:
 
 
 def test_every_finding_has_something_that_shows_it() -> None:
-    others = {"hot_partition", "read_committed_held_back", "timeout_too_short"}
+    others = {
+        "churn_kafkajs",
+        "hot_partition",
+        "read_committed_held_back",
+        "storm_sarama",
+        "timeout_too_short",
+    }
     shown = {about(name)["finding"] for name in (*ERRORS, *SHOWN, *others)}
     assert {about(name)["finding"] for name in NAMES} - {""} == shown
 

@@ -172,18 +172,29 @@ def test_an_error_that_says_fenced_ends_it(tmp_path: Path) -> None:
     assert_row(row, outcome="fenced", end_time=at(31), error_code=90, error_name="PRODUCER_FENCED")
 
 
-@pytest.mark.parametrize(("age_ms", "outcome"), [(59_000, "fenced"), (61_000, "timed_out")])
+@pytest.mark.parametrize(
+    ("age_ms", "error", "outcome", "finding"),
+    [
+        (59_000, 90, "fenced", "producer_fenced"),  # by whom, the capture does not show
+        (61_000, 90, "timed_out", "transaction_timed_out"),
+        (59_000, 48, "unknown", "persistent_error"),
+        (61_000, 48, "timed_out", "transaction_timed_out"),  # INVALID_TXN_STATE, as brokers since KIP-890 say
+    ],
+)
 def test_only_one_that_outlived_its_timeout_is_found_to_have_timed_out(
-    tmp_path: Path, age_ms: int, outcome: str
+    tmp_path: Path, age_ms: int, error: int, outcome: str, finding: str
 ) -> None:
     till = Till()  # InitProducerId asks for 60 s
     till.say(transactions.init(4, 1, TILL), 10, 11)
     till.say(transactions.add_partitions(3, 2, TILL, {"orders": [0]}), 20, 21)
-    till.say(transactions.end(3, 3, TILL, committed=True, error=90), 20 + age_ms, 21 + age_ms)
+    till.say(transactions.end(3, 3, TILL, committed=True, error=error), 20 + age_ms, 21 + age_ms)
     result = kwsniff.analyze(capture_of(tmp_path / "capture.pcap", till.scene.packets()))
     assert result.transactions["outcome"].to_pylist() == [outcome]
-    found = "transaction_timed_out" in result.findings["finding"].to_pylist()
-    assert found == (outcome == "timed_out")
+    (found,) = (row for row in result.findings.to_pylist() if row["finding"] != "client_silent")
+    assert (found["finding"], found["blames"]) == (finding, "client")
+    assert found["confidence"] == {"producer_fenced": "possible", "transaction_timed_out": "likely"}.get(
+        finding, "certain"
+    )
 
 
 def test_what_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tests.broker.about import MOMENT, camel
 from tests.broker.network import (
     calm,
     clocks,
+    elsewhere,
     everyday,
     farther,
     incidents,
@@ -28,6 +29,7 @@ from tests.broker.network import (
     namespaces,
     others,
     workers,
+    zookeepers,
 )
 from tests.broker.network.site import SCENES, Scene, Site, opened
 from tests.broker.requestlog import Logged
@@ -35,7 +37,19 @@ from tests.record.tcpdump import why_not
 
 LARGEST = 200_000
 LONGEST_S = 400
-KINDS = (clocks, incidents, mistakes, others, farther, workers, members, calm, everyday)
+KINDS = (
+    clocks,
+    incidents,
+    mistakes,
+    others,
+    farther,
+    workers,
+    members,
+    calm,
+    everyday,
+    elsewhere,
+    zookeepers,
+)
 
 
 def record(name: str, captures: Path = CAPTURES) -> str:

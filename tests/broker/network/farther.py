@@ -131,16 +131,16 @@ def no_right_python(site: Site) -> None:
 @incident(
     "client",
     "client",
-    "py-shop",
-    "kafka-python is 700 ms away, request_timeout_ms=400; recorded there",
+    "sarama-shop",
+    "sarama is 700 ms away, Net.ReadTimeout=400 ms; recorded there",
     finding="timeout_too_short",
     clients={"far": Way(700)},
     sides=("client",),
     witnessed=False,
     also=["far_away"],
+    anomalies=["data_after_end"],
 )
-def timeout_python(site: Site) -> None:
+def timeout_sarama(site: Site) -> None:
     site.create(orders=1)
     with site.recording():
-        settings = {"request_timeout_ms": 400, "max_block_ms": 6000, "api_version": [2, 6]}
-        site.run("far", "kp_produce", count=2, settings=settings)
+        site.counted(site.foreign("far", "sarama", "produce", read_timeout_ms=400, count=2))

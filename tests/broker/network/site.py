@@ -18,7 +18,8 @@ from typing import Any
 from tests.broker import requestlog
 from tests.broker.artifacts import compiled
 from tests.broker.brokers import HEAP, Broker, Cluster
-from tests.broker.network.namespaces import HUB, ROOT, Network, Way, inside, network
+from tests.broker.foreign import at_work
+from tests.broker.network.namespaces import HUB, OFFICE, ROOT, Network, Way, inside, network
 from tests.broker.requestlog import Logged
 from tests.broker.stage import Stage
 from tests.record.tcpdump import recording
@@ -120,6 +121,8 @@ class Site:
             hosts=[net.host(number) for number in numbers],
             inside=[inside(net.broker(number)) for number in numbers],
             properties=dict(played.properties),
+            quorum_host=OFFICE,
+            quorum_inside=inside(HUB),
             **played.options,
         )
         if played.prepared:
@@ -190,8 +193,17 @@ class Site:
             begin, _, rest = name.partition("_")
             key = f"x.{rest}" if begin == "x" else name.replace("_", ".")
             command.append(f"{key}={value}")
+        return self._begun(f"{play} {version}", command)
+
+    def foreign(self, where: str, software: str, play: str, **settings: object) -> Role:
+        """A client that is neither Java nor Python begins: kafkajs, franz or sarama."""
+        words = [f"{name}={value}" for name, value in settings.items()]
+        command = [*at_work(software, play, self.cluster.bootstrap), *words]
+        return self._begun(f"{play} {software}", [*inside(self.net.client(where)), *command])
+
+    def _begun(self, name: str, command: Sequence[str]) -> Role:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.roles.append(Role(f"{play} {version}", process))
+        self.roles.append(Role(name, process))
         return self.roles[-1]
 
     def counted(self, role: Role, *, stop: bool = False) -> dict[str, int]:
@@ -232,7 +244,7 @@ class Site:
 
     def logged(self) -> list[Logged]:
         """What the brokers logged of the recorded ports."""
-        found = requestlog.rows(self.cluster.request_logs(), self.begin, self.end)
+        found = requestlog.rows(self.cluster.request_logs(), self.begin, self.end, on_the_wire=True)
         return [row for row in found if row.broker_port in self.cluster.ports]
 
     def close(self) -> None:
