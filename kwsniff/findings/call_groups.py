@@ -41,20 +41,37 @@ _OF_OTHERS: Final[Mapping[str, str]] = {
 }
 KINDS: Final = ("client", "broker", "api", "topic", "partition", "acks", "codec", "version", "software")
 
+# What a Produce with acks=-1 took longer than the same broker takes for what needs no follower is a wait for
+# replicas here, and for who stands in line behind it, though no single call proves it.
 _FACTS: Final = """
 create or replace temp table fact as
+with usual as (
+    select broker, quantile_cont(broker_ns, 0.9) as broker_ns from latency
+    where wait = 'none'
+        and (run_id, call_id) not in (select (run_id, call_id) from client_call where acks = -1)
+    group by broker
+),
+held as (
+    select l.run_id, l.call_id, l.broker_ns - least(l.broker_ns, u.broker_ns)::bigint as waited
+    from latency l join usual u using (broker)
+    where l.wait = 'replicas_possible' and (l.run_id, l.call_id) not in (from lone_produce)
+)
 select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.acks, c.request_time,
     trim(concat_ws(' ', c.client_software_name, c.client_software_version)) as software,
     coalesce(c.error_code, 0) not in (0, 27, 51, 79) or c.status = 'unanswered' as failed,
     l.call_id is not null as timed, l.round_trip_ns as round_trip, l.network_ns as network,
-    l.broker_ns as broker_time,
-    l.queue_wait_ns as queued, replace(l.behind_wait, '_possible', '') as behind_wait,
+    l.broker_ns - coalesce(h.waited, 0) as broker_time,
+    l.queue_wait_ns as queued,
+    case when b.waited > 0.5 * l.queue_wait_ns then 'replicas'
+        else replace(l.behind_wait, '_possible', '') end as behind_wait,
     l.request_transmission_ns + l.response_transmission_ns as transmission,
-    l.deliberate_wait_ns as waited, replace(l.wait, '_possible', '') as wait,
+    l.deliberate_wait_ns + coalesce(h.waited, 0) as waited, replace(l.wait, '_possible', '') as wait,
     l.total_ns - case when l.wait in ('data', 'data_possible', 'long_poll', 'long_poll_possible')
         then l.deliberate_wait_ns else 0 end as counted
 from client_call c
 left join latency l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id
+left join held h on h.call_id = c.call_id and h.run_id is not distinct from c.run_id
+left join held b on b.call_id = l.behind and b.run_id is not distinct from c.run_id
 """
 
 
