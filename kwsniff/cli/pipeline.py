@@ -77,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         tls_keylog=args.tls_keylog,
         since=args.since,
         until=args.until,
+        scratch=args.scratch,
     )
     _say(args.output, result, before)
     _say_shared(limits, result.facts["buckets"])
@@ -137,6 +138,8 @@ def _check(args: argparse.Namespace) -> None:
     args.stream = args.stream and local_path(args.stream)
     if args.stream:
         refuse_times(args, "--stream, which reads all that comes; run the pipeline over the directory later")
+    if args.stream and args.scratch:
+        raise UsageError("--stream keeps its state beside its tables; leave --scratch out")
     if args.stream and args.table:
         raise UsageError("--stream makes all tables; leave --table out")
     _check_forms(args)

@@ -54,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parts = "cut plain files into parts of N MB (default: 128 to 2048, by how much there is to read)"
     parser.add_argument("--split-mb", type=int, metavar="N", help=parts)
+    parser.add_argument(
+        "--scratch",
+        metavar="DIR",
+        help="where files between the stages lie, which all workers see (default: beside the output)",
+    )
     _add_stream_options(parser)
     _add_forms(parser)
 

@@ -35,7 +35,7 @@ from kwsniff.spark.marking_parts import mark_parts, twins_among
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
 from kwsniff.spark.scan import scan_captures
-from kwsniff.spark.staging import Staging
+from kwsniff.spark.staging import Staging, scratch_in
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
 from kwsniff.spark.stored_captures import Stores, opener_of, stores_of
@@ -84,13 +84,13 @@ def run_pipeline(
     tls_keylog: KeyLog = None,
     since: Given = None,
     until: Given = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Reads captures, in the order of their first packets, and puts folders of parquet files into `output`.
 
     `paths`: files and directories as for `kwsniff.analyze`, visible to all executors under the same name, or
-    URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`). `output`,
-    which is replaced as a whole, is a folder that all executors see, or such a URI. `tables`: names of tables
-    and aggregates; all by default.
+    URIs of files, directories or patterns in stores (`s3a://`, `gs://`, `abfs://`, `hdfs://`).
+    `output`, which is replaced as a whole: a folder that they see, or such a URI. `tables`: by default all.
     `num_buckets`: connections are shared out among so many tasks; `split_bytes`: plain files are cut into
     parts of so many bytes. By default both follow from how much there is to read, and the session's cores.
     `delta`: every table is a Delta table, too (needs the library deltalake), of this run alone.
@@ -99,6 +99,7 @@ def run_pipeline(
     `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must be `tls_keylog`:
     files of TLS secrets, which tasks read where they are.
     `since`, `until`: as for `kwsniff.analyze`.
+    `scratch`: a folder that executors see, or a URI, for files between the stages; else beside `output`.
     Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = _chosen(tables), TimeRange(since, until)
@@ -113,8 +114,13 @@ def run_pipeline(
     spark, captures, stores = _found([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
     usual = sizes(captures, cores_of(spark))
     asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
-    with _staging(output, spark, form, mode) as staging:
-        run = _Run(spark, staging, chosen, given, tuple(ports), asked, delta, vendor, times, stores, secrets)
+    with (
+        _staging(output, spark, form, mode) as staging,
+        scratch_in(scratch, staging.scratch, staging.run, spark) as between,
+    ):
+        run = _Run(
+            spark, staging, between, chosen, given, tuple(ports), asked, delta, vendor, times, stores, secrets
+        )
         return run.all(captures)
 
 
@@ -173,6 +179,7 @@ def _chosen(tables: Sequence[str] | None) -> frozenset[str]:
 class _Run:
     spark: "SparkSession"
     staging: Staging | StoreStaging
+    scratch: Place
     chosen: frozenset[str]
     limits: Mapping[str, int]
     ports: tuple[int, ...]
@@ -188,7 +195,7 @@ class _Run:
         return Limits.with_changes(dict(self.limits)).twin_candidates
 
     def all(self, captures: "Sequence[Any]") -> Result:
-        folder, scratch = self.staging.place, self.staging.scratch
+        folder, scratch = self.staging.place, self.scratch
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
@@ -251,7 +258,7 @@ class _Run:
         return Work(
             plan=plan,
             staging=self.staging.place,
-            scratch=self.staging.scratch,
+            scratch=self.scratch,
             num_buckets=self.sizes.buckets,
             tables=tables,
             ports=self.ports,

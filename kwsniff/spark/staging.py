@@ -6,12 +6,14 @@ run that was killed left behind is removed by the next one. In a store: kwsniff/
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from kwsniff.errors import OutputError
 from kwsniff.sources.paths import local_path
+from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
 from kwsniff.spark.manifest import MANIFEST, as_text, check_files, check_same, manifest_of, published
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
@@ -19,6 +21,9 @@ from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.folder import Folder, guarded
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _OURS: Final = (MANIFEST, *TABLES, *AGGREGATES)
 
@@ -96,3 +101,27 @@ def _refuse_foreign(output: Path) -> None:
         raise OutputError(
             f"{output}: holds files that kwsniff pipeline did not write; choose a new or empty folder with -o"
         )
+
+
+@contextmanager
+def scratch_in(
+    given: str | os.PathLike[str] | None, own: Place, run: str, spark: "SparkSession"
+) -> "Iterator[Place]":
+    """Where files lie that only the run itself reads: a folder of its own inside `given`, a path or a URI,
+    which is removed in the end; without it `own`. Raises OutputError."""
+    if given is None:
+        yield own
+        return
+    name = f"kwsniff-{run}"
+    if is_uri(given):
+        uri = check_uri(os.fspath(given))
+        place = Place(uri, settings_for(spark, uri))
+    else:
+        folder = Path(local_path(given)).absolute()
+        place = Place(str(folder))
+        with guarded(folder):
+            (folder / name).mkdir(parents=True)
+    try:
+        yield place.inside(name)
+    finally:
+        place.remove_folder(name)

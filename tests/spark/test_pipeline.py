@@ -18,7 +18,8 @@ from tests.traffic.tcp import Scene
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
-from kwsniff.errors import CaptureError, OutputError, UsageError
+from kwsniff.errors import CaptureError, KwsniffError, OutputError, UsageError
+from kwsniff.spark import pipeline
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
@@ -99,6 +100,32 @@ def test_a_pattern_as_a_file_uri_means_what_it_matches(in_process: None, tmp_pat
     assert written(tmp_path / "out") == analyzed(*paths)
     with pytest.raises(CaptureError, match="no such file"):
         run(f"{tmp_path.as_uri()}/*.cap", tmp_path / "out")
+
+
+def test_files_between_the_stages_lie_where_one_says(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder of the run's own, which goes with it, also where the run fails."""
+    scan, seen = pipeline.scan_captures, []
+
+    def told(*arguments: Any, folder: Any, **options: Any) -> Any:
+        seen.append(folder.folder)
+        done = scan(*arguments, folder=folder, **options)
+        assert [*folder.folder.glob("*.packets")]
+        return done
+
+    monkeypatch.setattr(pipeline, "scan_captures", told)
+    capture = recorded("transactions")
+    run(capture, tmp_path / "out", scratch=tmp_path / "fast" / "disk")
+    assert written(tmp_path / "out") == analyzed(capture)
+    assert seen[0].parent == tmp_path / "fast" / "disk"
+    monkeypatch.setattr(pipeline, "capture_rows", None)
+    with pytest.raises(TypeError):
+        run(capture, tmp_path / "out", scratch=(tmp_path / "fast" / "disk").as_uri())
+    assert not [*(tmp_path / "fast" / "disk").iterdir()]
+    (tmp_path / "file").touch()
+    with pytest.raises(KwsniffError, match="file"):
+        run(capture, tmp_path / "out", scratch=tmp_path / "file")
 
 
 def test_compressed_and_plain_files_are_mixed(in_process: None, tmp_path: Path) -> None:
