@@ -54,7 +54,7 @@ def start_session(
         return _taught(running)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
-        _prepare_environment()
+        _prepare_environment(is_local=(master or "local").startswith("local"))
     # Of those who submit a job, their command line decides.
     settings = {**({} if submitted else {**SETTINGS, **_quiet()}), **(conf or {})}
     builder = SparkSession.builder.appName(name)
@@ -88,10 +88,10 @@ def _quiet() -> dict[str, str]:
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"}
 
 
-def _prepare_environment() -> None:
+def _prepare_environment(*, is_local: bool) -> None:
     home = find_java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
-    # Workers are the same Python, and nothing listens on the network.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers are the same Python
+    if is_local:  # nothing listens on the network; on a cluster executors call the driver
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

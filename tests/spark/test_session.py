@@ -125,3 +125,31 @@ def test_the_page_lists_the_settings() -> None:
     table = page.partition("<!-- settings -->")[2].partition("<!-- end of settings -->")[0]
     listed = dict(re.findall(r"^\| `(.+?)` \| `(.*?)` \|$", table, re.MULTILINE))
     assert listed == session.SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("master", "address"),
+    [
+        (None, "127.0.0.1"),
+        ("local[2]", "127.0.0.1"),
+        ("spark://host:7077", None),
+        ("k8s://https://host", None),
+    ],
+)
+def test_the_driver_of_a_cluster_is_not_on_loopback(
+    monkeypatch: pytest.MonkeyPatch, master: str | None, address: str | None
+) -> None:
+    """SPARK_LOCAL_IP is what the driver listens on and tells executors, which are on other machines."""
+    spark_sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+
+    def never(*_: object) -> None:
+        raise RuntimeError("no session here")
+
+    monkeypatch.setattr(spark_sql.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(spark_sql.SparkSession.Builder, "getOrCreate", never)
+    monkeypatch.setattr(session, "find_java_home", lambda: None)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "")  # put back in the end
+    monkeypatch.delenv("SPARK_LOCAL_IP")
+    with pytest.raises(UsageError, match="no session here"):
+        session.start_session(master)
+    assert os.environ.get("SPARK_LOCAL_IP") == address
