@@ -55,18 +55,19 @@ def run(args: argparse.Namespace) -> int:
         return _follow(args, settings, ports, limits)
 
     from kwsniff.findings.tables import files_of_tables
+    from kwsniff.spark.pipeline import chosen_tables, run_pipeline
     from kwsniff.spark.session import start_session
 
+    tables = [name.strip() for text in args.table for name in text.split(",")] or None
+    chosen_tables(tables)  # before Spark starts
     before = files_of_tables(Path(args.output))
     spark = start_session(args.master, settings)
-
-    from kwsniff.spark.pipeline import run_pipeline
 
     result = run_pipeline(
         args.inputs,
         args.output,
         spark=spark,
-        tables=[name.strip() for text in args.table for name in text.split(",")] or None,
+        tables=tables,
         ports=ports,
         limits=limits,
         num_buckets=args.buckets,

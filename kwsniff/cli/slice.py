@@ -4,7 +4,7 @@ import argparse
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
@@ -15,7 +15,7 @@ from kwsniff.cli.standard_streams import say_unread, says
 from kwsniff.cli.times import add_time_options, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import clean, plural
+from kwsniff.texts import clean, json_text, plural, versioned
 
 if TYPE_CHECKING:
     from kwsniff.sources.times import TimeRange
@@ -70,6 +70,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="put the secrets of these connections, from --tls-keylog or the captures, into the file; "
         "their connections come whole, which decryption needs",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="what was written as JSON, with the comments of packets"
+    )
     parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
     parser.add_argument(
         "--tls-keylog",
@@ -101,8 +104,25 @@ def run(args: argparse.Namespace) -> int:
         if not times.missed:
             says("nothing in the captures fits; no file was written")
         return NOTHING_FOUND
+    if args.json:
+        print(json_text(versioned(_told(args.output, packets, wanted))))
+        return DONE
     print(f"{plural(packets, 'packet')} of {plural(wanted.calls, 'call')}: {clean(args.output)}")
     return DONE
+
+
+def _told(output: str, packets: int, wanted: "WantedPackets") -> dict[str, Any]:
+    """What the file holds, and the comments of its packets, by the frames that these have in the captures."""
+    return {
+        "output": output,
+        "packets": packets,
+        "calls": wanted.calls,
+        "comments": [
+            {"capture": capture, "frame": frame, "comments": texts}
+            for capture, each in zip(wanted.captures, wanted.of, strict=True)
+            for frame, texts in sorted(each.comments.items())
+        ],
+    }
 
 
 def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None:

@@ -15,6 +15,7 @@ from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
 from kwsniff.sources.tls import KeyLog
 from kwsniff.tables.run import new_run_id, stamped
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.texts import suggested
 from kwsniff.timelines.late_names import late_names
 
 Tables = dict[str, pa.Table]
@@ -158,7 +159,7 @@ def _checked(ports: Sequence[int], interval: float, tables: Sequence[str] | None
     chosen = tuple(TABLES) if tables is None else tuple(name for name in TABLES if name in tables)
     unknown = [name for name in tables or () if name not in TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; there are {', '.join(TABLES)}")
+        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], TABLES)}")
     if not chosen:
         raise UsageError("no table was asked for")
     for port in ports:

@@ -42,6 +42,7 @@ from kwsniff.spark.stored_captures import Stores, opener_of, stores_of
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.captures import unread_row
 from kwsniff.tables.schema import TABLES
+from kwsniff.texts import suggested
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +103,7 @@ def run_pipeline(
     `scratch`: a folder that executors see, or a URI, for files between the stages; else beside `output`.
     Raises CaptureError, OutputError, UsageError.
     """
-    chosen, times = _chosen(tables), TimeRange(since, until)
+    chosen, times = chosen_tables(tables), TimeRange(since, until)
     given = dict(limits or {})
     Limits.with_changes(given)
     _check_ports(ports)
@@ -168,10 +169,11 @@ def _resolve(times: TimeRange, captures: Sequence[Capture], stores: Stores | Non
             times.resolve(names, first)
 
 
-def _chosen(tables: Sequence[str] | None) -> frozenset[str]:
+def chosen_tables(tables: Sequence[str] | None) -> frozenset[str]:
+    """Names of tables and aggregates; all where none is given. Raises UsageError for one that is none."""
     unknown = [name for name in tables or () if name not in ALL_TABLES]
     if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; there are {', '.join(ALL_TABLES)}")
+        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], ALL_TABLES)}")
     return frozenset(ALL_TABLES if tables is None else tables)
 
 

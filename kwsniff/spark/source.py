@@ -30,6 +30,7 @@ from kwsniff.sources.times import TimeRange
 from kwsniff.spark.pushdown import Condition, condition
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
+from kwsniff.texts import suggested
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +217,7 @@ def table_of(options: Mapping[str, str]) -> str:
     """The table that is asked for. Raises UsageError for one that does not exist."""
     table = options.get("table", "api_calls")
     if table not in TABLES:
-        raise UsageError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+        raise UsageError(f"there is no table {table!r}; {suggested(table, TABLES)}")
     return table
 
 

@@ -10,6 +10,7 @@ from kwsniff.core.declared import ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
+from kwsniff.texts import suggested
 from kwsniff.view.call import DecodedCall
 from kwsniff.view.capture import Call
 from kwsniff.view.inner import leaves
@@ -161,7 +162,7 @@ def parse_statuses(texts: Sequence[str]) -> frozenset[str]:
     found = [text.strip().lower().replace("-", "_") for text in texts]
     for name in found:
         if name not in ENUMS["status"]:
-            raise UsageError(f"there is no status '{name}'; there are {', '.join(ENUMS['status'])}")
+            raise UsageError(f"there is no status '{name}'; {suggested(name, ENUMS['status'])}")
     return frozenset(found)
 
 

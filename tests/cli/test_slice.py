@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import re
 import shutil
@@ -325,3 +326,23 @@ def test_secrets_of_the_connection_alone_go_along(tmp_path: Path) -> None:
     assert tuple(chosen[name] for name in names) in {tuple(row[name] for name in names) for row in again}
     plain = sliced(tmp_path, TLS / "capture.pcap", *map(str, arguments))
     assert not [kind for kind, _ in blocks(plain.read_bytes()) if kind == 10]
+
+
+def test_json_tells_the_comments_by_the_frames_of_the_captures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = sliced(tmp_path, FIRST_STEPS, "--error", "any", "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["version"], told["output"]) == (1, str(out))
+    written = packets(out)
+    assert told["packets"] == len(written)
+    # Packets in the file are in the order of the capture.
+    assert [each["comments"] for each in told["comments"]] == [
+        found for packet in written if (found := comments(packet[4]))
+    ]
+    rows = [row for row in kwsniff.analyze(FIRST_STEPS).api_calls.to_pylist() if row["error_count"]]
+    assert told["calls"] == len(rows)
+    frames_ = sorted(row[side] for row in rows for side in ("request_frame", "response_frame"))
+    assert [(each["capture"], each["frame"]) for each in told["comments"]] == [
+        (str(FIRST_STEPS), frame) for frame in frames_
+    ]
