@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
-from kwsniff.sources.order import find_in_order
+from kwsniff.sources.order import find_in_order, size_of
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.times import Given as Time
 from kwsniff.sources.times import TimeRange
@@ -97,7 +96,7 @@ def analyze(
             tls_keylog=tls_keylog,
             run=check_run_id(run_id),
             catalog=load_catalog(layouts),
-            reads_again=_total_size(found.captures) is not None,
+            reads_again=size_of(found.captures) is not None,
             since=since,
             until=until,
             only=only,
@@ -233,7 +232,7 @@ def _read(
     times: TimeRange,
 ) -> None:
     names = found.captures
-    total = _total_size(names)
+    total = size_of(names)
     before = 0
     secrets = None if tls_keylog is False else Secrets(tls_keylog)
     if secrets:
@@ -282,11 +281,6 @@ def _feed(
         return analyzer.close_capture()
     except CaptureError as error:
         raise CaptureError(f"{capture.name}: {error}") from error
-
-
-def _total_size(names: Sequence[str]) -> int | None:
-    files = [Path(name) for name in names]
-    return sum(file.stat().st_size for file in files) if all(file.is_file() for file in files) else None
 
 
 class _Rows:

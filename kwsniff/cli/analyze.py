@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         only = None
         if not filters.is_empty:
             refuse_pipes(args.captures)
-            only = _only(args, filters, ports, limits)
+            only = _only(args, filters, ports, limits, progress)
         summary = analyze(
             args.captures,
             output=args.output or spare,
@@ -138,7 +138,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _only(
-    args: argparse.Namespace, filters: "Filters", ports: Sequence[int], limits: Mapping[str, int]
+    args: argparse.Namespace,
+    filters: "Filters",
+    ports: Sequence[int],
+    limits: Mapping[str, int],
+    progress: "Progress | None",
 ) -> "Chosen":
     """The calls that fit the filters, as `kwsniff show` finds them."""
     from kwsniff.analysis.chosen import Chosen
@@ -148,7 +152,13 @@ def _only(
     bounds = Limits.with_changes(dict(limits))
     times = time_range(args)
     reader = CallReader(
-        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=bounds, times=times, filters=filters
+        args.captures,
+        ports=ports,
+        tls_keylog=args.tls_keylog,
+        limits=bounds,
+        times=times,
+        filters=filters,
+        progress=progress,
     )
     calls, connections = array("q"), set()
     for call in fitting(reader, filters, bounds):

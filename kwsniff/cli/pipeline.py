@@ -62,7 +62,6 @@ def run(args: argparse.Namespace) -> int:
     chosen_tables(tables)  # before Spark starts
     before = files_of_tables(Path(args.output))
     spark = start_session(args.master, settings)
-
     result = run_pipeline(
         args.inputs,
         args.output,

@@ -1,12 +1,13 @@
 """``kwsniff slice``: the packets of chosen calls as a pcapng file, for Wireshark."""
 
 import argparse
+import sys
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from kwsniff.cli.analyze import parse_port
+from kwsniff.cli.analyze import parse_port, progress_bar
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
 from kwsniff.cli.inputs import opened, read_again
 from kwsniff.cli.layouts import add_layouts_option
@@ -20,6 +21,7 @@ from kwsniff.texts import clean, json_text, plural, versioned
 if TYPE_CHECKING:
     from kwsniff.sources.times import TimeRange
     from kwsniff.view.filters import Filters
+    from kwsniff.view.reader import Progress
     from kwsniff.view.wanted_packets import WantedPackets
 
 _EXAMPLES = """examples:
@@ -97,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
     _check(args, everything=filters.is_empty and not args.finding, bounded=bool(times))
     with draft(args.output, binary=True) as file, read_again(args.captures) as captures:
         args.captures = captures
-        packets, wanted = _slice(args, filters, times, around, file)
+        with progress_bar(shown=sys.stderr.isatty()) as progress:
+            packets, wanted = _slice(args, filters, times, around, file, progress=progress)
         if not packets:
             file.close()
     if not packets:
@@ -154,7 +157,13 @@ def _around(args: argparse.Namespace) -> int | None:
 
 
 def _slice(
-    args: argparse.Namespace, filters: "Filters", times: "TimeRange", around: int | None, file: IO[bytes]
+    args: argparse.Namespace,
+    filters: "Filters",
+    times: "TimeRange",
+    around: int | None,
+    file: IO[bytes],
+    *,
+    progress: "Progress | None",
 ) -> tuple[int, "WantedPackets"]:
     """How many packets were written, and what was wanted."""
     from kwsniff.sources.slice_secrets import add_secrets
@@ -170,8 +179,9 @@ def _slice(
     limits = Limits.with_changes(parse_limits(args.limit))
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     reader = CallReader(
-        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters
-    )
+        args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters,
+        progress=progress,
+    )  # fmt: skip
     say_unread([str(each) for each in reader.unread], len(reader.captures))
     wanted = WantedPackets(reader.captures, around=around, handshakes=args.handshake)
     for call in fitting(reader, filters, limits):

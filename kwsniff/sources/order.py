@@ -57,6 +57,12 @@ def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
     return Found([each.name for each in in_order(looked, unread)], unread)
 
 
+def size_of(names: Sequence[str]) -> int | None:
+    """Bytes of all these captures as they lie on the disk; None where one is no file."""
+    files = [Path(name) for name in names]
+    return sum(file.stat().st_size for file in files) if all(file.is_file() for file in files) else None
+
+
 def look_into_all(names: Sequence[str]) -> tuple[list[Looked], list[Unread]]:
     """What these captures show; and which of them cannot be read, and why."""
     looked: list[Looked] = []

@@ -6,7 +6,7 @@ later, alone as well.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from kwsniff.core.analyzer import Analyzer
@@ -14,7 +14,7 @@ from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile
-from kwsniff.sources.order import find_in_order
+from kwsniff.sources.order import find_in_order, size_of
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.view.capture import Call, Packet
@@ -22,6 +22,7 @@ from kwsniff.view.closed import Closed, closed_connections
 from kwsniff.view.filters import Filters
 from kwsniff.view.selection import Ended, Selection
 
+Progress = Callable[[str, int, int | None], None]
 _MOST_BROKERS: Final = 10_000
 MOST_CLOSED: Final = 10
 """Brokers that notes about TLS without keys name."""
@@ -44,7 +45,9 @@ class CallReader:
         limits: Limits | None = None,
         times: TimeRange | None = None,
         filters: Filters | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        """`progress`: told a capture's name, the bytes read of all of them, their total if known."""
         found = find_in_order(paths)
         self.captures = found.captures
         self.unread = found.unread
@@ -52,6 +55,10 @@ class CallReader:
         self.notes: list[str] = []
         self.topics: dict[str, str] = {}
         """Topic id -> name, as far as messages have told it."""
+        self._progress = progress
+        self._done = 0
+        """Raw bytes of the captures before the one that is read."""
+        self._total: int | None = None
         self._secrets = None if tls_keylog is False else Secrets(tls_keylog)
         self._times = times or TimeRange()
         self._bounded = not self._times
@@ -77,6 +84,7 @@ class CallReader:
         """
         if self._secrets:
             self._analyzer.open_tls(self._secrets)
+        self._total = size_of(self.captures) if self._progress else None
         try:
             for name in self.captures:
                 try:
@@ -106,8 +114,11 @@ class CallReader:
             for buffer in capture.readable():
                 self._analyzer.feed(buffer)
                 yield from self._over()
+                if self._progress:
+                    self._progress(capture.name, self._done + capture.consumed, self._total)
                 if self._analyzer.stopped:
                     break
+            self._done += capture.consumed
             self._note(capture, self._analyzer.close_capture())
         except CaptureError as error:
             raise CaptureError(f"{capture.name}: {error}") from error

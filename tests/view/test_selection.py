@@ -88,3 +88,20 @@ def test_few_calls_reach_python(monkeypatch: pytest.MonkeyPatch) -> None:
         made.clear()
         fitting(path, Filters(**FILTERS[place]), chosen=True)
         assert 0 < len(made) == count, FILTERS[place]
+
+
+def test_progress_goes_up_to_the_size_of_all_captures(tmp_path: Path) -> None:
+    """By the sizes that the file system tells."""
+    names = []
+    for number in range(2):
+        path = tmp_path / f"{number}.pcap"
+        path.write_bytes((CAPTURES / "first_steps" / "capture.pcap").read_bytes())
+        names.append(str(path))
+    told: list[tuple[str, int, int | None]] = []
+    for _ in CallReader(names, progress=lambda *each: told.append(each)).calls():
+        pass
+    done = [each[1] for each in told]
+    assert done == sorted(done)
+    assert done[-1] == sum(Path(name).stat().st_size for name in names)
+    assert {each[2] for each in told} == {done[-1]}
+    assert {each[0] for each in told} == set(names)
