@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.limits import parse_limits
 from kwsniff.cli.pipeline_options import add_arguments
@@ -82,17 +82,20 @@ def run(args: argparse.Namespace) -> int:
     _say(args.output, result, before)
     _say_shared(limits, result.facts["buckets"])
     if args.json:
-        shown = {
-            "output": str(result.output),
-            "rows": result.rows,
-            "captures": result.captures,
-            "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
-            **result.facts,
-        }
-        print(json_text(versioned(shown), indent=2))
+        print(json_text(versioned(_told(result)), indent=2))
     else:
         _show(result)
     return 0
+
+
+def _told(result: "Result") -> dict[str, Any]:
+    return {
+        "output": str(result.output),
+        "rows": result.rows,
+        "captures": result.captures,
+        "unread": [{"capture": each.name, "reason": each.why} for each in result.unread],
+        **result.facts,
+    }
 
 
 def _say(output: str, result: "Result", before: Collection[str]) -> None:

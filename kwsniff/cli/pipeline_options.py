@@ -36,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N[,N...]",
         help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
     )
+    add_limit_option(parser)
+    add_layouts_option(parser)
+    _add_sparks_options(parser)
+    _add_stream_options(parser)
+    _add_forms(parser)
+
+
+def _add_sparks_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", help="where Spark runs (default: local[*], this machine)")
     parser.add_argument(
         "--conf",
@@ -44,8 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of Spark's, may be repeated",
     )
-    add_limit_option(parser)
-    add_layouts_option(parser)
     parser.add_argument(
         "--buckets",
         type=int,
@@ -59,8 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where files between the stages lie, which all workers see (default: beside the output)",
     )
-    _add_stream_options(parser)
-    _add_forms(parser)
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:

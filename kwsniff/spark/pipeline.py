@@ -98,37 +98,34 @@ def run_pipeline(
     `form`: `parquet`, `delta` or `iceberg`, which keep a history; `mode`: `overwrite`, `append`, or
     `replace-dates`, which replaces the days that this run has rows of.
     `layouts`: a folder of a vendor's layouts, visible to all executors as well, as must be `tls_keylog`:
-    files of TLS secrets, which tasks read where they are.
-    `since`, `until`: as for `kwsniff.analyze`.
+    files of TLS secrets, which tasks read where they are. `since`, `until`: as for `kwsniff.analyze`.
     `scratch`: a folder that executors see, or a URI, for files between the stages; else beside `output`.
     Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
-    given = dict(limits or {})
-    Limits.with_changes(given)
-    _check_ports(ports)
+    given = _checked(limits, ports)
     check_format(form, mode, is_uri=is_uri(output))
     if delta:
         check_delta(output)
-    vendor = named_layouts(layouts)
-    secrets = Secrets(tls_keylog)  # says now what is wrong with them
+    vendor, secrets = named_layouts(layouts), Secrets(tls_keylog)  # which say now what is wrong with them
     spark, captures, stores = _found([paths] if isinstance(paths, str | os.PathLike) else paths, times, spark)
-    usual = sizes(captures, cores_of(spark))
-    asked = replace(usual, split_bytes=split_bytes or usual.split_bytes, buckets=num_buckets or usual.buckets)
-    with (
-        _staging(output, spark, form, mode) as staging,
-        scratch_in(scratch, staging.scratch, staging.run, spark) as between,
-    ):
+    asked = sizes(captures, cores_of(spark))
+    asked = replace(asked, split_bytes=split_bytes or asked.split_bytes, buckets=num_buckets or asked.buckets)
+    with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
         run = _Run(
             spark, staging, between, chosen, given, tuple(ports), asked, delta, vendor, times, stores, secrets
         )
         return run.all(captures)
 
 
-def _check_ports(ports: Sequence[int]) -> None:
+def _checked(limits: Mapping[str, int] | None, ports: Sequence[int]) -> dict[str, int]:
+    """The limits, which are good, and so are the ports."""
     for port in ports:
         if not 0 < port < 65536:
             raise UsageError(f"port {port} is outside 1 to 65535")
+    given = dict(limits or {})
+    Limits.with_changes(given)
+    return given
 
 
 def _staging(

@@ -25,6 +25,8 @@ from kwsniff.tables.schema import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kwsniff.spark.store_staging import StoreStaging
+
 _OURS: Final = (MANIFEST, *TABLES, *AGGREGATES)
 
 
@@ -105,14 +107,14 @@ def _refuse_foreign(output: Path) -> None:
 
 @contextmanager
 def scratch_in(
-    given: str | os.PathLike[str] | None, own: Place, run: str, spark: "SparkSession"
+    given: str | os.PathLike[str] | None, staging: "Staging | StoreStaging", spark: "SparkSession"
 ) -> "Iterator[Place]":
     """Where files lie that only the run itself reads: a folder of its own inside `given`, a path or a URI,
-    which is removed in the end; without it `own`. Raises OutputError."""
+    which is removed in the end; without it the output's. Raises OutputError."""
     if given is None:
-        yield own
+        yield staging.scratch
         return
-    name = f"kwsniff-{run}"
+    name = f"kwsniff-{staging.run}"
     if is_uri(given):
         uri = check_uri(os.fspath(given))
         place = Place(uri, settings_for(spark, uri))
