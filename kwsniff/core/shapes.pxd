@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x7791da82612690a7ull
+    #define KWSNIFF_SHAPES 0x8879814114509b72ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -176,3 +176,57 @@ def test_a_client_without_a_name_is_one(name: bytes | None) -> None:
         talk.send(True, framed(header(18, 0, number, name)))
         talk.send(False, response(number))
     assert [row[:2] for row in calls_of(tables_of(talk.packets))] == [(n, "answered") for n in (1, 2, 3)]
+
+
+def numbers_in_frames(seed: int) -> tuple[bool, list[tuple[bool, bytes]]]:
+    """Whether the handshake is there, and messages of a protocol that counts its frames and fills them with
+    zeroes and small numbers of one width; the answer repeats the number, or is another message."""
+    source = random.Random(seed)
+    width, most = source.choice((1, 2, 4, 8)), source.choice((1, 2, 4, 10, 30))
+    head = [source.choice((1, 2, 4)) for _ in range(source.randrange(4))]
+    fixed = [source.randrange(most) for _ in head]
+
+    def message(number: int) -> bytes:
+        data = b"".join(
+            source.choice((value, source.randrange(most))).to_bytes(size)
+            for value, size in zip(fixed, head, strict=True)
+        )
+        body = [source.randrange(most).to_bytes(width) for _ in range(source.choice((0, 1, 3, 7, 15)))]
+        return data + struct.pack(">I", number) + b"".join(body)
+
+    said = []
+    for number in range(1, source.choice((3, 5, 9))):
+        said.append((True, framed(message(number))))
+        again = struct.pack(">I", number) + message(number)[4:]
+        said.append((False, framed(source.choice((again, message(number))))))
+    return source.random() < 0.5, said
+
+
+def test_small_numbers_in_frames_are_not_kafka() -> None:
+    """Zeroes and small numbers decode as many a short request: that is no proof."""
+    believed = []
+    for seed in range(1000):
+        opened, said = numbers_in_frames(seed)
+        talk = Talk().open() if opened else Talk()
+        for from_client, data in said:
+            talk.send(from_client, data)
+        if tables_of(talk.packets)["api_calls"]:
+            believed.append(seed)
+    assert believed == []
+
+
+def test_names_that_differ_are_not_one_client() -> None:
+    """Texts with a key, a version and a number before them: Kafka's header, but for what it says."""
+    talk = Talk().open()
+    for number, name in enumerate((b"alpha", b"beta", b"gamma", b"delta"), 1):
+        talk.send(True, framed(header(150, 2, number, name)))
+        talk.send(False, framed(struct.pack(">ih", number, 0)))
+    assert tables_of(talk.packets)["api_calls"] == []
+
+
+def test_one_client_whose_ids_count_up_is_one() -> None:
+    """Fetch of a version that no release has: what it says stays closed, but who asks is one and counts."""
+    talk = Talk().open()
+    for number in (1, 2, 3):
+        talk.send(True, framed(header(1, 21, number, b"rdkafka") + bytes(30)))
+    assert len(tables_of(talk.packets)["api_calls"]) == 3

@@ -25,8 +25,7 @@ def analyzer(**options: Any) -> Any:
         program = catalog.program(api_key, version, direction)
         return None if program is None else (program.code, program.paths)
 
-    ranges = [(api.key, api.min_version, api.max_version, api.flexible_from) for api in catalog.apis.values()]
-    return core.Analyzer(compiled, ranges, **options)
+    return core.Analyzer(compiled, catalog.spoken(), **options)
 
 
 def chunks(data: bytes, sizes: Iterable[int]) -> Iterable[memoryview]:
