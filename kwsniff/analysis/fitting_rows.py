@@ -28,7 +28,7 @@ class FittingRows:
     def __init__(self, filters: Filters, catalog: Catalog, *, generous: bool = False) -> None:
         self._filters = filters
         self._generous = generous
-        self._deep = _with_inner(catalog) if generous else frozenset()
+        self._deep = _with_inner(catalog) if generous and filters.errors else frozenset()
 
     def fitting(self, calls: pa.RecordBatch, codes: pa.RecordBatch | None = None) -> Bits:
         """For each row whether it fits. `codes`: the rows of error_codes that belong to them."""

@@ -1,28 +1,40 @@
 """Calls that a folder of tables knows, and when they passed, for who wants their messages and no others."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
-from typing import Final, NamedTuple
+from pathlib import Path, PurePath
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from kwsniff.analysis import fitting_rows
 from kwsniff.analysis.fitting_rows import FittingRows
-from kwsniff.analysis.stored import Folder
-from kwsniff.analysis.stored import open as open_tables
 from kwsniff.errors import UsageError
+from kwsniff.findings.tables import files_of_tables, is_folder_of_tables
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, Field
-from kwsniff.tables.arrays import flags
+from kwsniff.tables.arrays import Numbers, whole_numbers
 from kwsniff.view.filters import Filters
 
 _TIMES: Final = ("request_time", "request_end_time", "response_time", "response_end_time")
-_PLACE: Final = ("capture", "request_frame", "client_port", "correlation_id")
+_NUMBERS: Final = (
+    "call_id", "connection_id", "broker_port", "request_frame", "client_port", "correlation_id", *_TIMES,
+)  # fmt: skip
+_WORDS: Final = (
+    "capture",
+    "status",
+    "client_address",
+    "broker_address",
+    "client_id",
+    "group_id",
+    "tls_version",
+)
+"""Read as codes: pyarrow's own ways to code and to filter take longer to load than a call to be found."""
+_NONE: Final = -1
 _MICROSECOND: Final = 1_000
 _WHOLE: Final = ("answered", "no_response_expected")
 """Whose packets are all there: what becomes of others shows at the end of the capture."""
@@ -71,6 +83,29 @@ class Known:
     """When calls passed that tell the names of their topics."""
 
 
+class _Rows:
+    """The rows that may fit, column by column."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, list[int]] = {name: [] for name in _NUMBERS}
+        self.capture: list[str] = []
+        self.status: list[str] = []
+        self.topics: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    def add(self, batch: pa.RecordBatch, places: Numbers) -> None:
+        for name in _NUMBERS:
+            self.numbers[name] += whole_numbers(batch[name], null=_NONE)[places].tolist()
+        self.capture += _words(batch["capture"], places)
+        self.status += _words(batch["status"], places)
+        for place in places.tolist():
+            if len(self.topics) > _MOST_NAMES:
+                break
+            self.topics.update(batch["topics"].slice(place, 1).to_pylist()[0] or ())
+
+
 def known_calls(
     folder: str | os.PathLike[str], captures: Sequence[str], filters: Filters, *, follows: bool = False
 ) -> Known:
@@ -79,51 +114,89 @@ def known_calls(
     `follows`: messages can be read only by who has seen their connection from its beginning, as in TLS.
     Raises UsageError where the folder holds no tables, or those of other captures or of several runs.
     """
-    tables = open_tables(folder)
-    _check(tables, captures)
-    rows = FittingRows(filters, load_catalog(), generous=True)
-    within = None if filters.calls is None else ds.field("call_id").isin([*filters.calls])
-    names = dict.fromkeys((*fitting_rows.COLUMNS, *_PLACE, *_TIMES))
-    found: list[pa.RecordBatch] = []
-    many = 0
-    for batch in tables.dataset("api_calls").to_batches(columns=[*names], filter=within):
-        found.append(batch.filter(flags(rows.fitting(batch))))
-        many += found[-1].num_rows
-        if many > _MOST_CALLS:
+    files = _files(folder)
+    bounds = _bounds(files, captures, folder)
+    fitting = FittingRows(filters, load_catalog(), generous=True)
+    rows = _Rows()
+    columns = dict.fromkeys((*fitting_rows.COLUMNS, *_NUMBERS, "capture"))
+    for batch in _batches(files["api_calls"], [*columns], filters.calls):
+        rows.add(batch, np.flatnonzero(fitting.fitting(batch)))
+        if len(rows) > _MOST_CALLS:
             return Known(None, (), None)
-    if not many:
+    if not len(rows):
         return Known((), (), None)
-    calls = pa.Table.from_batches(found)
-    columns = (calls[name].to_pylist() for name in ("call_id", "connection_id", "status"))
-    stored = [*map(Stored, *columns)]
-    ports = tuple(sorted(set(calls["broker_port"].to_pylist())))
+    numbers = rows.numbers
+    stored = [*map(Stored, numbers["call_id"], numbers["connection_id"], rows.status)]
+    ports = tuple(sorted(set(numbers["broker_port"])))
     span = None
-    if not follows and {each.status for each in stored} <= set(_WHOLE) and not _sealed(tables, calls):
-        span = _short(_span_of(calls), tables)
-    if span is None:
+    if not follows and set(rows.status) <= set(_WHOLE) and not _sealed(files, numbers["connection_id"]):
+        span = _span_of(numbers)
+    if span is None or bounds is None or 2 * (span.until - span.since) > bounds.until - bounds.since:
         return Known(stored, ports, None)
-    numbers = {PurePath(name).name: number for number, name in enumerate(captures)}
-    columns = (calls[name].to_pylist() for name in ("request_frame", "client_port", "correlation_id"))
-    files = (numbers[PurePath(name).name] for name in calls["capture"].to_pylist())
-    places = dict(zip(map(Place, files, *columns), stored, strict=True))
-    return Known(stored, ports, span, places, tuple(_naming(tables, calls)))
+    order = {PurePath(name).name: number for number, name in enumerate(captures)}
+    where = [order[PurePath(name).name] for name in rows.capture]
+    places = map(Place, where, numbers["request_frame"], numbers["client_port"], numbers["correlation_id"])
+    return Known(stored, ports, span, dict(zip(places, stored, strict=True)), (*_naming(files, rows.topics),))
 
 
-def _check(tables: Folder, captures: Sequence[str]) -> None:
-    if "api_calls" not in tables.names:
-        raise UsageError(f"{tables.path}: holds no table api_calls; make it with `kwsniff analyze -o`")
-    if "captures" not in tables.names:
-        raise UsageError(f"{tables.path}: holds no table captures, which tells what the others were made of")
-    told = tables.table("captures")
-    told = told.filter(pc.is_valid(told["format"]))  # not those that could not be read
-    if len(set(told["run_id"].to_pylist())) > 1:
-        raise UsageError(f"{tables.path}: holds tables of several runs, whose calls have the same numbers")
-    made_of = sorted(PurePath(name).name for name in told["capture"].to_pylist())
+def _files(folder: str | os.PathLike[str]) -> dict[str, list[str]]:
+    if not is_folder_of_tables(folder):
+        raise UsageError(
+            f"{os.fspath(folder)}: holds no tables of kwsniff; make them with `kwsniff analyze -o`"
+        )
+    files = files_of_tables(Path(folder))
+    for name in ("api_calls", "captures"):
+        if not files.get(name):
+            raise UsageError(f"{os.fspath(folder)}: holds no table {name}, which tells where packets are")
+    return files
+
+
+def _batches(
+    files: Sequence[str], columns: list[str], calls: Iterable[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Rows; with `calls`, of parts of the files that may hold one of these numbers."""
+    for name in files:
+        with pq.ParquetFile(name, read_dictionary=[each for each in columns if each in _WORDS]) as file:
+            missing = set(columns) - set(file.schema_arrow.names)
+            if missing:
+                raise UsageError(f"{name}: is of an earlier kwsniff, without {min(missing)}; make it anew")
+            groups = [*range(file.metadata.num_row_groups)]
+            if calls is not None:
+                groups = [group for group in groups if _may_hold(file.metadata.row_group(group), calls)]
+            if groups:
+                yield from file.iter_batches(row_groups=groups, columns=columns)
+
+
+def _may_hold(group: pq.RowGroupMetaData, calls: Iterable[int]) -> bool:
+    told = group.column(0).statistics  # call_id comes first
+    return told is None or not told.has_min_max or any(told.min <= call <= told.max for call in calls)
+
+
+def _bounds(
+    files: Mapping[str, Sequence[str]], captures: Sequence[str], folder: str | os.PathLike[str]
+) -> Span | None:
+    """From the first to the last packet. Raises UsageError for tables of something else."""
+    told: dict[str, list[Any]] = {"capture": [], "run_id": [], "first_time": [], "last_time": []}
+    for batch in _batches(files["captures"], [*told, "format"]):
+        read = [row for row, form in enumerate(batch["format"].to_pylist()) if form is not None]
+        told["capture"] += _words(batch["capture"], np.array(read, np.int64))
+        told["run_id"] += batch["run_id"].to_pylist()
+        for name in ("first_time", "last_time"):  # as numbers: times as Python's would load pandas
+            told[name] += [time for time in whole_numbers(batch[name], null=_NONE).tolist() if time != _NONE]
+    if len(set(told["run_id"])) > 1:
+        raise UsageError(
+            f"{os.fspath(folder)}: holds tables of several runs, whose calls have the same numbers"
+        )
+    made_of = sorted(PurePath(name).name for name in told["capture"])
     named = sorted(PurePath(name).name for name in captures)
     if made_of != named:
         raise UsageError(
-            f"{tables.path}: was made of {_listed(made_of)}, not of {_listed(named)}; name the same captures"
+            f"{os.fspath(folder)}: was made of {_listed(made_of)}, not of {_listed(named)}; "
+            "name the same captures"
         )
+    if not told["first_time"] or not told["last_time"]:
+        return None
+    return Span(min(told["first_time"]) * _MICROSECOND, max(told["last_time"]) * _MICROSECOND)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -131,57 +204,54 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
 
 
-def _sealed(tables: Folder, calls: pa.Table) -> bool:
+def _sealed(files: Mapping[str, Sequence[str]], connections: Sequence[int]) -> bool:
     """Whether one of the connections was opened TLS, as far as the tables tell."""
-    if "connections" not in tables.names:
-        return True
-    ids = calls["connection_id"].unique()
-    rows = tables.dataset("connections").to_table(
-        columns=["tls_version"], filter=ds.field("connection_id").isin(ids)
-    )
-    return bool(rows["tls_version"].null_count < rows.num_rows or rows.num_rows < len(ids))
+    left = set(connections)
+    for batch in _batches(files.get("connections", ()), ["connection_id", "tls_version"]):
+        numbers = whole_numbers(batch["connection_id"], null=_NONE)
+        rows = np.flatnonzero(np.isin(numbers, [*left]))
+        if (whole_numbers(batch["tls_version"].indices, null=_NONE)[rows] != _NONE).any():
+            return True
+        left.difference_update(numbers[rows].tolist())
+    return bool(left)
 
 
-def _span_of(calls: pa.Table) -> Span | None:
-    first = [_nanoseconds(calls[name], least=True) for name in _TIMES]
-    last = [_nanoseconds(calls[name], least=False) for name in _TIMES]
-    if calls["request_time"].null_count:
+def _span_of(numbers: Mapping[str, Sequence[int]]) -> Span | None:
+    if _NONE in numbers["request_time"]:
         return None
-    # Times in tables are rounded down.
-    return Span(
-        min(time for time in first if time is not None),
-        max(time for time in last if time is not None) + _MICROSECOND,
-    )
+    times = [time for name in _TIMES for time in numbers[name] if time != _NONE]
+    # Times in tables are rounded down, to the microsecond.
+    return Span(min(times) * _MICROSECOND, (max(times) + 1) * _MICROSECOND)
 
 
-def _short(span: Span | None, tables: Folder) -> Span | None:
-    """Where it is most of the captures' time, they are as soon read from the beginning."""
-    told = tables.table("captures")
-    first, last = _nanoseconds(told["first_time"], least=True), _nanoseconds(told["last_time"], least=False)
-    if span is None or first is None or last is None or 2 * (span.until - span.since) > last - first:
-        return None
-    return span
+def _words(column: pa.DictionaryArray, places: Numbers) -> list[str]:
+    words = column.dictionary.to_pylist()
+    return [words[code] for code in whole_numbers(column.indices, null=_NONE)[places].tolist()]
 
 
-def _nanoseconds(times: pa.ChunkedArray, *, least: bool) -> int | None:
-    time = (pc.min if least else pc.max)(times).cast(pa.int64()).as_py()
-    return None if time is None else int(time) * _MICROSECOND
-
-
-def _naming(tables: Folder, calls: pa.Table) -> Iterator[Span]:
-    """When each of their topics was named: where other messages say ids, these say both."""
-    wanted = {topic for topics in calls["topics"].to_pylist() for topic in topics or ()}
+def _naming(files: Mapping[str, Sequence[str]], topics: set[str]) -> Iterator[Span]:
+    """When each of these topics was named: where other messages say ids, these say both."""
+    wanted = set(topics)
     if not wanted or len(wanted) > _MOST_NAMES:
         return
-    telling = ds.scalar(False)
-    for key, version in _telling(load_catalog()):
-        telling |= (ds.field("api_key") == key) & (ds.field("api_version") >= version)
-    right = telling & (ds.field("status") == "answered")
-    for batch in tables.dataset("api_calls").to_batches(columns=["topics", *_TIMES], filter=right):
-        for row, topics in enumerate(batch["topics"].to_pylist()):
-            if wanted.intersection(topics or ()):
-                wanted.difference_update(topics)
-                if span := _span_of(pa.Table.from_batches([batch.slice(row, 1)])):
+    telling = {*_telling(load_catalog())}
+    columns = ["call_id", "topics", "api_key", "api_version", "status", *_TIMES]
+    for batch in _batches(files["api_calls"], columns):
+        keys = whole_numbers(batch["api_key"], null=_NONE)
+        versions = whole_numbers(batch["api_version"], null=_NONE)
+        says = np.zeros(batch.num_rows, np.bool_)
+        for key, version in telling:
+            says |= (keys == key) & (versions >= version)
+        places = np.flatnonzero(says)
+        for place, status in zip(places.tolist(), _words(batch["status"], places), strict=True):
+            named = batch["topics"].slice(place, 1).to_pylist()[0] or ()
+            if status == "answered" and wanted.intersection(named):
+                wanted.difference_update(named)
+                times = {
+                    name: whole_numbers(batch[name], null=_NONE)[place : place + 1].tolist()
+                    for name in _TIMES
+                }
+                if span := _span_of(times):
                     yield span
                 if not wanted:
                     return
