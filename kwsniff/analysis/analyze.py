@@ -40,8 +40,9 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.timelines.held_rows import hold_back, without_topics
 from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, without_twins
+from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, without_twins
 from kwsniff.timelines.twins import Twins
 
 _TIMELINE_ROWS = 4096
@@ -366,22 +367,30 @@ class _Rows:
 
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
         batches = {table: self._builder.build(table, columns) for table, columns in taken}
-        if self._only:
-            batches = {table: self._only.of(table, batch) for table, batch in batches.items()}
-        if "latencies" in batches:
-            timed = self._twins.without(batches["latencies"])
-            calls = batches.get("api_calls")
-            self.summary.shares.add(timed, None if calls is None else self._twins.without(calls))
+        calls, timed = batches.get("api_calls"), None
+        if HELD in batches and HELD in self.batches:
+            batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
         details = batches.pop(DETAILS, None)
         for table, batch in batches.items():
-            self.summary.add(table, batch)
-            self.keep(table, self._twins.mark(batch) if self._twins and table == "connections" else batch)
-            if table == "api_calls" and not self.batches.keys().isdisjoint(TIMELINES):
-                notes = noted(batch, details, batches.get("partitions"), self._catalog)
+            rows = self._only.of(table, batch) if self._only else batch
+            if table == HELD:
+                self._share(rows, calls)
+            self.summary.add(table, rows)
+            self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
+            if table == "api_calls" and not self.batches.keys().isdisjoint(FOLLOWED):
+                notes = noted(batch, details, batches.get(OFFSETS_OF), self._catalog, timed)
                 self._timelines.add(without_twins(notes, self._twins))
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 
     def _keep_timelines(self, at_least: int) -> None:
         for table, batch in self._timelines.take(at_least):
-            self.summary.add(table, batch)
-            self.keep(table, batch)
+            rows = self._only.of(table, batch) if self._only else batch
+            if table == HELD:
+                self._share(rows, rows)
+                rows = without_topics(rows)
+            self.summary.add(table, rows)
+            self.keep(table, rows)
+
+    def _share(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
+        calls = None if calls is None else self._twins.without(calls)
+        self.summary.shares.add(self._twins.without(latencies), calls)

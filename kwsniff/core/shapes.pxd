@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x8879814114509b72ull
+    #define KWSNIFF_SHAPES 0x2d3d68c545548fb6ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kwsniff.live.batches import Batches
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers, words_of
+from kwsniff.timelines.held_rows import UNSETTLED
 
 NO_NAME: Final = "(none)"
 FETCH: Final = "Fetch"
@@ -38,9 +39,9 @@ def times_of(batches: Batches) -> Times:
     calls = batches["api_calls"]
     total = whole_numbers(calls["latency_ns"], null=-1)
     nothing = np.full(len(total), -1, np.int64)
-    if "latencies" not in batches:
+    latencies = batches.get(UNSETTLED, batches.get("latencies"))
+    if latencies is None:
         return Times(total, nothing, nothing, nothing)
-    latencies = batches["latencies"]
     rows, theirs = _places(calls, latencies)
     active = total.copy()
     active[rows] -= whole_numbers(latencies["deliberate_wait_ns"], null=0)[theirs]

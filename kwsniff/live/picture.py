@@ -12,7 +12,8 @@ from kwsniff.sources.live_source import LiveSource
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import DETAILS
-from kwsniff.timelines.timelines import Timelines, noted
+from kwsniff.timelines.held_rows import hold_back, without_topics
+from kwsniff.timelines.timelines import HELD, OFFSETS_OF, Timelines, noted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,10 @@ def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], so
     timelines.resume(picture.timelines)
     details = batches.pop(DETAILS, None)
     if "api_calls" in batches:
-        timelines.add(noted(batches["api_calls"], details, batches.get("partitions"), catalog))
+        calls, timed = batches["api_calls"], None
+        if HELD in batches:
+            batches[HELD], timed = hold_back(batches[HELD], calls, catalog)
+        timelines.add(noted(calls, details, batches.get(OFFSETS_OF), catalog, timed))
     timelines.finish()
     row = capture_row(CaptureName(source.interface), facts | {"truncated": False})
     row["dropped_by_kernel"] = source.dropped
@@ -61,6 +65,6 @@ def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], so
     account(row, analyzer.accounting(0))
     parts = {table: [batch] for table, batch in batches.items()}
     for table, batch in timelines.take(1):
-        parts.setdefault(table, []).append(batch)
+        parts.setdefault(table, []).append(without_topics(batch) if table == HELD else batch)
     parts["captures"] = [captures_batch([row])]
     return {table: one_batch(each) for table, each in parts.items()}

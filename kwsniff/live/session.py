@@ -33,8 +33,9 @@ from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
 from kwsniff.tables.schema import DETAILS, TABLES
+from kwsniff.timelines.held_rows import UNSETTLED, hold_back, without_topics
 from kwsniff.timelines.rebalances import Standing
-from kwsniff.timelines.timelines import TIMELINES, Timelines, noted, sources_of
+from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, sources_of
 
 MOST_ROWS: Final = 1 << 18
 """Rows of a table that wait to be taken, at most; then nothing is read until they are."""
@@ -353,15 +354,21 @@ class Session:
 
     def _batches(self, taken: Mapping[str, Sequence[tuple[Any, ...]]]) -> Batches:
         batches = {table: self._builder.build(table, columns) for table, columns in taken.items()}
-        if "latencies" in batches:
-            self.summary.shares.add(batches["latencies"], batches.get("api_calls"))
+        calls, timed = batches.get("api_calls"), None
+        now = batches.get(HELD)
+        if now is not None:
+            if HELD in self.tables:
+                batches[HELD], timed = hold_back(now, calls, self._catalog)
+            self.summary.shares.add(batches[HELD], calls)
         details = batches.pop(DETAILS, None)
-        if "api_calls" in batches and not set(TIMELINES).isdisjoint(self.tables):
-            calls, partitions = batches["api_calls"], batches.get("partitions")
-            self._timelines.add(noted(calls, details, partitions, self._catalog))
-            batches.update(self._timelines.take(1))
+        if calls is not None and not set(FOLLOWED).isdisjoint(self.tables):
+            self._timelines.add(noted(calls, details, batches.get(OFFSETS_OF), self._catalog, timed))
+            for table, batch in self._settled():
+                batches[table] = one_batch([batches[table], batch]) if table in batches else batch
         for table, batch in batches.items():
             self.summary.add(table, batch)
+        if now is not None and timed is not None:
+            batches[UNSETTLED] = now
         return {table: batch for table, batch in batches.items() if batch.num_rows}
 
     def _captures(self, facts: Mapping[str, Any]) -> pa.RecordBatch:
@@ -372,10 +379,19 @@ class Session:
         self.summary.captures.append(row)
         return captures_batch([row])
 
-    def _timeline_rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _settled(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         for table, batch in self._timelines.take(1):
-            self.summary.add(table, batch)
-            yield table, batch
+            if table == HELD:
+                self.summary.shares.add(batch, batch)
+            yield table, without_topics(batch) if table == HELD else batch
+
+    def _timeline_rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        parts: dict[str, list[pa.RecordBatch]] = {}
+        for table, rows in self._settled():
+            self.summary.add(table, rows)
+            parts.setdefault(table, []).append(rows)
+        for table, batches in parts.items():
+            yield table, one_batch(batches)
 
 
 def _opened_with(tls_keylog: KeyLog, analyzer: Analyzer) -> Secrets:

@@ -26,7 +26,8 @@ from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
 from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.timelines import OFFSETS_OF, TIMELINES, sources_of
+from kwsniff.timelines.held_rows import hold_back
+from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, sources_of
 
 _STEP_BYTES: Final = 16 << 20
 
@@ -75,7 +76,7 @@ class Decoded:
 def decode_bucket(number: int, *, work: Work) -> Decoded:
     """The task."""
     work.staging.check()
-    noted = not work.tables.isdisjoint(TIMELINES)
+    noted = not work.tables.isdisjoint(FOLLOWED)
     # What the notes need on top.
     tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
@@ -172,8 +173,9 @@ class Rows:
         self.parts = PartWriter(staging, task, run_id)
         self.notes = Notes(scratch, task, catalog)
         self._tables = tables
-        self._noted = not tables.isdisjoint(TIMELINES)
+        self._noted = not tables.isdisjoint(FOLLOWED)
         self._builder = Builder(catalog, ENUMS)
+        self._catalog = catalog
         analyzer.when_full = self.take_all
 
     def drain(self) -> None:
@@ -181,7 +183,7 @@ class Rows:
         rows = {table: self.analyzer.rows(table) for table in COLUMNS}
         if max(rows.values()) >= ROW_GROUP_ROWS:
             large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
-            if self._noted and OFFSETS_OF in large:
+            if self._noted and {OFFSETS_OF, HELD} & large:
                 large.add("api_calls")
             self._take(table for table in COLUMNS if table in large)
 
@@ -210,13 +212,16 @@ class Rows:
     def _take(self, tables: Iterable[str]) -> None:
         """Partitions and bytes of calls come with their calls where these are noted."""
         for table in tables:
-            if self._noted and table == OFFSETS_OF:
+            if self._noted and table in {OFFSETS_OF, HELD}:
                 continue
             if self.analyzer.rows(table):
                 batch = self._built(table)
                 if self._noted and table == "api_calls":
-                    partitions = self._built(OFFSETS_OF)
-                    self.notes.add(batch, self._built(DETAILS), partitions)
+                    partitions, timed = self._built(OFFSETS_OF), None
+                    if HELD in self._tables:
+                        left, timed = hold_back(self._built(HELD), batch, self._catalog)
+                        self._keep(HELD, left)
+                    self.notes.add(batch, self._built(DETAILS), partitions, timed)
                     self._keep(OFFSETS_OF, partitions)
                 self._keep(table, batch)
 

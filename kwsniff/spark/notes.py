@@ -7,6 +7,7 @@ much, and these are read once); on the driver the notes are merged, a few batche
 
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.committed_lag import NO_OFFSETS, OFFSETS
 from kwsniff.timelines.details import BYTES, PLACE
+from kwsniff.timelines.held_rows import TIMED
+from kwsniff.timelines.offsets import NO_OFFSETS, OFFSETS
 from kwsniff.timelines.timelines import COLUMNS, Noted, Timelines, noted, without_twins
 from kwsniff.timelines.twins import Twins
 
@@ -29,7 +31,7 @@ _TEXTS = (pa.string(), pa.binary())
 _IDS_PER_PACKET = 1000
 _ONE_OF_MANY = 1 << 62  # call ids from here on: 2^24 for each packet
 _NO_FRAME = -1
-_CALLS, _OFFSETS = ".calls", ".offsets"
+_CALLS, _OFFSETS, _TIMED = ".calls", ".offsets", ".timed"
 
 
 def _schema() -> pa.Schema:
@@ -53,6 +55,7 @@ def _none(schema: pa.Schema) -> pa.RecordBatch:
 
 
 _NO_CALLS = _none(_coded(_schema()))
+_NO_TIMED = _none(_coded(TIMED))
 _COMPRESSED = ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -86,12 +89,13 @@ class Notes:
         batch: pa.RecordBatch,
         details: pa.RecordBatch | None = None,
         partitions: pa.RecordBatch | None = None,
+        timed: pa.RecordBatch | None = None,
     ) -> None:
-        """Calls in the order in which the bucket gave them, with the bytes that were kept of some, and their
-        partitions."""
+        """Calls in the order in which the bucket gave them, with the bytes that were kept of some, their
+        partitions, and those of their rows of latencies that are held back."""
         if not batch.num_rows:
             return
-        part, offsets = noted(batch, details, partitions, self._catalog)
+        part, offsets, _ = noted(batch, details, partitions, self._catalog)
         if self._silent_since is None:
             positions = np.maximum(self._ends(batch), self._latest)
         else:
@@ -103,6 +107,8 @@ class Notes:
         self._write(_CALLS, part, positions, _schema())
         if offsets is not None:
             self._write(_OFFSETS, offsets, positions, OFFSETS)
+        if timed is not None:
+            self._write(_TIMED, timed, positions, TIMED)
 
     def close(self) -> list[str]:
         """The complete files, by their names in the folder."""
@@ -133,7 +139,7 @@ class Notes:
 def follow(
     folder: Place, paths: Sequence[str], catalog: Catalog, twins: Twins
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Batches of the tables in TIMELINES, of the notes of all buckets but those about twins."""
+    """Batches of the tables in FOLLOWED, of the notes of all buckets but those about twins."""
     timelines = Timelines(catalog)
     for batch in merged(folder, paths):
         timelines.add(without_twins(batch, twins))
@@ -153,16 +159,20 @@ def merged(folder: Place, paths: Sequence[str]) -> Iterator[Noted]:
         while heads:
             # Up to here nothing that is not read yet can come in between.
             until = min(int(_positions(table)[-1]) for table in heads.values())
-            calls: list[pa.Table] = []
-            offsets: list[pa.Table] = []
+            parts: dict[str, list[pa.Table]] = {_CALLS: [], _OFFSETS: [], _TIMED: []}
             for number in sorted(heads):
                 table = heads[number]
                 split = int(np.searchsorted(_positions(table), until, side="right"))
-                (offsets if table.column_names == OFFSETS.names else calls).append(table.slice(0, split))
+                parts[PurePosixPath(paths[number]).suffix].append(table.slice(0, split))
                 heads[number] = table.slice(split)
                 if split == table.num_rows:
                     _refill(heads, number, sources[number])
-            yield Noted(_in_order(calls, _NO_CALLS), _in_order(offsets, NO_OFFSETS))
+            calls, offsets, timed = parts.values()
+            yield Noted(
+                _in_order(calls, _NO_CALLS),
+                _in_order(offsets, NO_OFFSETS),
+                _in_order(timed, _NO_TIMED) if timed else None,
+            )
     finally:
         for file in files:
             file.close()

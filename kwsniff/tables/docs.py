@@ -27,8 +27,9 @@ _HEAD = """\
 
 ## Reading little of them
 
-Rows are in the order in which calls ended (`groups`, `members` and `transactions`: in which they ended), in
-row groups of at most 65,536. Every row group says the least and the greatest value of the columns people
+Rows are in the order in which calls ended (`groups`, `members` and `transactions`: in which they ended; rows
+of `latencies` of which other calls may prove something come up to a second later), in row groups of at most
+65,536. Every row group says the least and the greatest value of the columns people
 filter by:
 times, `call_id`, `connection_id`, `api_key`, `api_name`, `client_id`, `group_id`, `topic`, `partition`,
 status, error codes, latencies. So, with any reader that pushes filters down (pyarrow, Spark, DuckDB, Polars):

@@ -80,7 +80,8 @@ LATENCIES = TableSchema(
             type="string",
             enum="wait",
             doc="What the deliberate wait was for.",
-            source="max_wait_ms, min_bytes, acks, throttle_time_ms, records, their timestamps and errors",
+            source="max_wait_ms, min_bytes, acks, throttle_time_ms, records, their timestamps and errors; "
+            "calls of others that ended within a second of it",
         ),
         Column(
             name="behind",

@@ -68,13 +68,16 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "late), and answered with too little",
         "long_poll_possible": "a fetch came back with too little after more than 5 ms and before max_wait_ms "
         "was over: something else ended its wait for data",
-        "data": "a fetch waited for records that did not exist yet: their timestamps lie within the wait",
+        "data": "a fetch waited for records that did not exist yet: their timestamps lie within the wait, or "
+        "the Produce that brought them came meanwhile, on any connection of the capture",
         "data_possible": "a fetch that may wait came back with records after more than 5 ms, and nothing "
         "says when they were written",
-        "group": "a member waited for the first members of its group (group.initial.rebalance.delay.ms)",
+        "group": "a member waited for others of its group: their JoinGroup or SyncGroup of that generation "
+        "came just before the answer; or for its first members (group.initial.rebalance.delay.ms)",
         "group_possible": "JoinGroup or SyncGroup took more than 5 ms: it is answered when the other members "
         "have asked, too",
-        "replicas": "a Produce with acks=-1 waited for followers, in vain: the error says so",
+        "replicas": "a Produce with acks=-1 waited for followers: their fetches, where the capture has them, "
+        "say until when they had not all records; or the error says that they never had",
         "replicas_possible": "a Produce with acks=-1 took more than 10 ms: part of broker_ns may be waiting "
         "for followers, the capture cannot tell",
         "throttle": "a quota: the broker held the answer back (before KIP-219) or kept the connection muted",

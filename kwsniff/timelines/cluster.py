@@ -85,14 +85,16 @@ class Cluster:
         seen = [self._seen.get(label) for label in labels]
         rows: list[tuple[Any, ...]] = []
         ends = picked(part, every, ("call_id", "response_end_time"))
+        news = self._news
         for row, (number, (call_id, time)) in enumerate(zip(answers.numbers.tolist(), ends, strict=True)):
             found = seen[number]
-            if found is not None and found.news == self._news:
+            if found is not None and found.news == news:
                 found.times += 1
                 found.call_id, found.time = call_id, time
                 continue
             rows = rows or list(picked(part, every, (*COLUMNS, PLACE, "response")))
             seen[number] = self._take(labels[number], rows[row])
+            news = self._news
 
     def _take(self, label: tuple[Any, ...], row: tuple[Any, ...]) -> "Answer":
         """An answer that is read in full."""

@@ -9,14 +9,12 @@ or by id; Metadata responses that came before say which belong together. Memory 
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.layout.traits import COMMITTED
 from kwsniff.tables.arrays import (
     Bits,
     Numbers,
@@ -35,31 +33,6 @@ from kwsniff.timelines.topic_names import News
 MOST_PARTITIONS = 200_000
 """Partitions whose end is remembered; beyond it the one that was told of longest ago is forgotten."""
 
-OFFSETS: Final = pa.schema(
-    [
-        (PLACE, pa.int64()),
-        *((name, pa.string()) for name in ("capture", "client_id", "group_id", "topic", "topic_id")),
-        *((name, pa.int64()) for name in ("call_id", "connection_id")),
-        *(("api_key", pa.int16()), ("partition", pa.int32())),
-        *((name, pa.timestamp("us", tz="UTC")) for name in ("time", "response_end_time")),
-        *((name, pa.int64()) for name in ("committed", "reached")),
-    ]
-)
-"""What `told` gives, texts as dictionaries: rows commit an offset, or tell how far a partition reaches, or
-neither (-1)."""
-
-NO_OFFSETS: Final = pa.RecordBatch.from_arrays(
-    [
-        pa.nulls(0, pa.dictionary(pa.int32(), each.type) if each.type == pa.string() else each.type)
-        for each in OFFSETS
-    ],
-    names=OFFSETS.names,
-)
-
-_OWN: Final = (
-    "capture", "client_id", "group_id", "topic", "topic_id", "call_id", "connection_id", "api_key",
-    "partition", "time",
-)  # fmt: skip
 _TAKEN: Final = (
     "call_id",
     "capture",
@@ -85,64 +58,8 @@ class End(NamedTuple):
 
 
 _NO_END = End(-1, NOT_KNOWN, -1)
-_COMMITS, _LISTS, _PRODUCES = 1, 2, 3
-_MOST = 0.75
 _PARTITION = 0xFFFFFFFF
 _ROOM = 1 << 62
-
-
-def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
-    """What rows of partitions commit and tell; `calls`: the rows of their calls in api_calls."""
-    roles = _roles(catalog)[whole_numbers(partitions["api_key"], null=-1)]
-    roles = np.where(whole_numbers(partitions["error_code"], null=-1) == 0, roles, 0)
-    offset = whole_numbers(partitions["offset"], null=-1)
-    committed = np.where((roles == _COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
-    reached = whole_numbers(partitions["high_watermark"], null=-1)
-    base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
-    # A message set that does not say how many they are has one at least.
-    produced = (roles == _PRODUCES) & (base >= 0)
-    reached = np.maximum(reached, np.where(produced, base + np.maximum(count, 1), -1))
-    reached = np.maximum(reached, np.where(roles == _LISTS, offset, -1))
-    named = valid_rows(partitions["topic"]) | valid_rows(partitions["topic_id"])
-    chosen = ((committed >= 0) | (reached >= 0)) & named & valid_rows(partitions["partition"])
-    ids = whole_numbers(calls["call_id"], null=-1)
-    order = np.argsort(ids, kind="stable")
-    wanted = whole_numbers(partitions["call_id"], null=-2)
-    places = (
-        order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)] if len(ids) else wanted
-    )
-    known = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
-    chosen &= known
-    part = partitions.select(list(_OWN))
-    if known.all() and np.count_nonzero(chosen) > _MOST * len(chosen):
-        # It takes less to keep all than to leave out a few.
-        committed, reached = (np.where(chosen, values, -1) for values in (committed, reached))
-    else:
-        part = part.filter(flags(chosen))
-        committed, reached, places = committed[chosen], reached[chosen], places[chosen]
-    places = places.astype(np.int64)
-    columns = {
-        **{name: part[name] for name in _OWN},
-        PLACE: numbers(pa.int64(), places),
-        "response_end_time": calls["response_end_time"].take(numbers(pa.int64(), places)),
-        "committed": numbers(pa.int64(), committed.astype(np.int64)),
-        "reached": numbers(pa.int64(), reached.astype(np.int64)),
-    }
-    return pa.RecordBatch.from_arrays([columns[name] for name in OFFSETS.names], names=OFFSETS.names)
-
-
-@lru_cache(maxsize=4)
-def _roles(catalog: Catalog) -> Numbers:
-    """What an API's partitions say, by its key; negative keys count from the end, as in any array."""
-    roles = np.zeros(1 << 16, np.int8)
-    for key, api in catalog.apis.items():
-        if api.traits.offsets == COMMITTED:
-            roles[key] = _COMMITS
-        elif api.traits.offsets == "listed":
-            roles[key] = _LISTS
-        elif api.traits.records == "produced":
-            roles[key] = _PRODUCES
-    return roles
 
 
 class Commits:

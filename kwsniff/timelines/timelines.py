@@ -12,11 +12,13 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import DETAILS
 from kwsniff.timelines import cluster, members, rebalances, transactions
 from kwsniff.timelines.cluster import Cluster
-from kwsniff.timelines.committed_lag import NO_OFFSETS, Commits, told
+from kwsniff.timelines.committed_lag import Commits
 from kwsniff.timelines.details import with_details
 from kwsniff.timelines.heartbeats import without_repeats
 from kwsniff.timelines.leaders import Leaders
 from kwsniff.timelines.members import Member, Members
+from kwsniff.timelines.offsets import NO_OFFSETS, told
+from kwsniff.timelines.proven_waits import ProvenWaits
 from kwsniff.timelines.rebalance import Rebalance
 from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
 from kwsniff.timelines.topic_names import TopicNames
@@ -24,8 +26,12 @@ from kwsniff.timelines.transactions import Producer, Transaction, Transactions, 
 from kwsniff.timelines.twins import Twins
 
 TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
+HELD = "latencies"
+"""The table of which some rows are held back until others had their say; the rest is the core's."""
+FOLLOWED = (*TIMELINES, HELD)
+"""Tables for which calls are followed."""
 OFFSETS_OF = "partitions"
-"""The table whose rows commits are made of."""
+"""The table whose rows tell of offsets: commits are made of it, and proofs of what calls waited for."""
 COLUMNS = tuple(
     dict.fromkeys(
         (
@@ -51,32 +57,40 @@ class Noted(NamedTuple):
     calls: pa.RecordBatch
     offsets: pa.RecordBatch | None
     """As `told` gives them; their places are those of their calls."""
+    timed: pa.RecordBatch | None = None
+    """As `hold_back` gives them, likewise."""
 
 
 def noted(
-    calls: pa.RecordBatch, details: pa.RecordBatch | None, partitions: pa.RecordBatch | None, catalog: Catalog
+    calls: pa.RecordBatch,
+    details: pa.RecordBatch | None,
+    partitions: pa.RecordBatch | None,
+    catalog: Catalog,
+    timed: pa.RecordBatch | None = None,
 ) -> Noted:
-    """Of a batch of api_calls, the bytes that the core gave with it, and the partitions of these calls."""
+    """Of a batch of api_calls, the bytes that the core gave with it, the partitions of these calls, and those
+    of their rows of latencies that are held back."""
     offsets = told(calls, partitions, catalog) if partitions is not None and partitions.num_rows else None
-    return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets)
+    return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets, timed)
 
 
 def without_twins(notes: Noted, twins: Twins) -> Noted:
-    """Only what is not about connections that are twins of others."""
+    """Only what is not about connections that are twins of others; rows that are held are told of all."""
     if not twins:
         return notes
     offsets = None if notes.offsets is None else twins.without(notes.offsets)
-    return Noted(twins.without(notes.calls), offsets)
+    return Noted(twins.without(notes.calls), offsets, notes.timed)
 
 
 def sources_of(tables: Container[str]) -> set[str]:
-    """The core's tables that those of TIMELINES among `tables` are made of."""
-    wanted = [table for table in TIMELINES if table in tables]
-    return {*(("api_calls", DETAILS) if wanted else ()), *((OFFSETS_OF,) if "commits" in wanted else ())}
+    """The core's tables that those of FOLLOWED among `tables` are made of."""
+    wanted = [table for table in FOLLOWED if table in tables]
+    offsets = (OFFSETS_OF,) if {"commits", HELD} & {*wanted} else ()
+    return {*(("api_calls", DETAILS) if wanted else ()), *offsets}
 
 
 class Timelines:
-    """Takes batches of noted calls and gives batches of the tables in TIMELINES. Memory is bounded."""
+    """Takes batches of noted calls and gives batches of the tables in FOLLOWED. Memory is bounded."""
 
     def __init__(self, catalog: Catalog) -> None:
         error_names = {code: error.name for code, error in catalog.errors.items()}
@@ -89,10 +103,11 @@ class Timelines:
         self.commits = Commits(catalog)
         self.leaders = Leaders()
         self.cluster = Cluster(names, self.leaders, catalog)
+        self.waits = ProvenWaits(catalog)
 
     def add(self, noted: Noted) -> None:
         """Calls in the order in which they ended, as `noted` gives them."""
-        batch, offsets = noted
+        batch, offsets, timed = noted
         if batch.num_rows:
             batch = without_repeats(batch, self._catalog)
             self.cluster.add(batch)
@@ -100,8 +115,10 @@ class Timelines:
             self.members.add(batch, valid_rows(batch["group_id"]))
             self.transactions.add(batch)
         news = self._names.news()
-        if news or (offsets is not None and offsets.num_rows):
-            self.commits.add(NO_OFFSETS if offsets is None else offsets, news)
+        told = NO_OFFSETS if offsets is None else offsets
+        if news or told.num_rows:
+            self.commits.add(told, news)
+        self.waits.add(batch, told, timed, news)
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, of plain values and of STATE_CLASSES; rows have to be taken before."""
@@ -120,6 +137,7 @@ class Timelines:
             self.transactions,
             self.commits,
             self.cluster,
+            self.waits,
         ):
             each.finish()
 
@@ -138,6 +156,8 @@ class Timelines:
                 rows.clear()
         for batch in self.commits.take(at_least):
             yield "commits", batch
+        for batch in self.waits.take(at_least):
+            yield HELD, batch
 
     def _all(self) -> tuple[Any, ...]:
         return (
@@ -148,4 +168,5 @@ class Timelines:
             self.commits,
             self.cluster,
             self.leaders,
+            self.waits,
         )

@@ -87,7 +87,8 @@ def test_figures_are_those_of_the_tables(analysis: Analysis, dimension: str, col
 
 def test_percentiles_leave_deliberate_waits_out(analysis: Analysis) -> None:
     """The long polls of these recordings took half a second: it was nobody's slowness."""
-    coded = {name: inside(name, analysis.table(name)).to_batches()[0] for name in ("api_calls", "latencies")}
+    tables = {name: inside(name, analysis.table(name)) for name in ("api_calls", "latencies")}
+    coded = {name: table.combine_chunks().to_batches()[0] for name, table in tables.items()}
     backwards = pa.array(range(coded["latencies"].num_rows - 1, -1, -1))
     window, metrics = Window(10.0, now=Clock()), Metrics()
     step = {"api_calls": coded["api_calls"], "latencies": coded["latencies"].take(backwards)}

@@ -14,7 +14,10 @@ them. A part agrees if it is within 2 ms or 15 % of its witness, whichever is mo
                                        without `_possible`
     broker    broker_ns                time in the request queue, local, in the response queue, send; of calls
                                        that wait for nobody also remote: threads of the coordinator
-    network   network_ns               at the client, the relay's round trip; at the broker, 0; calls in which
+    both      broker_ns                of Produce that says `replicas_possible`: all parts and the remote one;
+                                       nothing that was captured splits them, so they count here alone
+    network   network_ns               at the client, the relay's round trip, and at most what the call took
+                                       longer there than beside the broker; at the broker, 0; calls in which
                                        nothing was sent again
     lost      network_ns and both      of calls in which something was sent again, how much longer they took
               transmissions            at the client than beside the broker
@@ -48,7 +51,7 @@ from tests.pipeline.compare import Row, Tables, analyzed
 CLOCKS = Path(__file__).parents[2] / "captures" / "clocks"
 NAMES: list[str] = sorted(path.parent.name for path in CLOCKS.glob("*/about.toml"))
 SIDES: tuple[str, ...] = ("client", "broker")
-PARTS = ("wait", "waited", "word", "broker", "network", "lost", "line", "behind", "unread")
+PARTS = ("wait", "waited", "word", "broker", "both", "network", "lost", "line", "behind", "unread")
 WAITING = {0, 1, 11, 14, 78}  # Produce, Fetch, JoinGroup, SyncGroup, ShareFetch
 WITHIN_US, WITHIN = 2_000, 0.15
 LONG_US = 100_000
@@ -169,22 +172,33 @@ def compared(name: str, side: str) -> Iterator[Compared]:
         others = line.remote_us or 0
         waited = (others if line.api_key in WAITING else 0) + muted(name, side, key)
         ours = _microseconds(row, "deliberate_wait_ns")
-        yield Compared("wait", side, row, ours, waited)
+        unsplit = row["wait"] == "replicas_possible"
+        if not unsplit:
+            yield Compared("wait", side, row, ours, waited)
         if waited >= LONG_US:
-            yield Compared("waited", side, row, ours, waited)
+            if not unsplit:
+                yield Compared("waited", side, row, ours, waited)
             throttled = muted(name, side, key) >= others
             yield Compared("word", side, row, _word(row, "throttle" if throttled else None), RIGHT)
         if unread(name, key):
             yield Compared("unread", side, row, 0.0, 0.0)
         else:
             parts = (line.request_queue_us, line.local_us, line.response_queue_us, line.send_us)
-            took = sum(part or 0 for part in parts) + (0 if line.api_key in WAITING else others)
-            yield Compared("broker", side, row, _microseconds(row, "broker_ns"), took)
+            took = sum(part or 0 for part in parts)
+            took += others if unsplit or line.api_key not in WAITING else 0
+            yield Compared("both" if unsplit else "broker", side, row, _microseconds(row, "broker_ns"), took)
         if not row["retransmissions"]:
             way = 1000.0 * ways[row["client_address"]]["round_trip_ms"] if side == "client" else 0.0
-            yield Compared("network", side, row, _microseconds(row, "network_ns"), way)
+            ours = _microseconds(row, "network_ns")
+            yield Compared("network", side, row, ours, max(way, min(ours or 0.0, _way_us(name, row, way))))
         if key in calls(name, "broker"):
             yield from _beside(name, side, row, calls(name, "broker")[key])
+
+
+def _way_us(name: str, row: Row, least: float) -> float:
+    """How much longer a call took here than beside the broker; `least` where that is not known."""
+    there = calls(name, "broker").get(identity(row))
+    return least if there is None else (row["total_ns"] - there["total_ns"]) / 1000
 
 
 def _delayed(name: str, side: str, row: Row) -> Iterator[Compared]:

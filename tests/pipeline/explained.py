@@ -32,6 +32,7 @@ KINDS = {
     "short wait": "a wait so short that it counts as the broker's",
     "no longer seen": "the log's time went on when the answer had left: its thread had no processor",
     "not yet read": "the request lay beside the broker before the log's time began",
+    "late followers": "waiting followers were answered later than the records were written",
     "other": "none of these",
 }
 """Why a part of a call is not as its witness says; the first that holds."""
@@ -41,6 +42,7 @@ SHOWN = {
     "word": "what such a call waited for, with or without `_possible`",
     "wait": "deliberate waits of any length",
     "broker": "the broker's own time",
+    "both": "the broker's and its followers' time, where nothing that was captured splits them",
     "network": "the way, where nothing was sent again",
     "line": "time in line",
     "behind": "behind whom",
@@ -82,7 +84,7 @@ def kind(name: str, one: Compared) -> str:
     agree = abs(more) <= tolerated(both)
     waited = bool(row["deliberate_wait_ns"])
     too_much_wait = (one.ours < one.theirs) == (one.part == "broker")
-    of_the_call = one.part in {"wait", "broker"}
+    of_the_call = one.part in {"wait", "broker", "both"}
     found = {
         "sent again": row["retransmissions"] > 0,
         "the line's": one.part == "line" or (row["queue_wait_ns"] > 0 and not agree),
@@ -91,7 +93,8 @@ def kind(name: str, one: Compared) -> str:
         "own time": of_the_call and waited and too_much_wait and more > -WITHIN_US,
         "short wait": of_the_call and others > 0 and not waited and not too_much_wait,
         "no longer seen": of_the_call and more < 0,
-        "not yet read": one.part == "broker",
+        "late followers": of_the_call and row["wait"] == "replicas" and agree,
+        "not yet read": one.part in {"broker", "both"},
     }
     return next((word for word in KINDS if found.get(word)), "other")
 

@@ -14,6 +14,7 @@ from kwsniff.analysis import analyze
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import CaptureFile
 from kwsniff.timelines import committed_lag
+from kwsniff.timelines.offsets import OFFSETS
 from tests.pipeline.compare import analyzed_packets
 from tests.tables.runs import of_any_run
 from tests.traffic import groups, messages
@@ -229,7 +230,7 @@ def offsets(*rows: Row) -> pa.RecordBatch:
         "committed": -1,
         "reached": -1,
     }
-    table = pa.Table.from_pylist([{**usual, **row} for row in rows], schema=committed_lag.OFFSETS)
+    table = pa.Table.from_pylist([{**usual, **row} for row in rows], schema=OFFSETS)
     arrays = [column.combine_chunks() for column in table.columns]
     coded = [each.dictionary_encode() if each.type == pa.string() else each for each in arrays]
     return pa.RecordBatch.from_arrays(coded, names=table.column_names)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.pipeline.compare import analyzed
 from tests.pipeline.test_latency import PARTS, exact, heartbeat, latencies
 from tests.traffic import messages
+from tests.traffic.files import Frame, frames, pcap
 from tests.traffic.records import batch
 from tests.traffic.tcp import MICROSECOND, MILLISECOND, Packet, Scene, Script
 
@@ -217,3 +219,47 @@ def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
         script.acknowledge(at + 9 * MILLISECOND + 20 * MICROSECOND, from_client=True)
     (row,) = exact(tmp_path, scene.packets())["connections"]
     assert row["vantage"] == vantage
+
+
+def stamped(packets: Sequence[Packet], folder: Path, *, per_second: int = 1000, late_ns: int = 0) -> Path:
+    """The packets with timestamps (RFC 7323) of both sides' clocks; the last answer left so much earlier."""
+    rows = []
+    answers = payloads(packets, from_client=False)
+    for packet, row in zip(packets, frames(packets), strict=True):
+        way = WAY // 2 if not packet.from_client else 0
+        sent = packet.time_ns - way - (late_ns if packet is answers[-1] else 0)
+        stamp = sent * per_second // 10**9 + 77
+        data = bytearray(row.data)
+        if data[46] == 0x80:  # a header with room for them, and for nothing else
+            data[54:66] = b"\1\1\x08\x0a" + (stamp & 0xFFFFFFFF).to_bytes(4, "big") + bytes(4)
+        rows.append(Frame(row.time_ns, bytes(data), len(data)))
+    path = folder / "stamped.pcap"
+    path.write_bytes(pcap(rows, nanoseconds=True))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("per_second", "late_ms", "told_ms"),
+    [
+        (1000, 25, 25),
+        (1000, 0, 0),
+        (100, 25, 0),  # a clock of another speed tells nothing
+        (10_000, 25, 0),
+    ],
+)
+def test_an_answer_that_was_longer_on_its_way_says_so_by_its_stamp(
+    tmp_path: Path, per_second: int, late_ms: int, told_ms: int
+) -> None:
+    """Nine answers in their usual time, and one that the broker gave 25 ms before it came. Stamps are whole
+    milliseconds."""
+    scene, script = far()
+    for number in range(1, 11):
+        at = number * 500 * MS
+        script.call(
+            heartbeat(number), at=at, answer_at=at + WAY + 3 * MS + (late_ms * MS if number == 10 else 0)
+        )
+    path = stamped(scene.packets(), tmp_path, per_second=per_second, late_ns=late_ms * MS)
+    rows = analyzed(path)["latencies"]
+    assert {row["broker_ns"] for row in rows[:-1]} == {3 * MS}
+    assert abs(rows[-1]["network_ns"] - WAY - told_ms * MS) <= 1 * MS
+    assert abs(rows[-1]["broker_ns"] - (3 + late_ms - told_ms) * MS) <= 1 * MS

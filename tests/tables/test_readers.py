@@ -140,8 +140,8 @@ def groups_read(path: Path, filter_: Any) -> tuple[int, int]:
 @pytest.mark.parametrize("name", ["api_calls", "latencies"])
 def test_a_filter_on_time_reads_the_row_groups_of_that_time(cut: Path, name: str) -> None:
     path = cut / f"{name}.parquet"
-    times = pq.ParquetFile(path).read(["request_time"])["request_time"]
-    middle = times[len(times) // 2]
+    times = sorted(pq.ParquetFile(path).read(["request_time"])["request_time"].to_pylist())
+    middle = times[len(times) // 2]  # rows that wait for a proof come up to a second after others
     read, there = groups_read(path, (ds.field("request_time") == middle))
     assert there >= 8
     assert 1 <= read <= 2

@@ -219,6 +219,7 @@ def fetch(
     forgotten: Mapping[str, Sequence[int]] | None = None,
     news: Batches | None = None,
     high_watermark: int = 1000,
+    offset: int = 100,
 ) -> Exchange:
     """Fetch 4-16 answered with ``{topic: {partition: record set}}``; ``error``: top-level code (7+).
 
@@ -251,7 +252,7 @@ def fetch(
             request.i32(index)
             if version >= 9:
                 request.i32(5)
-            request.i64(100)
+            request.i64(offset)
             if version >= 12:
                 request.i32(-1)
             if version >= 5:

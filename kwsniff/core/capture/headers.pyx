@@ -339,7 +339,10 @@ cdef int read_tcp(Reader* reader, Octets packet, uint32_t length, Segment* segme
     if segment.length < segment.payload.num:
         segment.payload = keep(segment.payload, segment.length)
     segment.sack = keep(segment.payload, 0)
-    if header > TIMESTAMPED or header == TIMESTAMPED and be32(packet, 20) != TIMESTAMPS:
+    segment.stamped = header >= TIMESTAMPED and packet.num >= 28 and be32(packet, 20) == TIMESTAMPS
+    if segment.stamped:
+        segment.stamp = be32(packet, 24)
+    if header > TIMESTAMPED or header == TIMESTAMPED and not segment.stamped:
         segment.sack = find_sack(drop(keep(packet, header), 20))
     segment.ident = reader.ident
     segment.ttl = reader.ttl

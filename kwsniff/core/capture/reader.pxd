@@ -34,6 +34,8 @@ cdef struct Segment:
     uint32_t window
     Octets payload          # what was captured
     uint32_t length         # what was on the wire; never less than payload.num
+    uint32_t stamp          # of its sender's clock (RFC 7323),
+    bint stamped            # where there is one
     uint32_t mark           # of its TCP header without checksum and IP identification, which copies of the packet share; 0: it has none
     uint32_t ident          # IP's identification, or 0
     uint32_t ttl

@@ -243,7 +243,7 @@ cdef void note_answer(Dialog* dialog, Call* call, Frame* response, Facts* facts)
     if dialog.served_id != call.id:         # when it was asked is not known
         note_served(dialog, call.id, dialog.answered_at if dialog.answered_at != NO_TIME else response.last.time,
                     response.last.time, WAIT_NONE)
-    dialog.answered_at = response.last.time
+    dialog.answered_at = response.last.time - response.last.late
     dialog.muted_until = NO_TIME
     if facts != NULL and facts.has_throttle and facts.throttle > 0 and not facts.held_back:
         dialog.muted_until = response.last.time + facts.throttle * MILLISECOND

@@ -15,6 +15,7 @@ cdef struct Arrival:
     int64_t ready       # when everything before it in its stream was there, too
     int64_t mended      # nanoseconds that its stream had waited for lost segments by then,
     int64_t mended_back # and that the other direction's had
+    int64_t late        # nanoseconds that it was longer on its way than usual, as far as stamps tell; or 0
 
 cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
@@ -142,6 +143,11 @@ cdef struct Direction:
     int64_t floor           # the handshake's, or 0
     int64_t near[2]         # smallest of the latest NEAR_TRIPS or fewer that nothing held up, and of as many before
     int64_t num_near        # how many of these there were
+    bint stamped            # its segments have stamps: see stamps.pxd
+    uint32_t first_stamp
+    int64_t first_stamp_time
+    int64_t spell_since     # when the spell under way began
+    int64_t behind[2]       # least time from stamp to capture, of this spell and the one before; from that of the first
     int repeated_acks       # in a row: the receiver asks for something that is missing,
     int64_t repeated_time   # since this packet
     int64_t repeated_frame

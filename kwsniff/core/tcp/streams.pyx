@@ -41,6 +41,7 @@ from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TC
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream
+from kwsniff.core.tcp.stamps cimport take_stamp
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
@@ -103,6 +104,19 @@ cdef void end_streams(Streams* streams) noexcept nogil:
 
 # -- taking segments --------------------------------------------------------------------------------------------
 
+cdef inline void begin_arrival(Arrival* arrival, Streams* streams, Direction* own, Direction* other,
+                               Segment* segment) noexcept nogil:
+    arrival.time = segment.time
+    arrival.frame = segment.frame
+    arrival.acked = -1
+    arrival.capture = streams.capture
+    arrival.retransmissions = own.retransmissions + other.retransmissions
+    arrival.ready = segment.time
+    arrival.mended = own.mended
+    arrival.mended_back = other.mended
+    arrival.late = take_stamp(own, segment)
+
+
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef int sender = source_endpoint(segment)
     cdef Connection* connection = find_connection(streams, segment, sender)
@@ -148,14 +162,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         connection.ordinal = streams.ordinal
         connection.num_ids = 0
     streams.now = segment.time
-    arrival.time = segment.time
-    arrival.frame = segment.frame
-    arrival.acked = -1
-    arrival.capture = streams.capture
-    arrival.retransmissions = own.retransmissions + other.retransmissions
-    arrival.ready = segment.time
-    arrival.mended = own.mended
-    arrival.mended_back = other.mended
+    begin_arrival(&arrival, streams, own, other, segment)
     if goes_on_elsewhere(own, other, segment) and not connection.ended:
         begin_again(streams, connection)
     if connection.ended and goes_on_after_reset(connection, sender, segment):

@@ -1,0 +1,58 @@
+# cython: language_level=3
+"""How much longer than usual a segment was on its way, by the clock of its sender (RFC 7323, timestamps).
+
+Rules
+  1. A stamp is the sender's time in milliseconds, from a number of its own on. Where it goes slower or faster, or
+     nobody has seen it go for a while, it tells nothing.
+  2. The least time between stamp and capture, of the last two spells, is the usual way: two clocks drift apart.
+  3. A stamp is cut to whole milliseconds: up to one of them is nobody's.
+
+    sender   | stamp n        | stamp n + 40
+    capture  |----- way ----->| .. late ..
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.tcp.connections cimport Direction
+
+cdef extern from *:
+    """
+    #define STAMP_TICK 1000000LL
+    #define STAMP_SPELL 10000000000LL
+    #define STAMP_PROOF 250000000LL
+    #define STAMP_MOST 100000000LL
+    #define STAMP_SLACK 32
+    """
+    const int64_t STAMP_TICK
+    const int64_t STAMP_SPELL       # so long a least way counts, and then as long again as the one before
+    const int64_t STAMP_PROOF       # a clock has to be seen for so long: one of half the speed is off by more than
+    const int64_t STAMP_MOST        # what is believed of a way, and
+    const int64_t STAMP_SLACK       # this part of the time that it was seen
+
+
+cdef inline int64_t take_stamp(Direction* own, Segment* segment) noexcept nogil:
+    """How much later than usual the segment came, or 0."""
+    cdef int64_t behind, since, told
+    if not segment.stamped or segment.time == NO_TIME:
+        return 0
+    if not own.stamped:
+        own.stamped = True
+        own.first_stamp = segment.stamp
+        own.first_stamp_time = segment.time
+        own.spell_since = segment.time
+        own.behind[0] = 0
+        own.behind[1] = 0
+    since = segment.time - own.first_stamp_time
+    told = <int64_t><int32_t>(segment.stamp - own.first_stamp) * STAMP_TICK
+    behind = since - told
+    if segment.time - own.spell_since > STAMP_SPELL:
+        own.behind[1] = own.behind[0]
+        own.behind[0] = behind
+        own.spell_since = segment.time
+    elif behind < own.behind[0]:
+        own.behind[0] = behind
+    if since < STAMP_PROOF or not -since // STAMP_SLACK - STAMP_TICK < behind < since // STAMP_SLACK + STAMP_MOST:
+        return 0
+    behind -= own.behind[0] if own.behind[0] < own.behind[1] else own.behind[1]
+    return behind - STAMP_TICK // 2 if behind > STAMP_TICK else 0

@@ -1,0 +1,118 @@
+"""What partitions of calls say of offsets, in the order in which the calls ended.
+
+Committed lag is made of it, and proofs of what calls waited for.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.layout.catalog import Catalog
+from kwsniff.layout.traits import COMMITTED
+from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, valid_rows, whole_numbers
+from kwsniff.timelines.details import PLACE
+
+OFFSETS: Final = pa.schema(
+    [
+        (PLACE, pa.int64()),
+        *((name, pa.string()) for name in ("capture", "client_id", "group_id", "topic", "topic_id")),
+        ("broker_address", pa.string()),
+        *((name, pa.int64()) for name in ("call_id", "connection_id")),
+        *(("api_key", pa.int16()), ("partition", pa.int32()), ("broker_port", pa.int32())),
+        *((name, pa.timestamp("us", tz="UTC")) for name in ("time", "response_end_time")),
+        *((name, pa.int64()) for name in ("committed", "reached", "base", "fetched")),
+    ]
+)
+"""What `told` gives, texts as dictionaries: rows commit an offset, tell how far a partition reaches, with
+which record it begins what it brings (`base`) or from where on a follower asks (`fetched`); or not (-1)."""
+
+NO_OFFSETS: Final = pa.RecordBatch.from_arrays(
+    [
+        pa.nulls(0, pa.dictionary(pa.int32(), each.type) if each.type == pa.string() else each.type)
+        for each in OFFSETS
+    ],
+    names=OFFSETS.names,
+)
+
+_OWN: Final = (
+    "capture", "client_id", "group_id", "topic", "topic_id", "broker_address", "call_id", "connection_id",
+    "api_key", "partition", "broker_port", "time",
+)  # fmt: skip
+_TOLD: Final = ("committed", "reached", "base", "fetched")
+_COMMITS, _LISTS, _PRODUCES, _FETCHES = 1, 2, 3, 4
+_MOST = 0.75
+
+
+def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
+    """What rows of partitions commit and tell; `calls`: the rows of their calls in api_calls."""
+    kinds = _roles(catalog)[whole_numbers(partitions["api_key"], null=-1)]
+    roles = np.where(whole_numbers(partitions["error_code"], null=-1) == 0, kinds, 0)
+    offset = whole_numbers(partitions["offset"], null=-1)
+    committed = np.where((roles == _COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
+    reached = whole_numbers(partitions["high_watermark"], null=-1)
+    base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
+    # A message set that does not say how many they are has one at least.
+    produced = (roles == _PRODUCES) & (base >= 0)
+    reached = np.maximum(reached, np.where(produced, base + np.maximum(count, 1), -1))
+    reached = np.maximum(reached, np.where(roles == _LISTS, offset, -1))
+    base = np.where(produced | (roles == _FETCHES), base, -1)
+    named = valid_rows(partitions["topic"]) | valid_rows(partitions["topic_id"])
+    ids = whole_numbers(calls["call_id"], null=-1)
+    order = np.argsort(ids, kind="stable")
+    wanted = whole_numbers(partitions["call_id"], null=-2)
+    places = (
+        order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)] if len(ids) else wanted
+    )
+    known = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
+    asks = known & (kinds == _FETCHES)
+    if asks.any():
+        asks[asks] = are_replicas(calls)[places[asks]]
+    # In a session a request leaves out what did not change: what came begins where it had asked.
+    fetched = np.where(asks, np.where(offset >= 0, offset, base), -1)
+    chosen = (committed >= 0) | (reached >= 0) | (fetched >= 0)
+    chosen &= named & valid_rows(partitions["partition"]) & known
+    part = partitions.select(list(_OWN))
+    if known.all() and np.count_nonzero(chosen) > _MOST * len(chosen):
+        # It takes less to keep all than to leave out a few.
+        told = [np.where(chosen, values, -1) for values in (committed, reached, base, fetched)]
+    else:
+        part = part.filter(flags(chosen))
+        told = [values[chosen] for values in (committed, reached, base, fetched)]
+        places = places[chosen]
+    places = places.astype(np.int64)
+    columns = {
+        **{name: part[name] for name in _OWN},
+        PLACE: numbers(pa.int64(), places),
+        "response_end_time": calls["response_end_time"].take(numbers(pa.int64(), places)),
+        **{
+            name: numbers(pa.int64(), values.astype(np.int64))
+            for name, values in zip(_TOLD, told, strict=True)
+        },
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in OFFSETS.names], names=OFFSETS.names)
+
+
+@lru_cache(maxsize=4)
+def _roles(catalog: Catalog) -> Numbers:
+    """What an API's partitions say, by its key; negative keys count from the end, as in any array."""
+    roles = np.zeros(1 << 16, np.int8)
+    for key, api in catalog.apis.items():
+        if api.traits.offsets == COMMITTED:
+            roles[key] = _COMMITS
+        elif api.traits.offsets == "listed":
+            roles[key] = _LISTS
+        elif api.traits.records == "produced":
+            roles[key] = _PRODUCES
+        elif api.traits.records == "fetched":
+            roles[key] = _FETCHES
+    return roles
+
+
+def are_replicas(calls: pa.RecordBatch) -> Bits:
+    callers = calls["caller"].dictionary.to_pylist()
+    if "replica" not in callers:
+        return np.zeros(calls.num_rows, np.bool_)
+    found: Bits = whole_numbers(calls["caller"].indices, null=-1) == callers.index("replica")
+    return found

@@ -1,0 +1,126 @@
+"""Rows of latencies that were held: what they say of their calls, and with what was proven of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.core.declared import ENUMS
+from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers
+from kwsniff.tables.schema import TABLES, coded_schema
+from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.evidence import Moment
+from kwsniff.timelines.held_rows import TOPICS
+from kwsniff.timelines.proofs import Held, Proof
+
+WAITS: Final = ENUMS["wait"]
+_SAID: Final = (
+    "call_id", "request_time", "total_ns", "request_transmission_ns", "network_ns", "queue_wait_ns",
+    "response_transmission_ns",
+)  # fmt: skip
+_MOMENT: Final = ("end", "number", "clock")
+_SCHEMA: Final = coded_schema(TABLES["latencies"])
+
+
+def held_ends(rows: pa.RecordBatch | None) -> tuple[Numbers, Numbers]:
+    """Places and ends (microseconds) of rows that are held."""
+    if rows is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    took = -(-whole_numbers(rows["total_ns"], null=0) // 1000)
+    return whole_numbers(rows[PLACE], null=0), whole_numbers(rows["request_time"], null=0) + took
+
+
+def with_moments(rows: pa.RecordBatch, moments: Sequence[Numbers]) -> pa.RecordBatch:
+    """The rows, with the ends, numbers and clocks of their calls."""
+    columns = [numbers(pa.int64(), np.ascontiguousarray(values)) for values in moments]
+    return pa.RecordBatch.from_arrays([*rows.columns, *columns], names=[*rows.schema.names, *_MOMENT])
+
+
+def held_calls(rows: pa.RecordBatch) -> Iterator[Held]:
+    """What rows `with_moments` say of their calls."""
+    values = (whole_numbers(rows[name], null=0).tolist() for name in (*_SAID, *_MOMENT))
+    marks = (rows[name].to_pylist() for name in ("is_replica", "is_line"))
+    for call_id, begun, total, asked, network, queue, answered, *moment, is_replica, is_line in zip(
+        *values, *marks, strict=True
+    ):
+        yield Held(
+            call_id,
+            Moment(*moment),
+            turn=begun + (asked + network + queue) / 1000,
+            done=begun + (total - answered) / 1000,
+            network=network / 1000,
+            is_replica=is_replica,
+            is_line=is_line,
+        )
+
+
+class Found:
+    """Rows of latencies whose waits become known."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self._rows = rows
+        self._waits, self._behind_waits = (_codes(rows[name]) for name in ("wait", "behind_wait"))
+        self._broker, self._meant = (
+            whole_numbers(rows[name], null=0).copy() for name in ("broker_ns", "deliberate_wait_ns")
+        )
+        self.behind: list[int] = whole_numbers(rows["behind"], null=-1).tolist()
+        """Ids of the calls in front, or -1."""
+
+    def prove(self, row: int, proof: Proof, word: str) -> str:
+        """That row waited for that, or did not; what is true."""
+        rest = int(self._broker[row] + self._meant[row])
+        meant = min(max(int(proof.waited_us * 1000), 0), rest)
+        word = word if meant else "none"
+        self._meant[row], self._broker[row], self._waits[row] = meant, rest - meant, WAITS.index(word)
+        return word
+
+    def stand_behind(self, row: int, word: str) -> None:
+        """What the call in front of it waited for."""
+        self._behind_waits[row] = WAITS.index(word)
+
+    def rebuilt(self) -> pa.RecordBatch:
+        """The rows in their coded schema, and TOPICS where they had them."""
+        changed = {
+            "broker_ns": numbers(pa.int64(), self._broker),
+            "deliberate_wait_ns": numbers(pa.int64(), self._meant),
+            "wait": _words(self._waits),
+            "behind_wait": _words(self._behind_waits),
+        }
+        columns = {
+            field.name: changed.get(field.name, _as(field.type, self._rows[field.name])) for field in _SCHEMA
+        }
+        if TOPICS in self._rows.schema.names:
+            columns[TOPICS] = self._rows[TOPICS]
+        return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+
+def _as(type_: pa.DataType, column: pa.Array) -> pa.Array:
+    if not pa.types.is_dictionary(type_) or column.type == type_:
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices.cast(type_.index_type), column.dictionary)
+
+
+def _words(codes: Numbers) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(numbers(pa.int8(), codes, codes >= 0), texts(WAITS), safe=False)
+
+
+def _codes(column: pa.DictionaryArray) -> Numbers:
+    """Numbers of the words of `wait`; -1 for null."""
+    places = np.array([*(WAITS.index(word) for word in column.dictionary.to_pylist()), -1], np.int8)
+    return places[whole_numbers(column.indices, null=-1)]
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """Rows as bytes, for a saved state."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def unpacked(data: bytes) -> pa.RecordBatch:
+    """The other way around."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch()
