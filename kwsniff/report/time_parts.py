@@ -28,7 +28,7 @@ _WAITS = {
     "data_possible": "records not there yet (possible)",
     "group": "other members",
     "group_possible": "other members (possible)",
-    "replicas": "followers, in vain",
+    "replicas": "followers",
     "replicas_possible": "followers (possible)",
     "throttle": "a quota",
     "authentication_delay": "failed authentication",

@@ -78,8 +78,8 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "have asked, too",
         "replicas": "a Produce with acks=-1 waited for followers: their fetches, where the capture has them, "
         "say until when they had not all records; or the error says that they never had",
-        "replicas_possible": "a Produce with acks=-1 took more than 10 ms: part of broker_ns may be waiting "
-        "for followers, the capture cannot tell",
+        "replicas_possible": "a Produce with acks=-1 took more than 3 ms: part of broker_ns may be waiting "
+        "for followers, the capture cannot tell; not where Metadata had said that there is one copy",
         "throttle": "a quota: the broker held the answer back (before KIP-219) or kept the connection muted",
         "authentication_delay": "the broker holds back the answer to a failed authentication "
         "(connection.failed.authentication.delay.ms)",

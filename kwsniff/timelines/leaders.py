@@ -35,6 +35,8 @@ class Leaders:
         """Topic and partition -> the key that was told last, where responses have no epochs."""
         self._ids: dict[str, str] = {}
         """Topic -> its id, which older versions do not say."""
+        self._copied: dict[tuple[str, int], tuple[int | None, int | None]] = {}
+        """Topic and partition -> since when (microseconds) it was said to have one copy, or more."""
         self.news = 0
         """Grows with whatever may change what a response means."""
 
@@ -42,6 +44,7 @@ class Leaders:
         """One response, in the order in which calls ended; gives the keys of the rows that it tells of."""
         keys = []
         for place, leader, epoch, copies in self._told(said):
+            self._note_copies(place, copies[0], teller.time)
             if key := self._see(place, leader, epoch, teller):
                 _count_copies(self._known[key], *copies)
                 keys.append(key)
@@ -52,13 +55,18 @@ class Leaders:
         for key in keys:
             touch(self._known[key], times, call_id, time)
 
+    def has_one_copy(self, topic: str, partition: int, until: int) -> bool:
+        """Whether nobody follows its leader, by all that was said until then (microseconds)."""
+        one, more = self._copied.get((topic, partition), (None, None))
+        return one is not None and one <= until and (more is None or more > until)
+
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""
-        return self._known, self._latest, self._ids
+        return self._known, self._latest, self._ids, self._copied
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Goes on where another stood."""
-        self._known, self._latest, self._ids = state
+        self._known, self._latest, self._ids, self._copied = state
 
     def finish(self) -> None:
         """No more calls come: what is known becomes rows."""
@@ -102,6 +110,18 @@ class Leaders:
             self._latest[place] = key
         touch(row, 1, teller.call_id, teller.time)
         return key
+
+    def _note_copies(self, place: tuple[Any, ...], replicas: int | None, time: int | None) -> None:
+        name, topic_id, partition = place
+        key = name or f"#{topic_id}", partition
+        if not replicas or time is None or (key not in self._copied and len(self._copied) >= MOST_LEADERS):
+            return
+        one, more = self._copied.get(key, (None, None))
+        if replicas == 1:
+            one = time if one is None else min(one, time)
+        else:
+            more = time if more is None else min(more, time)
+        self._copied[key] = one, more
 
     def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, Copies]]:
         """Topic, its id and partition; leader; epoch; copies, and those in sync."""

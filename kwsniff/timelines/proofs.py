@@ -57,6 +57,10 @@ class Proof(NamedTuple):
         return self.until - self.own
 
 
+NO_WAIT: Final = Proof(0.0, 0.0)
+"""There was nobody to wait for."""
+
+
 def followed(held: Held, own: Own, marks: Marks) -> Proof | None:
     """Of a Produce: until the last of the followers, as far as they were seen, had all records."""
     latest, written = 0.0, held.turn + _LOCAL_US

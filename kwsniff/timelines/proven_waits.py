@@ -17,7 +17,8 @@ from kwsniff.timelines import evidence, proofs
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.evidence import Clock, Evidence, Mark, Moment, Place
 from kwsniff.timelines.held_rows import FETCHED, PRODUCED, RENDEZVOUS, roles_of
-from kwsniff.timelines.proofs import Asked, Held, Proof
+from kwsniff.timelines.leaders import Leaders
+from kwsniff.timelines.proofs import NO_WAIT, Asked, Held, Proof
 from kwsniff.timelines.settled_rows import (
     Found,
     held_calls,
@@ -53,7 +54,8 @@ class Verdict(NamedTuple):
 class ProvenWaits:
     """Takes rows that are held, and what proves them; `rows` are those that are settled."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, leaders: Leaders) -> None:
+        self._leaders = leaders
         self.rows: list[pa.RecordBatch] = []
         self._roles = roles_of(catalog)
         self._clock = Clock()
@@ -216,7 +218,11 @@ class ProvenWaits:
             return proofs.gathered(held, member, self._meetings.get(meeting, ())) if meeting else None
         if own is None:
             return None
-        return (proofs.followed if role == PRODUCED else proofs.brought)(held, own, self._marks)
+        if role == FETCHED:
+            return proofs.brought(held, own, self._marks)
+        if all(self._leaders.has_one_copy(place[0], place[1], held.moment.end) for place, _, _ in own):
+            return NO_WAIT
+        return proofs.followed(held, own, self._marks)
 
     def _marks(self, place: Place, fetched: bool) -> Iterator[Mark]:
         return chain.from_iterable(each.marks(place, fetched=fetched) for each in self._evidence)

@@ -103,7 +103,7 @@ class Timelines:
         self.commits = Commits(catalog)
         self.leaders = Leaders()
         self.cluster = Cluster(names, self.leaders, catalog)
-        self.waits = ProvenWaits(catalog)
+        self.waits = ProvenWaits(catalog, self.leaders)
 
     def add(self, noted: Noted) -> None:
         """Calls in the order in which they ended, as `noted` gives them."""

@@ -94,6 +94,39 @@ def test_what_the_broker_wrote_before_followers_were_answered_is_its_own(tmp_pat
     assert abs(row["broker_ns"] - 40 * MS) <= 100 * MICROSECOND  # from the response's last packet
 
 
+@pytest.mark.parametrize(
+    ("told_ms", "replicas", "wait"),
+    [
+        ((5,), [1], "none"),
+        ((290,), [1], "none"),
+        ((5,), [1, 2, 3], "replicas_possible"),
+        ((301,), [1], "replicas_possible"),  # nobody had said so when the answer came
+        ((), [1], "replicas_possible"),
+    ],
+)
+def test_nobody_follows_a_partition_with_one_copy(
+    tmp_path: Path, told_ms: tuple[int, ...], replicas: list[int], wait: str
+) -> None:
+    scene, (client, other) = scripts(2)
+    for at in told_ms:
+        told = messages.metadata(7, 5, ["orders"], replicas=replicas)
+        other.call(told, at=(at - 2) * MS, answer_at=at * MS)
+    client.call(messages.produce(9, 1, DATA), at=10 * MS, answer_at=300 * MS)
+    row = latencies(tmp_path, scene.packets())[1]
+    assert (row["wait"], parts(row)) == (wait, (0, 0, 290 * MS, 0, 0))
+
+
+def test_a_partition_that_got_more_copies_may_be_waited_for(tmp_path: Path) -> None:
+    scene, (client, other) = scripts(2)
+    for number, (at, replicas) in enumerate(((5, [1]), (50, [1, 2]))):
+        told = messages.metadata(7, 5 + number, ["orders"], replicas=replicas)
+        other.call(told, at=at * MS, answer_at=(at + 1) * MS)
+    client.call(messages.produce(9, 1, DATA), at=10 * MS, answer_at=40 * MS)
+    client.call(messages.produce(9, 2, DATA), at=60 * MS, answer_at=90 * MS)
+    rows = latencies(tmp_path, scene.packets())
+    assert (rows[1]["wait"], rows[2]["wait"]) == ("none", "replicas_possible")
+
+
 def test_calls_behind_it_say_what_it_waited_for(tmp_path: Path) -> None:
     scene, (client, follower) = scripts(2)
     client.call(messages.produce(9, 1, DATA), at=10 * MS, answer_at=300 * MS)
@@ -161,7 +194,7 @@ def test_rows_are_the_same_in_one_batch_and_in_many(
         add(self, notes)
         saved = load(dump(self.waits.state()))
         rows = self.waits.rows
-        self.waits = ProvenWaits(self._catalog)
+        self.waits = ProvenWaits(self._catalog, self.leaders)
         self.waits.rows = rows
         self.waits.resume(saved)
 

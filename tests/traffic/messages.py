@@ -80,6 +80,7 @@ def metadata(
     partitions: int = 2,
     leader: int = 1,
     epoch: int = 5,
+    replicas: Sequence[int] = (1,),
 ) -> Exchange:
     """Metadata 1-12: every topic with ``partitions`` partitions, or none and an error code.
 
@@ -115,7 +116,8 @@ def metadata(
         response.i16(0).i32(index).i32(leader)
         if version >= 7:
             response.i32(epoch)
-        response.count(1).i32(1).count(1).i32(1)
+        for _ in ("replicas", "in sync"):
+            response.array(replicas, response.i32)
         if version >= 5:
             response.count(0)
         response.tags()

@@ -53,7 +53,7 @@ cdef extern from *:
     #define LOCAL 1000000LL
     #define LATE 5000000LL
     #define SHORT 5000000LL
-    #define LONG_PRODUCE 10000000LL
+    #define LONG_PRODUCE 3000000LL
     #define FIRST_DELAY 3000000000LL
     #define FAILURE_DELAY 100000000LL
     #define SILENCE 50000000LL

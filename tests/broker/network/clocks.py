@@ -98,6 +98,7 @@ def _follower(name: str, version: str, round_trip_ms: float) -> None:
     )
     def play(site: Site) -> None:
         site.create(orders=[[1, 2, 3]])
+        site.warm()
         with site.recording():
             settings = {"linger.ms": 0, "acks": "all", "max.in.flight": 5}
             producer = site.start("shop", "produce", count=40, every_s=0.15, settings=settings)
@@ -175,7 +176,7 @@ def _quota(name: str, version: str) -> None:
     def play(site: Site) -> None:
         site.create(orders=1)
         site.office("quota", "shop", "producer_byte_rate", "12500")
-        time.sleep(1)
+        site.warm()
         with site.recording():
             settings = {"linger.ms": 0, "batch.num.messages": 1}
             site.run("near", "produce", count=32, every_s=0.1, size=2500, settings=settings)
@@ -216,6 +217,7 @@ def _password(name: str, version: str) -> None:
     )
     def play(site: Site) -> None:
         site.create(orders=1)
+        site.warm()
         with site.recording():
             wrong = {**login("wrong"), "message.timeout.ms": 4000}
             site.run("near", "produce", count=1, settings=wrong)

@@ -56,10 +56,12 @@ def _ip(*arguments: str, at: str = "") -> None:
 class Network:
     """Brokers 10.88.0.1 and up, clients 10.88.0.11 and up; use `network` to get one."""
 
-    def __init__(self, nodes: int, clients: Mapping[str, Way], relay: IO[str]) -> None:
+    def __init__(self, nodes: int, clients: Mapping[str, Way], relay: IO[str], pid: int) -> None:
         self.nodes = nodes
         self.clients = dict(clients)
         self.relay = relay
+        self.pid = pid
+        """Of the relay's process."""
 
     def host(self, node: int) -> str:
         return f"10.88.0.{node}"
@@ -140,7 +142,7 @@ def network(nodes: int, clients: Mapping[str, Way]) -> Iterator[Network]:
                 raise RuntimeError("the relay does not start")
             for name in names:
                 _ip("netns", "add", name)
-            made = Network(nodes, clients, process.stdin)
+            made = Network(nodes, clients, process.stdin, process.pid)
             _built(made)
             yield made
         finally:
