@@ -40,6 +40,9 @@ class Spans:
             self.total += duration
 
 
+_TRIPS = ("client_address", "round_trip_ns", "client_round_trip_ns", "broker_round_trip_ns")
+
+
 class Trouble:
     """Counts what `add` is shown. Rows are batches in the coded schema."""
 
@@ -49,6 +52,7 @@ class Trouble:
         self._throttled: dict[tuple[str | None, str | None], Spans] = {}
         self._transport: Counter[str] = Counter()
         self._vantages: Counter[str] = Counter()
+        self._farthest: tuple[int, str | None] = 0, None
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch."""
@@ -70,6 +74,11 @@ class Trouble:
                 self._transport[column] += int(whole_numbers(batch[column], null=0).sum())
             with_calls = whole_numbers(batch["calls"], null=0) > 0
             self._vantages.update(vantage for (vantage,) in picked(batch, with_calls, ("vantage",)))
+            for address, least, there, back in picked(batch, with_calls, _TRIPS):
+                # The handshake's may be held up; of all the others, the least of each half is kept.
+                trip = least if there is None or back is None else min(there + back, least or there + back)
+                if trip is not None and trip > self._farthest[0]:
+                    self._farthest = trip, address
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what took longest, or occurs most, first."""
@@ -97,7 +106,8 @@ class Trouble:
             }
             for (client, api), spans in sorted(self._throttled.items(), key=lambda item: -item[1].total)
         ]
-        transport = {name: self._transport[name] for name in _TRANSPORT}
+        transport: dict[str, Any] = {name: self._transport[name] for name in _TRANSPORT}
+        transport["farthest_client"], transport["max_round_trip_ns"] = self._farthest[1], self._farthest[0]
         return {
             "groups": groups,
             "transactions": transactions,

@@ -48,6 +48,7 @@ _IN_LINE = {
     "authentication_delay": "a failed authentication",
 }
 _SURE = 0.75  # share of the connections that must agree on where the capture was taken
+_FAR_NS = 10_000_000  # from here on the way is worth a word
 
 
 Part = str | Grid
@@ -162,6 +163,9 @@ def _network(transport: Facts) -> Iterator[str]:
         for side in ("client", "broker")
         if (full := transport[f"{side}_zero_window_ns"])
     ]
+    if transport["max_round_trip_ns"] >= _FAR_NS:
+        trip = in_time(transport["max_round_trip_ns"])
+        told.append(f"farthest client {transport['farthest_client']}, {trip} away (round trip)")
     if vantage := _vantage(transport["vantages"]):
         told.append(f"taken {WORDS['vantage'][vantage].partition(':')[0]}")
     if told:

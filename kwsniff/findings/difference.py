@@ -160,7 +160,9 @@ def _pair(key: tuple[str, str], part: str, before: Groups, after: Groups) -> _Pa
         pair.bad.add(row["timed"], *_moments(row, part), row["timed"])
         known = before.get(key, {}).get(api)
         if known is None or known["timed"] < LEAST_CALLS:
-            known = before["all", ""].get(api, known)
+            # Few calls of its own tell little, but those that were as slow before are no difference.
+            both = [row for row in (known, before["all", ""].get(api)) if row is not None]
+            known = max(both, key=lambda row: _moments(row, part)[0], default=None)
         if known is not None:
             pair.good.add(row["timed"], *_moments(known, part), known["timed"])
     return pair

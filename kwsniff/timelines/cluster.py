@@ -5,6 +5,7 @@ before, byte for byte, is only counted as long as nothing that was new came sinc
 something did.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import BROKERS
-from kwsniff.tables.arrays import Bits, flags, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, flags, numbers, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import PLACE, Said, read_response
@@ -83,6 +84,8 @@ class Cluster:
             (*label, blake2b(response, digest_size=16).digest()) for *label, response in answers.labels()
         ]
         seen = [self._seen.get(label) for label in labels]
+        if self._repeat(part, answers, seen):
+            return
         rows: list[tuple[Any, ...]] = []
         ends = picked(part, every, ("call_id", "response_end_time"))
         news = self._news
@@ -95,6 +98,21 @@ class Cluster:
             rows = rows or list(picked(part, every, (*COLUMNS, PLACE, "response")))
             seen[number] = self._take(labels[number], rows[row])
             news = self._news
+
+    def _repeat(self, part: pa.RecordBatch, answers: Groups, seen: Sequence["Answer | None"]) -> bool:
+        """Whether all of a batch came before and mean what they meant; then they are counted."""
+        if any(found is None or found.news != self._news for found in seen):
+            return False
+        lasts = np.zeros(len(seen), np.int64)
+        lasts[answers.numbers] = np.arange(part.num_rows)  # later ones overwrite earlier ones
+        ends = part.select(["call_id", "response_end_time"]).take(numbers(pa.int64(), lasts))
+        ids = ends["call_id"].to_pylist()
+        times = ends["response_end_time"].cast(pa.int64()).to_pylist()
+        for found, count, call_id, time in zip(seen, answers.counts().tolist(), ids, times, strict=True):
+            if found is not None:
+                found.times += count
+                found.call_id, found.time = call_id, time
+        return True
 
     def _take(self, label: tuple[Any, ...], row: tuple[Any, ...]) -> "Answer":
         """An answer that is read in full."""

@@ -60,6 +60,7 @@ class End(NamedTuple):
 _NO_END = End(-1, NOT_KNOWN, -1)
 _PARTITION = 0xFFFFFFFF
 _ROOM = 1 << 62
+_FEW = 1 << 14
 
 
 class Commits:
@@ -252,6 +253,15 @@ class _Told:
 
 def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
     """The different keys, sorted, and the place of each row's key among them."""
+    words, partitions = keys >> 32, keys & _PARTITION
+    wide = int(partitions.max(initial=0)) + 1
+    if wide * (int(words.max(initial=0)) + 1) <= _FEW:
+        # Few enough for a table.
+        places = words * wide + partitions
+        there = np.zeros(_FEW, np.bool_)
+        there[places] = True
+        small = np.flatnonzero(there)
+        return small // wide << 32 | small % wide, (np.cumsum(there) - 1)[places]
     coded = numbers(pa.int64(), keys).dictionary_encode()
     own = whole_numbers(coded.dictionary, null=0)
     order = np.argsort(own)

@@ -102,6 +102,8 @@ def named(offsets: pa.RecordBatch, names: Mapping[str, str], news: Sequence[News
     """One word for the topic of each row: its name, as far as `names` (id -> name) and then `news` told it by
     then, or # and its id."""
     topics, ids = offsets["topic"], offsets["topic_id"]
+    if ids.null_count == len(ids) and not topics.null_count:
+        return topics
     told = ids.dictionary.to_pylist()
     words = [*words_of(topics.dictionary), *(names.get(each, f"#{each}") for each in told)]
     own = whole_numbers(ids.indices, null=0).astype(np.int32) + np.int32(len(topics.dictionary))

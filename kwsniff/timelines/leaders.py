@@ -113,15 +113,15 @@ class Leaders:
 
     def _note_copies(self, place: tuple[Any, ...], replicas: int | None, time: int | None) -> None:
         name, topic_id, partition = place
-        key = name or f"#{topic_id}", partition
-        if not replicas or time is None or (key not in self._copied and len(self._copied) >= MOST_LEADERS):
+        which = name or f"#{topic_id}", partition
+        if not replicas or time is None or (which not in self._copied and len(self._copied) >= MOST_LEADERS):
             return
-        one, more = self._copied.get(key, (None, None))
-        if replicas == 1:
-            one = time if one is None else min(one, time)
-        else:
+        one, more = self._copied.get(which, (None, None))
+        if replicas > 1:
             more = time if more is None else min(more, time)
-        self._copied[key] = one, more
+        else:
+            one = time if one is None else min(one, time)
+        self._copied[which] = one, more
 
     def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, Copies]]:
         """Topic, its id and partition; leader; epoch; copies, and those in sync."""

@@ -76,7 +76,10 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     part = partitions.select(list(_OWN))
     if known.all() and np.count_nonzero(chosen) > _MOST * len(chosen):
         # It takes less to keep all than to leave out a few.
-        told = [np.where(chosen, values, -1) for values in (committed, reached, base, fetched)]
+        told = [committed, reached, base, fetched]
+        left_out = np.flatnonzero(~chosen)
+        for values in told if len(left_out) else ():
+            values[left_out] = -1
     else:
         part = part.filter(flags(chosen))
         told = [values[chosen] for values in (committed, reached, base, fetched)]
@@ -85,13 +88,18 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     columns = {
         **{name: part[name] for name in _OWN},
         PLACE: numbers(pa.int64(), places),
-        "response_end_time": calls["response_end_time"].take(numbers(pa.int64(), places)),
+        "response_end_time": _taken(calls["response_end_time"], places),
         **{
             name: numbers(pa.int64(), values.astype(np.int64))
             for name, values in zip(_TOLD, told, strict=True)
         },
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in OFFSETS.names], names=OFFSETS.names)
+
+
+def _taken(times: pa.Array, places: Numbers) -> pa.Array:
+    valid = valid_rows(times)[places] if times.null_count else None
+    return numbers(times.type, whole_numbers(times, null=0)[places], valid)
 
 
 @lru_cache(maxsize=4)

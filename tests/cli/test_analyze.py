@@ -233,6 +233,13 @@ EMPTY: dict[str, Any] = {
 }
 
 
+def test_how_far_away_clients_are_is_told() -> None:
+    far = {**EMPTY["transport"], "farthest_client": "10.0.0.9", "max_round_trip_ns": 120_000_000}
+    assert "network: farthest client 10.0.0.9, 120 ms away (round trip)" in shown({"transport": far})
+    near = {**far, "max_round_trip_ns": 900_000}
+    assert "away" not in shown({"transport": near})
+
+
 def shown(summary: dict[str, Any], top: int = 20) -> str:
     out = io.StringIO()
     show_summary({**EMPTY, **summary}, out, top=top)

@@ -1,7 +1,7 @@
 """Where the time of a call went, held against the brokers' own clocks and the relay's distance: clocks.py.
 
-The target is 97 % in every part, on both sides, and the rest looked at and explained. `FLOORS` are what holds
-today, with a little room; who makes kwsniff tell more raises them. The table of shares is printed.
+The target is 97 % of the broker's own time and of waits, on both sides, and the rest looked at and explained.
+`FLOORS` are what holds today; who makes kwsniff tell more raises them. The table of shares is printed.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from tests.pipeline.explained import kinds, page
 
 # Share of calls that agree, of all recordings together, by side and part.
 FLOORS = {
-    ("client", "wait"): 0.92,
+    ("client", "wait"): 0.99,
     ("client", "waited"): 0.99,
     ("client", "word"): 1.0,
-    ("client", "broker"): 0.81,
+    ("client", "broker"): 0.98,
+    ("client", "both"): 0.97,
     ("client", "network"): 0.99,
-    ("client", "lost"): 0.89,
-    ("client", "line"): 0.97,
+    ("client", "lost"): 0.95,
+    ("client", "line"): 0.99,
     ("client", "behind"): 1.0,
-    ("broker", "wait"): 0.97,
-    ("broker", "waited"): 1.0,
+    ("broker", "wait"): 0.99,
+    ("broker", "waited"): 0.98,
     ("broker", "word"): 1.0,
-    ("broker", "broker"): 0.92,
+    ("broker", "broker"): 0.98,
     ("broker", "network"): 0.99,
-    ("broker", "behind"): 0.96,
+    ("broker", "behind"): 0.98,
 }
 TARGET = 0.97
 EDGE = timedelta(milliseconds=50)
@@ -87,15 +88,9 @@ def test_the_target_is_within_reach() -> None:
 
 
 def test_what_does_not_agree_is_explained() -> None:
-    """Most are followers, which the connection does not show, and ways that were longer than before."""
     found = kinds()
     parts = {"wait", "broker", "line"}
     assert {key: count for key, count in found.items() if key[1] in parts and key[2] == "other"} == {}
-    agree, total = shares(every("broker"))["broker"]
-    assert agree + found["broker", "broker", "followers"] >= 0.92 * total
-    agree, total = shares(every("client"))["broker"]
-    beyond = found["client", "broker", "followers"] + found["client", "broker", "long way"]
-    assert agree + beyond >= 0.9 * total
 
 
 def test_the_page_says_what_holds() -> None:

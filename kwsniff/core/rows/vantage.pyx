@@ -17,6 +17,7 @@ from kwsniff.core.tcp.connections cimport NEAR_TRIPS, Direction
 
 cdef enum:
     ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good
+    TWO_TRIPS = 2               # of a connection whose SYN was sent again; only where the capture was taken needs more
 
 cdef extern from *:
     """
@@ -58,7 +59,7 @@ cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
     """The round trip from the capture to the broker as of now; 0 where nobody tells, and at the broker."""
     cdef int64_t way
     cdef int vantage = tell_vantage(asks, answers)
-    if not is_told(asks) or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:
+    if not asks.floor > 0 and asks.num_near < TWO_TRIPS or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:
         return 0
     way = near_trip(asks)
     if way < SAME_MACHINE or vantage == VANTAGE_BROKER and way < MILLISECOND:

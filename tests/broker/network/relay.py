@@ -20,7 +20,7 @@ from dataclasses import dataclass
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 LARGEST_FRAME = 65_600
 ARP = b"\x08\x06"
-SEED = 20_260
+SEED = 20_262
 
 
 @dataclass
