@@ -367,10 +367,9 @@ class _Rows:
 
     def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
         batches = {table: self._builder.build(table, columns) for table, columns in taken}
-        calls, timed = batches.get("api_calls"), None
+        calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None
         if HELD in batches and HELD in self.batches:
             batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
-        details = batches.pop(DETAILS, None)
         for table, batch in batches.items():
             rows = self._only.of(table, batch) if self._only else batch
             if table == HELD:
@@ -392,5 +391,4 @@ class _Rows:
             self.keep(table, rows)
 
     def _share(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
-        calls = None if calls is None else self._twins.without(calls)
-        self.summary.shares.add(self._twins.without(latencies), calls)
+        self.summary.shares.add(self._twins.without(latencies), calls and self._twins.without(calls))

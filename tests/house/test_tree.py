@@ -22,7 +22,7 @@ LONG_COMPILED = {
     "packets.pyx": 510,
     "rows.pyx": 440,
     "state.pyx": 460,
-    "streams.pyx": 660,
+    "streams.pyx": 670,
     "columns.pyx": 450,
 }
 
