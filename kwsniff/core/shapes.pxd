@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x2d3d68c545548fb6ull
+    #define KWSNIFF_SHAPES 0x362656a499decc1full
     """
     const unsigned long long KWSNIFF_SHAPES

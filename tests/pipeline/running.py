@@ -25,7 +25,8 @@ def analyzer(**options: Any) -> Any:
         program = catalog.program(api_key, version, direction)
         return None if program is None else (program.code, program.paths)
 
-    return core.Analyzer(compiled, catalog.spoken(), **options)
+    ranges = [(api.key, api.min_version, api.max_version, api.flexible_from) for api in catalog.apis.values()]
+    return core.Analyzer(compiled, ranges, **options)
 
 
 def chunks(data: bytes, sizes: Iterable[int]) -> Iterable[memoryview]:

@@ -60,11 +60,6 @@ cdef struct KeptSpan:
     uint32_t at
     int32_t num                 # -1: none
 
-cdef enum Doubt:
-    DOUBT_NONE = 0
-    DOUBT_SAYS_LITTLE = 1       # it does not decode, much stands behind it, or it is nothing but a header
-    DOUBT_UNNAMED = 2           # it names no client
-
 # A request that waits for its response, or whose row is being written.
 cdef struct Call:
     int64_t id
@@ -82,7 +77,7 @@ cdef struct Call:
     int64_t end_offset          # stream position behind it
     int64_t broker_gaps         # gaps of the broker's direction when it was asked
     int reason                  # why its facts are not whole, or REASON_NONE
-    int doubtful                # Doubt: no proof of what the connection is
+    bint doubtful               # it does not decode, or much stands behind it: no proof of what the connection is
     int passed                  # later calls that were answered before it
     Arrival passed_by           # the first of those answers
     int64_t passed_offset
@@ -180,10 +175,7 @@ cdef struct Dialog:
     int protocol
     bint forced                 # by port
     bint confirmed              # something decoded or paired: this is Kafka
-    int plausible_requests      # in a row, of one client, with ids that count up, before it is confirmed,
-    int32_t plausible_id        # the id and the client of the latest of them,
-    uint64_t plausible_client
-    int proofs                  # and what their answers are worth: see responses.pyx
+    int plausible_requests
     bint proxied                # a PROXY protocol header came first,
     uint8_t proxied_address[48] # and named this client
     int32_t proxied_len

@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
-from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, confirm, count_bytes, lost_bin
+from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_bytes, lost_bin
 from kwsniff.core.kafka.frames cimport *
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, u8
 from kwsniff.core.capture.packets cimport NO_TIME
@@ -268,8 +268,7 @@ cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept 
         return
     dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
     dialog.alert = read_alert(data)
-    if dialog.alert >= 0 and (dialog.confirmed or dialog.plausible_requests):   # Kafka, to a port that speaks TLS
-        confirm(dialog)
+    if dialog.alert >= 0 and dialog.confirmed:      # a Kafka request to a port that speaks TLS
         dialog.framing[1 - dialog.client].state = FRAMING_IGNORED
         return
     if not dialog.confirmed:

@@ -12,10 +12,10 @@ Rules
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from kwsniff.core.declared cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER, REASON_NONE
+from kwsniff.core.declared cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 from kwsniff.core.kafka.first_bytes cimport turn_away
 from kwsniff.core.octets.buffer cimport contents
-from kwsniff.core.kafka.dialog cimport DOUBT_UNNAMED, REQUEST, Call, Context, Dialog, Program, confirm, waiting_call
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, waiting_call
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame, Link
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.early_responses cimport park
@@ -49,9 +49,8 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
     for i in range(dialog.num if dialog.num < AWAITED else AWAITED):
         call = waiting_call(dialog, i)
         if call.correlation_id == <int32_t>be32(data, 4):
-            if call.doubtful and not dialog.confirmed and (call.reason != REASON_NONE or not first):
+            if call.doubtful and not dialog.confirmed:
                 return LOOK_NO
-            first = first and (dialog.confirmed or call.doubtful != DOUBT_UNNAMED)
             dialog.trials += 1
             if <int64_t>data.num >= 4 + <int64_t>size:
                 return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size), False) else LOOK_NO

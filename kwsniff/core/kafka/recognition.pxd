@@ -5,8 +5,6 @@ from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.octets.octets cimport Octets
 
 cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil
-cdef bint names_client(Octets data) noexcept nogil
-cdef bint has_letters(Octets data) noexcept nogil
 cdef bint is_surely(Octets data, int protocol) noexcept nogil
 cdef bint may_be_foreign(Octets data) noexcept nogil
 cdef int64_t measure_proxy_header(Octets data) noexcept nogil

@@ -24,8 +24,6 @@ from kwsniff.core.tcp.addresses cimport format_address
 cdef enum:
     HEADER_BYTES = 14           # prefix, key, version, correlation id, length of the client id
     CLIENT_ID_LOOKED_AT = 64
-    LETTERS = 8                 # so many are names
-    LETTERS_LOOKED_AT = 256
     MAX_TOKEN = 524288          # brokers take no more before a client is known (sasl.server.max.receive.size)
     MAX_VERSION = 999           # of a connection that is in step and Kafka's: far above what any release speaks
     FIRST_LINE = 8192           # of HTTP, at most
@@ -72,27 +70,6 @@ cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept 
         if u8(data, HEADER_BYTES + i) < 0x20 or u8(data, HEADER_BYTES + i) == 0x7F:
             return LOOK_ODD
     return LOOK_YES
-
-
-cdef bint names_client(Octets data) noexcept nogil:
-    """Whether the header names a client in letters. Small numbers, such as ZooKeeper's, read as a short request, too; but
-    then as one without a name, or with one of zeroes."""
-    cdef int num = <int16_t>be16(data, 12)
-    cdef int i, letters = 0
-    if num > CLIENT_ID_LOOKED_AT:
-        num = CLIENT_ID_LOOKED_AT
-    for i in range(num):
-        letters += u8(data, HEADER_BYTES + i) >= 0x20
-    return num > 0 and 2 * letters >= num
-
-
-cdef bint has_letters(Octets data) noexcept nogil:
-    """Whether there are names in it: of hosts, topics, groups."""
-    cdef size_t i
-    cdef int letters = 0
-    for i in range(LETTERS_LOOKED_AT if data.num > LETTERS_LOOKED_AT else data.num):
-        letters += 0x20 < u8(data, i) < 0x7F
-    return letters >= LETTERS
 
 
 cdef inline bint begins(Octets data, const char* text, size_t num) noexcept nogil:

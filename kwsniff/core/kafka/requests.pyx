@@ -2,9 +2,8 @@
 """Frames of the side that asks: requests, and bare SASL tokens.
 
 Rules
-  1. Nothing counts as Kafka before it is confirmed: by a request that decodes to its last field and names things,
-     by an answer, or by plausible requests in a row, of one client and with ids that count up: two of a named client,
-     three that name none. One that is all here and does not decode is not plausible, but where the user says so.
+  1. Nothing counts as Kafka before it is confirmed: a request decoded to its last field, a response paired, or two
+     plausible requests in a row. One that is all here and does not decode is not plausible, but where the user says so.
   2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest).
   3. After an answered SaslHandshake v0 what is no request is a token; at any other time it is no frame.
   4. Bytes behind the last field harm nothing: brokers pass them over. While nothing is confirmed, only few of them
@@ -14,21 +13,18 @@ Rules
     | size | key version correlation client_id | body |
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.kafka.calls cimport add_call, finish_call
-from kwsniff.core.kafka.dialog cimport (
-    DOUBT_NONE, DOUBT_SAYS_LITTLE, DOUBT_UNNAMED, REQUEST, Call, Context, Dialog, Program, confirm, count_bytes, why_torn,
-)
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, count_bytes, why_torn
 from kwsniff.core.wire.facts cimport gather_facts
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_REQUEST, MESSAGE_TOKEN, keep_message
-from kwsniff.core.octets.hash cimport hash_octets
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, MOST_TRAILING, has_few_behind, read_message
-from kwsniff.core.kafka.apis cimport ApiRange, find_api, find_slot, in_span
-from kwsniff.core.kafka.recognition cimport has_letters, look_at_request, may_be_foreign, names_client
+from kwsniff.core.kafka.apis cimport find_slot
+from kwsniff.core.kafka.recognition cimport look_at_request, may_be_foreign
 from kwsniff.core.kafka.memory cimport learned_bytes
 from kwsniff.core.kafka.request_facts cimport keep_facts, learn_principal
 from kwsniff.core.kafka.fetch_sessions cimport follow_asked
@@ -36,12 +32,6 @@ from kwsniff.core.kafka.responses cimport answer_from_parked
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, EngineStop
 from kwsniff.core.declared cimport *
-
-cdef enum:
-    HEADER_BYTES = 14           # before the client's name: prefix, key, version, correlation id, length
-    SHORT_BODY = 5              # an empty array and an empty tag section may be any protocol's zeroes
-    VENDORS = 500               # their own APIs have keys from here on
-    UNNAMED = 3                 # so many requests without a name make good for one with it
 
 
 cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -69,7 +59,7 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     program = read_message(context, key, version, REQUEST, message, &status, &stop)
     if program != NULL:
         behind = has_few_behind(message, status, &stop) and names_client(data)
-        whole = (not dialog.confirmed and (status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
+        whole = ((status == ENGINE_OK or behind and look == LOOK_YES) and not frame.torn
                  and (dialog.forced or names_client(data) or message.num >= MIN_TRIAL))
         if status != ENGINE_OK and not behind and not frame.torn and (
                 dialog.tokens or frame.found or look == LOOK_ODD and not dialog.confirmed
@@ -83,44 +73,16 @@ cdef bint take_request(Context* context, Dialog* dialog, Frame* frame) noexcept 
     else:
         read_foreign_header(context, data)
     dialog.tokens = False
-    if not dialog.confirmed:
-        weigh(dialog, data, look, whole, behind, program == NULL or frame.torn, status == ENGINE_OK)
+    if dialog.forced or behind or names_client(data) and (program == NULL or frame.torn):
+        dialog.plausible_requests += look == LOOK_YES
+    if whole or dialog.plausible_requests >= 2:
+        confirm(dialog)
     return keep_request(context, dialog, frame, key, version, program, status, trailing)
 
 
-cdef void weigh(Dialog* dialog, Octets data, int look, bint whole, bint behind, bint closed, bint fits) noexcept nogil:
-    """What a request proves of its connection: whether enough of it decodes (`whole`), with few bytes `behind`, cannot be
-    read (`closed`), decodes at all (`fits`)."""
-    cdef bint named = names_client(data)
-    if dialog.forced:
-        dialog.plausible_requests += look == LOOK_YES
-    elif fits or behind or closed:
-        follow_client(dialog, data)
-        dialog.plausible_requests += whole or look == LOOK_YES and (behind or named and closed)
-    else:
-        dialog.plausible_requests = 0
-        dialog.proofs = 0
-    if (whole and (dialog.forced or named and says_something(data) or has_letters(drop(data, HEADER_BYTES)))
-            or dialog.plausible_requests >= (2 if dialog.forced or named else UNNAMED)):
-        confirm(dialog)
-
-
-cdef inline bint says_something(Octets data) noexcept nogil:
-    """Whether more than a header is here: some messages are nothing else, and so are those of other protocols."""
-    return data.num >= HEADER_BYTES + be16(data, 12) + SHORT_BODY
-
-
-cdef void follow_client(Dialog* dialog, Octets data) noexcept nogil:
-    """One client sends all requests of a connection, and counts them (NetworkClient; librdkafka's rkb_corrid)."""
-    cdef int64_t num = <int16_t>be16(data, 12)
-    cdef uint64_t client = hash_octets(keep(drop(data, HEADER_BYTES), <size_t>num if num > 0 else 0), num + 1)
-    cdef int32_t id = <int32_t>be32(data, 8)
-    if (dialog.plausible_requests or dialog.proofs) and (
-            client != dialog.plausible_client or <int32_t>(<uint32_t>id - <uint32_t>dialog.plausible_id) <= 0):
-        dialog.plausible_requests = 0
-        dialog.proofs = 0
-    dialog.plausible_id = id
-    dialog.plausible_client = client
+cdef inline bint names_client(Octets data) noexcept nogil:
+    """Small numbers, such as ZooKeeper's, read as a short request, too; but then as one without a client id."""
+    return 0 < <int16_t>be16(data, 12)
 
 
 cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -134,22 +96,6 @@ cdef bint take_token(Context* context, Dialog* dialog, Frame* frame) noexcept no
         context.learned_total += learned_bytes(dialog)
     count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
     return True
-
-
-cdef int doubts(Context* context, Dialog* dialog, Call* call, Frame* frame, Program* program,
-                int64_t trailing) noexcept nogil:
-    """What this request lacks to be a proof, with its answer, that the connection is Kafka's: a value of Doubt.
-    The first request of a connection, or one that has no room for a name, needs none."""
-    cdef ApiRange* api = find_api(&context.apis, call.key)
-    if not dialog.forced and not names_client(frame.bytes) and not (
-            dialog.connection.opener >= 0 and api != NULL and (api.fallback or in_span(&api.anonymous, call.version))):
-        return DOUBT_UNNAMED
-    if call.reason == REASON_UNDECODABLE or trailing > MOST_TRAILING:
-        return DOUBT_SAYS_LITTLE
-    if not dialog.forced and (program == NULL and call.key < VENDORS
-                              or program != NULL and not frame.torn and not says_something(frame.bytes)):
-        return DOUBT_SAYS_LITTLE
-    return DOUBT_NONE
 
 
 cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, int version, Program* program,
@@ -177,8 +123,9 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         call.reason = REASON_UNDECODABLE
         write_anomaly(context, dialog.connection, call.id, &frame.first, 0, frame.offset,
                       ANOMALY_UNDECODABLE_REQUEST, status)
-    if not dialog.confirmed:
-        call.doubtful = doubts(context, dialog, call, frame, program, trailing)
+    call.doubtful = (call.reason == REASON_UNDECODABLE or trailing > MOST_TRAILING
+                     or not frame.torn and not dialog.forced and not names_client(frame.bytes)
+                     and (program == NULL or frame.length < 4 + MIN_TRIAL))
     follow_asked(context, dialog, &context.facts)
     keep_facts(context, dialog, call, drop(frame.bytes, 12))
     if context.facts.batch_hits.len and dialog.confirmed:

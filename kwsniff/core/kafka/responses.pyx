@@ -17,7 +17,7 @@ from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
-    DOUBT_UNNAMED, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_silent,
+    KEPT_CLIENT_ID, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_silent,
     why_torn,
 )
 from kwsniff.core.capture.packets cimport NO_TIME
@@ -26,7 +26,6 @@ from kwsniff.core.kafka.frames cimport Frame, Framing
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_RESPONSE, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
 from kwsniff.core.kafka.early_responses cimport park, unpark_answer
-from kwsniff.core.kafka.recognition cimport has_letters
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.served cimport note_served
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, read_message, run
@@ -151,8 +150,8 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
                       ANOMALY_API_VERSIONS_FALLBACK, call.version)
     program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
-    if not dialog.confirmed and (not call.doubtful or program != NULL and not frame.torn and proves(
-            dialog, call, message, status == ENGINE_OK, has_few_behind(message, status, &stop))):
+    if not call.doubtful or program != NULL and not frame.torn and proves(
+            call, message, status == ENGINE_OK, has_few_behind(message, status, &stop)):
         confirm(dialog)
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_RESPONSE, RESPONSE, call, version, call.correlation_id)
@@ -187,17 +186,13 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
         write_errors(context, dialog, call, frame, &context.facts, program)
 
 
-cdef bint proves(Dialog* dialog, Call* call, Octets message, bint exact, bint behind) noexcept nogil:
+cdef inline bint proves(Call* call, Octets message, bint exact, bint behind) noexcept nogil:
     """Whether an answer makes good for a doubtful question. Small numbers in frames, such as ZooKeeper's, fit many a
-    short layout: a question that does not decode must name its client then, and the answer say something. Where no
-    client is named, it takes an answer with names in it, or two to questions whose ids count up."""
-    if call.doubtful != DOUBT_UNNAMED:
-        return call.reason == REASON_NONE and exact or (exact or behind) and message.num >= MIN_TRIAL
-    if call.reason != REASON_NONE or not exact:
-        dialog.proofs = 0
-        return False
-    dialog.proofs += 2 if has_letters(message) else 1
-    return dialog.proofs >= 2
+    short layout: a question that does not decode must name its client then, and the answer say something."""
+    if call.reason == REASON_NONE and exact:
+        return True
+    return ((exact or behind) and message.num >= MIN_TRIAL
+            and (call.reason == REASON_NONE or call.kept[<int>KEPT_CLIENT_ID].num > 0))
 
 
 cdef inline int answered_version(Context* context, Call* call, Octets message) noexcept nogil:

@@ -40,7 +40,7 @@ cdef tuple count_waits(Connection* oldest):
     cdef int64_t num = 0, due
     while connection != NULL:
         dialog = <Dialog*>connection.dialog
-        if dialog != NULL and dialog.confirmed and dialog.num and not is_over(connection):
+        if dialog != NULL and dialog.confirmed and dialog.num:
             num += dialog.num
             due = waiting_call(dialog, 0).first.time
             if due != NO_TIME:
@@ -62,7 +62,7 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
     while connection != NULL and <int64_t>len(rows) < most:
         dialog = <Dialog*>connection.dialog
         connection = connection.newer
-        if dialog == NULL or not dialog.confirmed or dialog.client < 0 or is_over(dialog.connection):
+        if dialog == NULL or not dialog.confirmed or dialog.client < 0:
             continue
         ahead = NO_TIME
         for i in range(dialog.num):
@@ -78,11 +78,6 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
             if not may_have_passed(dialog, call):
                 rows.append(wait_row(context, dialog, call, due))
     return rows
-
-
-cdef inline bint is_over(Connection* connection) noexcept nogil:
-    """Whether it was reset, and nobody has gainsaid that so far: no answer is owed on it."""
-    return connection.reset_by >= 0 and connection.reset_ahead <= 0
 
 
 cdef inline bint may_have_passed(Dialog* dialog, Call* call) noexcept nogil:

@@ -53,15 +53,10 @@ cdef inline Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
     own.held = held.next
     if own.held == NULL:
         own.held_last = NULL
-    forget_held(streams, own, held)
-    return held
-
-
-cdef inline void forget_held(Streams* streams, Direction* own, Held* held) noexcept nogil:
-    """It stands in the list no more."""
     own.held_bytes -= held.length
     own.held_num -= 1
     streams.held_total -= <int64_t>(sizeof(Held) + held.captured)
+    return held
 
 
 cdef inline void drop_held(Streams* streams, Direction* own) noexcept nogil:

@@ -4,11 +4,9 @@
 Rules
   1. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that the
      bytes under way ever reached.
-  2. It ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both sides go on talking
-     before, there was none, and behind that, another connection begins. One that no connection stands behind (a SYN
-     refused, a side that sent its FIN) ends at once.
-  3. What comes behind one with a number expected is held until then: it is handed on, or came after the end.
-     One beyond is a challenge to its receiver, or follows lost segments: what comes behind it counts.
+  2. One with a number expected ends the connection at once; if both sides go on talking all the same, another begins.
+  3. One beyond is a challenge to its receiver, or follows lost segments: it ends the connection when RESET_PATIENCE went
+     by, or the connection's packets do; if both sides go on talking before, there was none.
   4. A side that took a reset answers nothing more, and one that sent it says nothing more: that is how both are known.
 
     acked          next_seq, held, sent     + flight, LEAST_WINDOW or more
@@ -17,15 +15,11 @@ Rules
 Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3.
 """
 
-from libc.stdint cimport int32_t, uint32_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t
 
 from kwsniff.core.declared cimport END_RESET
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport (
-    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Held, Streams, unlink_reset,
-)
-from kwsniff.core.tcp.held cimport forget_held
+from kwsniff.core.tcp.connections cimport ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Streams, unlink_reset
 from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
 from kwsniff.core.tcp.segments cimport distance
 
@@ -61,58 +55,20 @@ cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segme
             and 0 < distance(segment.ack, other.at_reset) <= distance(other.sent, other.at_reset))
 
 
-cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                       Arrival* arrival) noexcept nogil:
-    """Whether there was no reset. A side that sent one says nothing more, and one that took it answers nothing more:
-    what was sent behind the reset is answered only if there was none."""
+    """A side that sent a reset says nothing more, and one that took it answers nothing more: what was sent behind the
+    reset is answered only if there was none."""
     cdef int by = connection.reset_by
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
     if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
-        return False
-    if (sender != by and (segment.length == 0 or distance(segment.seq + segment.length, own.at_reset) <= 0)
-            and not (connection.reset_ahead <= 0 and has_shown(other, segment.ack))):
-        return False
+        return
+    if sender != by and (segment.length == 0 or distance(segment.seq + segment.length, own.at_reset) <= 0):
+        return
     unlink_reset(streams, connection)
     connection.reset_by = -1
-    connection.reset_sender = -1
     if not connection.direction[0].fin and not connection.direction[1].fin:
         connection.closer = -1
         connection.close_frame = 0
     streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
-    return True
-
-
-cdef inline bint has_shown(Direction* own, uint32_t number) noexcept nogil:
-    """Whether bytes up to here were captured behind the reset."""
-    return own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, number) >= 0
-
-
-cdef void drop_behind_reset(Streams* streams, Connection* connection) noexcept nogil:
-    """The reset counts: what was held behind it came after the end, and what was said behind it is not asked for."""
-    cdef Direction* own
-    cdef Held* held
-    cdef Held** link
-    cdef int i
-    for i in range(2):
-        own = &connection.direction[i]
-        link = &own.held
-        own.held_last = NULL
-        while link[0] != NULL:
-            held = link[0]
-            if distance(held.seq + held.length, own.at_reset) <= 0:
-                own.held_last = held
-                link = &held.next
-                continue
-            link[0] = held.next
-            forget_held(streams, own, held)
-            if held.captured:
-                streams.sink.dropped(streams.sink.context, held.arrival.capture, DROP_AFTER_END, held.captured)
-            streams.sink.oddity(streams.sink.context, connection, i, &held.arrival, ODD_AFTER_END, held.length)
-            free(held)
-        if own.fin and distance(own.fin_seq, own.at_reset) > 0:
-            own.fin = False
-        if own.sent_known and distance(own.sent, own.at_reset) > 0:
-            own.sent = own.at_reset
-        if own.acked_known and distance(own.acked, own.at_reset) > 0:
-            own.acked = own.at_reset

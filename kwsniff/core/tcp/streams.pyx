@@ -53,9 +53,7 @@ from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
     end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment, zero_window_until,
 )
-from kwsniff.core.tcp.resets cimport (
-    doubt_reset, drop_behind_reset, goes_on_after_reset, is_reset, resets, waits_behind_reset,
-)
+from kwsniff.core.tcp.resets cimport doubt_reset, goes_on_after_reset, is_reset, resets
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
 from kwsniff.core.tcp.selective cimport judge_hole
 
@@ -205,8 +203,8 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         take_fin(connection, own, segment, sender)
         if own.beginning:
             settle_beginning(streams, connection, sender)
-    if connection.reset_by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
-        deliver_both(streams, connection, sender)
+    if connection.reset_by >= 0:
+        doubt_reset(streams, connection, sender, segment, &arrival)
     close_if_done(streams, connection)
 
 
@@ -281,7 +279,6 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     """What a reset carries is a text about it (RFC 9293 3.5.3), not the stream's."""
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
-    cdef int32_t ahead
     cdef int i
     drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
     if not resets(own, other, segment):
@@ -290,8 +287,6 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         return
     if segment.flags & TCP_ACK:
         take_ack(streams, connection, sender, segment, arrival)
-    if connection.reset_by >= 0 and connection.reset_ahead <= 0:
-        return                      # it only says so again
     connection.reset_sender = sender
     connection.reset_at = segment.time
     connection.reset_frame = segment.frame
@@ -303,19 +298,14 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
         connection.direction[i].at_reset = furthest(&connection.direction[i])
     if own.fin and other.fin:
         end_connection(streams, connection, END_FIN)
-        return
-    ahead = distance(segment.seq, own.at_reset)
-    if not own.known or not other.known or (own.fin or other.fin) and ahead <= 0:
+    elif not own.known or distance(segment.seq, furthest(own)) <= 0:
         connection.refused = sender != connection.opener and other.syn and not own.syn
         end_connection(streams, connection, END_RESET)
-        return
-    if connection.reset_by < 0:
+    elif connection.reset_by < 0:
+        connection.reset_by = sender
+        connection.reset_ahead = distance(segment.seq, furthest(own))
         connection.reset_time = segment.time
         link_reset(streams, connection)
-    elif ahead > 0:
-        return
-    connection.reset_by = sender
-    connection.reset_ahead = ahead
 
 
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
@@ -345,8 +335,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     if not own.known:
         begin_stream(connection, own, &connection.direction[1 - sender], segment)
     ahead = distance(segment.seq, own.next_seq)
-    if (own.beginning or waits_behind_reset(connection, own, segment)) and -WINDOW <= ahead <= WINDOW:
-        if ahead < 0 and own.beginning:
+    if own.beginning and -WINDOW <= ahead <= WINDOW:
+        if ahead < 0:
             begin_earlier(own, &connection.direction[1 - sender], segment.seq)
         hold(streams, connection, sender, segment, arrival)
         return
@@ -437,10 +427,6 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
             or own.held_num >= streams.limits.held_segments
             or streams.held_total + segment.length > streams.limits.held_bytes_total):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.held_bytes)
-        if connection.reset_by >= 0 and connection.reset_ahead <= 0:
-            end_connection(streams, connection, END_RESET)
-            drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
-            return
         drain_held(streams, connection, sender)
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
@@ -481,12 +467,6 @@ cdef void deliver_held(Streams* streams, Connection* connection, int sender, bin
     own.evidence_at = 0
     if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
         deliver_held(streams, connection, 1 - sender, False)
-
-
-cdef void deliver_both(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    """Hands on what was held behind a reset that was none."""
-    deliver_held(streams, connection, 1 - sender, True)
-    deliver_held(streams, connection, sender, True)
 
 
 cdef void deliver_first(Streams* streams, Connection* connection, int sender) noexcept nogil:
@@ -638,8 +618,6 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     cdef int i
     if connection.ended:
         return
-    if connection.reset_by >= 0 and connection.reset_ahead <= 0:
-        drop_behind_reset(streams, connection)
     drain_held(streams, connection, 0)
     drain_held(streams, connection, 1)
     settle_tail(streams, connection, 0)

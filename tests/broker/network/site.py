@@ -146,7 +146,7 @@ class Site:
         """
         every = list(range(1, self.scene.nodes + 1))
         self.create(early=[every])
-        what = {"bootstrap": self.cluster.backstage, "client_id": "early", "topic": "early"}
+        what: dict[str, Any] = {"bootstrap": self.cluster.backstage, "client_id": "early", "topic": "early"}
         settings = {"linger.ms": 0, "acks": "all"}
         self._out_of_sight(
             self._command("produce", {**what, "every_s": 0.02, "count": 200, "settings": settings})
