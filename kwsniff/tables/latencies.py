@@ -25,7 +25,7 @@ LATENCIES = TableSchema(
     row="one call whose request and response were both seen whole",
     doc="How long calls took, and where the time went. The six parts are never negative and add up to "
     "`total_ns`. Durations are computed from the capture's full precision, at the place it was taken: "
-    "`vantage` of connections says which side that looks like. Where neither a handshake nor three prompt "
+    "`vantage` of connections says which side that looks like. Where neither a handshake nor two prompt "
     "acknowledgements of the broker were seen (that of the first segment captured does not count), the way "
     "to it is not known and stays in `broker_ns`. [How close the parts are](clocks.md) to clocks of brokers.",
     columns=(
