@@ -199,7 +199,7 @@ def test_a_table_that_could_not_be_read_is_not_created(
 
 def test_a_stream_of_sparks_own_is_refused_in_one_line(spark: Any, capture: Path, tmp_path: Path) -> None:
     frame = spark.readStream.format("kafka_capture").load(str(capture))
-    query = frame.writeStream.format("memory").queryName("never").option("checkpointLocation", str(tmp_path))
+    query = frame.writeStream.format("memory").queryName("other").option("checkpointLocation", str(tmp_path))
     with pytest.raises(
         Exception, match="not for readStream; follow a directory with kwsniff pipeline --stream"
     ):
