@@ -7,7 +7,7 @@ so that a kill anywhere leaves the old files or the new ones.
 import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -88,8 +88,10 @@ def _days(output: Place, going: Container[str]) -> dict[tuple[str, str], list[st
 
 
 def _first_day(days: Mapping[tuple[str, str], Sequence[str]], keep: int | None) -> str | None:
-    """The first one that stays. The clock of the captures counts, not that of this machine."""
-    known = [day for _, day in days if day != NO_DATE]
+    """The first one that stays. The clock of the captures counts, but not where it is a day ahead of this
+    machine's: one packet of the year 2100 would take everything else away."""
+    tomorrow = str(datetime.now(UTC).date() + timedelta(days=1))
+    known = [day for _, day in days if day != NO_DATE and day <= tomorrow]
     if keep is None or not known:
         return None
     return str(date.fromisoformat(max(known)) - timedelta(days=keep - 1))

@@ -1,29 +1,36 @@
 """Arrow's file system for a URI, with the credentials that Spark's configuration has for Hadoop's.
 
-Sources: the settings of hadoop-aws, hadoop-azure, the Cloud Storage connector; pyarrow.fs.
+Sources: the settings of hadoop-aws, hadoop-azure, the Cloud Storage connector, hdfs-default.xml; pyarrow.fs.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow.fs as pafs
 
 from kwsniff.errors import UsageError
+from kwsniff.spark.hadoop import Settings, hadoop_file_system, hadoop_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Settings = tuple[tuple[str, str], ...]
-"""Names and values of Hadoop's settings, `fs.s3a.endpoint` and the like."""
 
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/]*)(?P<path>/.*)?", re.DOTALL)
 _S3: Final = (
     "access.key", "secret.key", "session.token", "endpoint", "endpoint.region",
     "connection.ssl.enabled", "path.style.access",
 )  # fmt: skip
+# With the account's name behind them, or for all accounts.
+_AZURE: Final = (
+    ("fs.azure.account.key", "account_key"),
+    ("fs.azure.sas.fixed.token", "sas_token"),
+    ("fs.azure.account.oauth2.client.id", "client_id"),
+    ("fs.azure.account.oauth2.client.secret", "client_secret"),
+    ("fs.azure.account.oauth2.client.endpoint", "endpoint"),
+)
+_TENANT: Final = re.compile(r"https://[^/]+/([^/]+)/oauth2/")
 
 
 class _Address(NamedTuple):
@@ -43,25 +50,26 @@ def check_uri(uri: str) -> str:
     address = _address(uri)
     if address.scheme not in _OPENED:
         raise UsageError(f"{uri}: kwsniff knows no {address.scheme}://; it knows {', '.join(_OPENED)}")
-    if not address.host and address.scheme not in ("hdfs", "viewfs"):
+    if not address.host and address.scheme not in _HADOOP:
         raise UsageError(f"{uri}: names no bucket or container")
     return uri.rstrip("/")
 
 
 def settings_for(spark: "SparkSession | None", uri: str) -> Settings:
     """What the session's configuration says that concerns this URI, however it came into it."""
-    names = _settings_of(uri)
-    if spark is None or not names:
+    if spark is None:
         return ()
-    found = ((name, _setting(spark, name)) for name in names)
+    address = _address(uri)
+    if address.scheme in _HADOOP:
+        return hadoop_settings(address.scheme, address.host, partial(_setting, spark))
+    found = ((name, _setting(spark, name)) for name in _settings_of(uri))
     return tuple((name, value) for name, value in found if value is not None)
 
 
 def file_system(uri: str, settings: Settings) -> tuple[Any, str]:
     """A file system of Arrow's, and the URI's path in it. Raises UsageError, OSError."""
     address = _address(uri)
-    key = address.host if address.scheme.startswith(("abfs", "hdfs", "viewfs")) else _bucket(address)
-    return _opened(address.scheme, key, settings, os.getpid()), _path(address)
+    return _opened(address.scheme, address.host, settings, os.getpid()), _path(address)
 
 
 def _address(uri: str) -> _Address:
@@ -71,13 +79,9 @@ def _address(uri: str) -> _Address:
     return _Address(match["scheme"].lower(), match["host"], match["path"] or "")
 
 
-def _bucket(address: _Address) -> str:
-    return address.host
-
-
 def _path(address: _Address) -> str:
     """Where Arrow's file system has it: behind the name of the bucket or container, where there is one."""
-    if address.scheme in ("hdfs", "viewfs"):
+    if address.scheme in _HADOOP:
         return address.path.rstrip("/")
     return (address.host.partition("@")[0] + address.path).rstrip("/")
 
@@ -138,26 +142,25 @@ def _gs(_scheme: str, _bucket_name: str, settings: Mapping[str, str]) -> Any:
 def _abfs(_scheme: str, host: str, settings: Mapping[str, str]) -> Any:
     account = host.partition("@")[2]
     name, _, domain = account.partition(".")
-    key = settings.get(f"fs.azure.account.key.{account}")
-    options: dict[str, Any] = {"account_name": name}
-    if key:
-        options["account_key"] = key
-    if domain and domain != "dfs.core.windows.net":
+    known = {
+        option: settings.get(f"{setting}.{account}", settings.get(setting)) for setting, option in _AZURE
+    }
+    tenant = _TENANT.search(known.pop("endpoint") or "")
+    options: dict[str, Any] = {"account_name": name, **known, "tenant_id": tenant and tenant[1]}
+    if emulator := settings.get("fs.azure.abfs.endpoint"):
+        options |= dict.fromkeys(("blob_storage_authority", "dfs_storage_authority"), emulator)
+        options |= dict.fromkeys(("blob_storage_scheme", "dfs_storage_scheme"), "http")
+    elif domain and domain != "dfs.core.windows.net":  # a cloud of its own
         options["dfs_storage_authority"] = f".{domain}"
-    return pafs.AzureFileSystem(**options)
-
-
-def _hdfs(scheme: str, host: str, _settings: Mapping[str, str]) -> Any:
-    """Through libhdfs: HADOOP_HOME and CLASSPATH have to be set on all machines, as Hadoop's docs say."""
-    name, _, port = host.partition(":")
-    full = f"{scheme}://{name}" if name else "default"
-    return pafs.HadoopFileSystem(full, int(port) if port else 0)
+        options["blob_storage_authority"] = f".{domain.replace('dfs.', 'blob.', 1)}"
+    return pafs.AzureFileSystem(**{name: value for name, value in options.items() if value is not None})
 
 
 _OPENED: Final[dict[str, Callable[[str, str, Mapping[str, str]], Any]]] = {
     "s3a": _s3, "s3": _s3, "s3n": _s3, "gs": _gs, "abfs": _abfs, "abfss": _abfs,
-    "hdfs": _hdfs, "viewfs": _hdfs,
+    "hdfs": hadoop_file_system, "viewfs": hadoop_file_system,
 }  # fmt: skip
+_HADOOP: Final = ("hdfs", "viewfs")
 
 
 def _settings_of(uri: str) -> Iterable[str]:
@@ -171,7 +174,9 @@ def _settings_of(uri: str) -> Iterable[str]:
         names = ("storage.root.url", "auth.service.account.json.keyfile", "auth.type")
         return [f"fs.gs.{name}" for name in names]
     if address.scheme.startswith("abfs"):
-        return [f"fs.azure.account.key.{address.host.partition('@')[2]}"]
+        account = address.host.partition("@")[2]
+        common = [setting for setting, _ in _AZURE]
+        return [*common, *(f"{name}.{account}" for name in common), "fs.azure.abfs.endpoint"]
     return []
 
 

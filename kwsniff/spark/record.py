@@ -15,7 +15,7 @@ from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.timelines import STATE_CLASSES, Timelines
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 _CHECK_BYTES: Final = 16
 FOLLOWED: Final = tuple(name for name in TABLES if name != "findings")
 """Tables of a stream. Findings are of a whole folder: `kwsniff why` makes them when they are asked for."""

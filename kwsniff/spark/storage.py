@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from kwsniff.errors import OutputError
-from kwsniff.spark.file_systems import Settings, file_system, is_uri
+from kwsniff.spark.file_systems import file_system, is_uri
+from kwsniff.spark.hadoop import Settings
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -141,8 +142,9 @@ class Place:
         files, root = file_system(self.root, self.settings)
         try:
             files.delete_dir(f"{root}/{name}")
-        except FileNotFoundError:
-            return
+        except OSError:  # stores have several words for a folder that is not there
+            if self.files(name):
+                raise
 
     def _remove(self, path: str) -> None:
         if self.is_local:

@@ -17,7 +17,8 @@ import pyarrow.fs as pafs
 from kwsniff.errors import CaptureError
 from kwsniff.sources.files import Opened, Opener, Unread, check_capture, in_natural_order, why_of
 from kwsniff.sources.order import Looked, look_into
-from kwsniff.spark.file_systems import Settings, check_uri, file_system, is_uri, settings_for
+from kwsniff.spark.file_systems import check_uri, file_system, is_uri, settings_for
+from kwsniff.spark.hadoop import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

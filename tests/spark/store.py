@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
-from kwsniff.spark.file_systems import Settings, file_system
+from kwsniff.spark.file_systems import file_system
+from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.storage import Place
 from tests.spark.compare import Rows
 

@@ -76,6 +76,23 @@ def test_days_before_those_that_are_kept_go(
         assert told[table] == sum(pq.read_metadata(each).num_rows for each in parts(growing.output, table))
 
 
+def test_a_day_to_come_takes_no_other_day_away(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recording of one day, and the same with the clock of a machine that is a thousand days ahead."""
+    (path,) = pieces("first_steps", 1, tmp_path)
+    growing = Growing(tmp_path, 0, rules=Rules(keep=2))
+    for name, days in (("now", 0), ("ahead", 1000)):
+        (growing.directory / name).write_bytes(days_later(path.read_bytes(), days))
+        with closing(growing.stream()) as stream:
+            while stream.advance():
+                pass
+    growing.finish(monkeypatch)
+    begun = min(row["request_time"] for row in analyzed(path)["api_calls"] if row["request_time"]).date()
+    dates = {each.parent.name for each in parts(growing.output, "api_calls")}
+    assert dates == {f"date={begun + timedelta(days=days)}" for days in (0, 1000)}
+
+
 def days_later(data: bytes, days: int) -> bytes:
     """A little-endian pcap with the seconds of its packets put off."""
     return data[:24] + b"".join(

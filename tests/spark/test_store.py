@@ -18,7 +18,8 @@ from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark import claims, pipeline
 from kwsniff.spark.claims import Claim
 from kwsniff.spark.decode import decode_bucket
-from kwsniff.spark.file_systems import Settings, check_uri
+from kwsniff.spark.file_systems import check_uri
+from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.lake import options_of
 from kwsniff.spark.manifest import MANIFEST, NEXT, paths_of, published
 from kwsniff.spark.pipeline import run_pipeline

@@ -14,7 +14,7 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.spark import stored_captures
-from kwsniff.spark.file_systems import Settings
+from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.schema import TABLES
