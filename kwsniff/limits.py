@@ -41,11 +41,11 @@ class Limits:
     idle_seconds: int = _bound(14_400, 4_000_000_000)
     """Seconds of the capture's own time without a packet after which a connection is closed as `evicted`."""
     held_bytes: int = _bound(16 * _MIB, _MOST_MEMORY)
-    """Out-of-order payload held per direction."""
+    """Payload held per direction: out of order, or behind a reset that may be taken back."""
     held_segments: int = _bound(4096, _MOST_INT32)
-    """Out-of-order segments held per direction."""
+    """Segments held per direction, likewise."""
     held_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
-    """Out-of-order payload held by all connections together."""
+    """Payload held by all connections together, likewise."""
     gap_patience: int = _bound(16, _MOST_INT32)
     """Packets of a connection that may pass before bytes the receiver acknowledged count as not captured."""
     frame_bytes: int = _bound(512 * _MIB, _MOST_INT32)

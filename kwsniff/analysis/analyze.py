@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
+from kwsniff.analysis.headroom import give_all_back, keep_below, memory_left
 from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
 from kwsniff.analysis.result import Analysis
@@ -46,6 +47,7 @@ from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, n
 from kwsniff.timelines.twins import Twins
 
 _TIMELINE_ROWS = 4096
+_BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
 # Taken together: every latency and every partition comes with its call.
 _TOGETHER = {"api_calls", "latencies", "partitions", DETAILS}
 
@@ -140,25 +142,18 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
     found = replace(plan.found, unread=list(plan.found.unread))
     delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
-        rows = stack.enter_context(
-            _Rows(plan.catalog, summary := Summary(plan.ports, twins), writer, made, twins, only=plan.only)
-        )
-        analyzer = _analyzer(plan.catalog, plan.ports, plan.bounds.as_dict(), delivered)
-        analyzer.when_full = lambda: rows.take(analyzer, delivered)
-        times = TimeRange(plan.since, plan.until)
-        _read(found, analyzer, rows, plan.progress, tls_keylog=plan.tls_keylog, times=times)
-        analyzer.finish()
-        rows.take(analyzer, delivered)
-        rows.finish()
+        summary = Summary(plan.ports, twins)
+        rows = stack.enter_context(_Rows(plan, summary, writer, made, twins))
+        _read_all(plan, found, rows, delivered)
         if not twins:
-            most = plan.bounds.twin_candidates
+            give_all_back()
+            most = min(plan.bounds.twin_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
             twins = twins_among(writer, rows.batches, most)
             if twins and plan.reads_again:
                 return twins
             mark_late(writer, rows.batches, rows.figures, twins)
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
-        _account(summary, analyzer, found)
         rows.keep("captures", captures_batch(summary.captures))
         changes = late_names(summary.late_topics, made)
         if not writer:
@@ -166,10 +161,23 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in plan.chosen:
-            memory = plan.bounds.memory // 2
+            memory = memory_left(plan.bounds.memory)
             summary.findings = write_findings(writer, rows.figures, late=bool(changes), memory=memory)
         left = set(made) - set(plan.chosen)
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
+
+
+def _read_all(plan: _Plan, found: Found, rows: "_Rows", tables: Sequence[str]) -> None:
+    """Every row there is, and what is known of the captures. The core's memory is free again afterwards."""
+    analyzer = _analyzer(plan.catalog, plan.ports, plan.bounds.as_dict(), tables)
+    analyzer.when_full = lambda: rows.take(analyzer, tables)
+    times = TimeRange(plan.since, plan.until)
+    _read(found, analyzer, rows, plan.progress, tls_keylog=plan.tls_keylog, times=times)
+    analyzer.finish()
+    rows.take(analyzer, tables)
+    rows.finish()
+    _account(rows.summary, analyzer, found)
+    analyzer.when_full = None  # it leads back to the analyzer
 
 
 def _analyzer(
@@ -292,25 +300,19 @@ class _Rows:
     """
 
     def __init__(
-        self,
-        catalog: Catalog,
-        summary: Summary,
-        writer: TableWriter | None,
-        chosen: Sequence[str],
-        twins: Twins,
-        *,
-        only: Chosen | None,
+        self, plan: _Plan, summary: Summary, writer: TableWriter | None, chosen: Sequence[str], twins: Twins
     ) -> None:
         self.summary = summary
-        self._only = only
+        self._only = plan.only
         self._twins = twins
         self.figures = Figures()
         """Of what is written, where findings are wanted."""
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
-        self._catalog = catalog
-        self._builder = Builder(catalog, ENUMS)
+        self._catalog = plan.catalog
+        self._builder = Builder(plan.catalog, ENUMS)
         self._writer = writer
-        self._timelines = Timelines(catalog)
+        self._memory = plan.bounds.memory
+        self._timelines = Timelines(plan.catalog, self._memory)
         self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
         self._under_way: Future[None] | None = None
 
@@ -332,6 +334,7 @@ class _Rows:
     def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
         """Takes tables off the analyzer, after what was taken before is settled."""
         self.settle()
+        keep_below(self._memory)
         taken = [(table, analyzer.take(table)) for table in tables]
         self._under_way = self._thread.submit(self._take_in, taken)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
-from kwsniff.cli.grids import fitted
+from kwsniff.cli.grids import fitted, shortened
 from kwsniff.texts import clean, display_filter, in_bytes, plural
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ MOST_CALLS = 4
 _MOST_ERRORS = 5
 _MOST_TOLD = 4
 _LEAST_LINES = 23
+_MOST_ROWS = 6
+"""Of a sentence, or a command, where there is a screen to fill: names may be 32 kB long, lists longer."""
 _MORE = "More of it: --all; everything: --json"
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -70,7 +72,11 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
         rest = [each for each in bad if all(each is not one for one in firsts[: number + 1])]
         short = ["", *_in_short(rest, width)] if rest else []
         for calls in (MOST_CALLS, 2, 1):
-            lines = ["", *_paragraph(finding, told.packets, width, calls), *_folder([finding], told.captures)]
+            lines = [
+                "",
+                *_paragraph(finding, told.packets, width, calls, _MOST_ROWS),
+                *_folder([finding], told.captures),
+            ]
             if _height([*body, *lines, *short], width) <= room:
                 break
         else:
@@ -173,7 +179,10 @@ def _headline(told: Told, width: int) -> Iterator[str]:
         yield from _wrapped("There are no Kafka calls to judge.", width, "")
 
 
-def _paragraph(finding: "Finding", packets: Packets, width: int, calls: int) -> Iterator[str]:
+def _paragraph(
+    finding: "Finding", packets: Packets, width: int, calls: int, rows: int | None = None
+) -> Iterator[str]:
+    """A finding with its proof; `rows` bounds what its sentence takes, and its command."""
     share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrapped(
@@ -182,7 +191,10 @@ def _paragraph(finding: "Finding", packets: Packets, width: int, calls: int) -> 
         width,
         "",
     )
-    yield from _wrapped(clean(finding.text) + share, width, "  ")
+    lines = _wrapped(clean(finding.text) + share, width, "  ", whole=rows is None)
+    yield from lines[:rows]
+    if rows is not None and len(lines) > rows:
+        yield "  ... (--all has all of it)"
     yield from _wrapped(clean(finding.advice), width, "  Do: ")
     if finding.call_ids:
         yield from _wrapped("calls " + _some(finding.call_ids), width, "  Proof: ")
@@ -192,7 +204,8 @@ def _paragraph(finding: "Finding", packets: Packets, width: int, calls: int) -> 
     elif finding.frames:
         yield from _wrapped("packets " + _some(finding.frames), width, "  Proof: ")
         yield f"    {display_filter((each, each) for each in finding.frames[:MOST_CALLS])}"
-    yield f"  See: {clean(finding.command)}"
+    see = f"  See: {clean(finding.command)}"
+    yield see if rows is None or _height([see], width) <= rows else "  See: a long command, which --all has"
 
 
 def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str:
@@ -200,8 +213,10 @@ def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str
     return shown if len(numbers) <= most else f"{shown} and {len(numbers) - most} more"
 
 
-def _wrapped(text: str, width: int, begin: str) -> list[str]:
+def _wrapped(text: str, width: int, begin: str, *, whole: bool = False) -> list[str]:
+    """A word that is longer than a line is cut in its middle, or else left `whole`."""
+    cut = text if whole else " ".join(shortened(word, width - len(begin)) for word in text.split())
     return textwrap.wrap(
-        text, width, initial_indent=begin, subsequent_indent=" " * len(begin),
+        cut, width, initial_indent=begin, subsequent_indent=" " * len(begin),
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip

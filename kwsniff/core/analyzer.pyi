@@ -15,7 +15,7 @@ class Secrets(Protocol):
 
     def find(
         self,
-        hellos: tuple[bytes | None, bytes | None, bytes, int | None, int | None, bool],
+        hellos: tuple[bytes | None, bytes | None, int | None, int | None, bool, bytes, int, int, bool],
         side: int,
         epoch: int,
     ) -> tuple[str, Callable[[bytes, Any, bytes], bytes], bytes, int] | None: ...

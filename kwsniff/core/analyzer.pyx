@@ -294,9 +294,9 @@ cdef class Analyzer:
             self.failure = error
 
     def secrets_came(self):
-        """Goes through what waits for secrets again."""
-        self.check_idle()
-        if self.keyring is None or self.secrets.version == self.context.opening.version:
+        """Goes through what waits for secrets again, but not while rows are waited for: then the next time."""
+        self.check_idle(True)
+        if self.draining or self.keyring is None or self.secrets.version == self.context.opening.version:
             return
         self.context.opening.version = self.secrets.version
         self.busy = True

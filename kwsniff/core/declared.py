@@ -177,7 +177,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
         "capture_damaged", "connection_evicted", "memory_limit", "not_decrypted", "reset_out_of_window",
         "reset_taken_back", "handshake_out_of_place", "interfaces_limit", "trailing_bytes",
-        "tcp_events_limit", "twins_limit",
+        "tcp_events_limit", "timelines_limit", "twins_limit",
     ),
 }
 """Closed list -> its words."""

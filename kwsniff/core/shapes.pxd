@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x362656a499decc1full
+    #define KWSNIFF_SHAPES 0xa6a1be3e7c4eb8daull
     """
     const unsigned long long KWSNIFF_SHAPES

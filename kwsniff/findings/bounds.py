@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.coded import coded, count_of, distinct, flags_of, numbers_of
+from kwsniff.findings.lags import Lags
 from kwsniff.findings.pace import MOST_CLIENTS, Pace
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.findings.volumes import Plain, Volumes
@@ -18,7 +19,6 @@ from kwsniff.tables.arrays import is_short
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
-_FAR: Final = 1 << 62
 _ENDED: Final = ("fin", "reset", "reused")
 
 
@@ -31,8 +31,11 @@ class Figures:
         self._pace = Pace()
         self._volumes = Volumes()
         self._plain = Plain()
-        self._lags = (_FAR, -_FAR)
+        self._lags = Lags()
+        self._servers = False
+        """Whether some calls are not those of clients."""
         self._unsure = False
+        self._texts: dict[str, tuple[pa.Schema, Sequence[int]]] = {}
         self.long_texts = False
         """Whether some are too long for rows to be compared by them."""
         self._brokers: dict[str, str] = {}
@@ -41,7 +44,11 @@ class Figures:
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch; strings are dictionary-coded. Columns that are missing are null."""
         if batch.num_rows and (count := getattr(self, f"_add_{table}", None)):
-            self.long_texts = self.long_texts or _has_long_texts(batch)
+            schema, texts = self._texts.get(table, (None, ()))
+            if schema is None or schema != batch.schema:
+                texts = _texts_in(batch.schema)
+                self._texts[table] = batch.schema, texts
+            self.long_texts = self.long_texts or _has_long_texts(batch, texts)
             count(batch)
 
     def distrust(self) -> None:
@@ -94,6 +101,9 @@ class Figures:
     def as_dict(self) -> dict[str, float]:
         """Figure -> number; infinite where only a rule can tell."""
         found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **self._plain.figures()}
+        # The rule leaves out what servers and twins commit.
+        sure = not (self._unsure or self.twins or self._servers)
+        found["lag_growth"] = self._lags.growth(sure=sure)
         if self._unsure or self.twins:
             # Calls of twins count once, which only the rules know.
             found.update(dict.fromkeys((*self._pace.figures(), *self._volumes.figures()), float("inf")))
@@ -105,10 +115,13 @@ class Figures:
     def _add_api_calls(self, batch: pa.RecordBatch) -> None:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
-        sums["replicas"] += count_of(batch, "caller", "replica")
-        for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
-            sums[name] += count_of(batch, "api_name", api)
+        codes, callers = coded(batch, "caller")
+        if callers and callers != ["client"]:
+            sums["replicas"] += count_of(batch, "caller", "replica")
+            self._servers |= bool(np.count_nonzero(codes >= 0) > count_of(batch, "caller", "client"))
         codes, apis = coded(batch, "api_name")
+        for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
+            sums[name] += np.count_nonzero(codes == apis.index(api)) if api in apis else 0
         if "ConsumerGroupHeartbeat" in apis:
             left = numbers_of(batch, "generation", null=0) == -1
             sums["leaves"] += np.count_nonzero(left & (codes == apis.index("ConsumerGroupHeartbeat")))
@@ -190,10 +203,7 @@ class Figures:
         self._sums["transactions"] += batch.num_rows
 
     def _add_commits(self, batch: pa.RecordBatch) -> None:
-        lags = numbers_of(batch, "lag", null=_FAR)
-        if len(lags := lags[lags != _FAR]):
-            self._lags = (min(self._lags[0], int(lags.min())), max(self._lags[1], int(lags.max())))
-            self._sums["lag_growth"] = self._lags[1] - self._lags[0]
+        self._lags.add(batch)
 
     def _add_captures(self, batch: pa.RecordBatch) -> None:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
@@ -201,13 +211,20 @@ class Figures:
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
 
 
-def _has_long_texts(batch: pa.RecordBatch) -> bool:
-    return any(
-        pa.types.is_dictionary(column.type)
-        and pa.types.is_string(column.type.value_type)
-        and not is_short(column.dictionary)
-        for column in batch.columns
-    )
+def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
+    return any(not is_short(batch.column(place).dictionary) for place in texts)
+
+
+def _texts_in(schema: pa.Schema) -> list[int]:
+    """Places of columns with texts of the capture: where all words are known, codes have less bits."""
+    types = enumerate(schema.types)
+    return [
+        at
+        for at, type_ in types
+        if pa.types.is_dictionary(type_)
+        and type_.index_type == pa.int32()
+        and pa.types.is_string(type_.value_type)
+    ]
 
 
 _SUMS: Final = (
@@ -216,7 +233,8 @@ _SUMS: Final = (
     "ended", "refused", "silent", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided",
     "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
-    "rebalances", "idle_members", "expired_members", "transactions", "lag_growth", "flawed_captures",
+    "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
+    "rules_not_asked",
 )  # fmt: skip
 
 
@@ -251,7 +269,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "groups": ("group_id",),
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
-    "commits": ("lag",),
+    "commits": Lags.OF_COMMITS,
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip
 """The columns that are looked at, by table."""

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import duckdb
 
 TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from latency"
+NOT_ASKED: Final = "findings_incomplete"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
 MOST_OF_ONE_RULE: Final = 100
 """Rows; what comes after is left out."""
-_MOST_NAMED = 5  # calls in a command: somebody has to read it
 _PARTIES = ("client", "broker", "topic", "group_id")
 _TIMES = ("first_time", "last_time")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -68,10 +68,32 @@ def evaluate(
     `total`: nanoseconds that all calls took, where that is known already.
     """
     chosen = load_rules() if rules is None else rules
-    rows = [(rule, row) for rule in chosen for row in _rows(database, rule)]
+    rows, unasked = [], []
+    for rule in chosen:
+        try:
+            rows += [(rule, row) for row in _rows(database, rule)]
+        except Exception as error:
+            if not lacks_memory(error):
+                raise
+            unasked.append(rule.name)
     if total is None and any(row.get("time_ns") is not None for _, row in rows):
         total = _total_time(database)
-    return conclude(rows, total or 0, capture=capture, tables=tables)
+    return conclude([*rows, *not_asked(unasked)], total or 0, capture=capture, tables=tables)
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether DuckDB says that it may not have the memory that a query takes."""
+    # Its module may be the bare one, or that of its package.
+    return type(error).__name__ == "OutOfMemoryException"
+
+
+def not_asked(names: Sequence[str]) -> list[tuple[Rule, Mapping[str, Any]]]:
+    """What there is to say, as `conclude` takes it, where rules of these names could not be asked."""
+    if not names:
+        return []
+    rule = next(each for each in load_rules() if each.name == NOT_ASKED)
+    row = {**dict.fromkeys(_TIMES), "subject": "findings", "value": len(names), "expected": 0, "calls": 0}
+    return [(rule, {**row, "names": ", ".join(names)})]
 
 
 def conclude(
@@ -136,7 +158,7 @@ def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
     said.setdefault("since", clock(row["first_time"]))
     said.setdefault("until", clock(row["last_time"]))
     proofs = _proofs(row.get("call_ids"))
-    said["ids"] = ", ".join(map(str, proofs[:_MOST_NAMED]))
+    said["ids"] = ", ".join(map(str, proofs))
     spent = row.get("time_ns")
     return Finding(
         finding=rule.name,

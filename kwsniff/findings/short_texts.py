@@ -48,6 +48,7 @@ def copy_shortened(source: str | PathLike[str], target: Path, columns: Container
             pq.write_table(schema.empty_table().select(chosen), target)
         else:
             writer.close()
+    pa.default_memory_pool().release_unused()
 
 
 def _shorten(column: pa.Array) -> pa.Array:

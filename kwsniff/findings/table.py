@@ -8,7 +8,7 @@ from os import PathLike
 import pyarrow as pa
 
 from kwsniff.findings.bounds import Figures, figures_of
-from kwsniff.findings.evaluate import TOTAL, Finding, conclude, evaluate
+from kwsniff.findings.evaluate import TOTAL, Finding, conclude, evaluate, lacks_memory, not_asked
 from kwsniff.findings.sums import ask_sums, suffice
 from kwsniff.findings.tables import MEMORY, open_for
 from kwsniff.tables.rows import batch_of
@@ -34,8 +34,13 @@ def find_in_files(files: Files, figures: Figures | None = None, memory: str = ME
         return conclude(ask_sums(sums, rules), total)
     queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
     told = {"twins": known.twins, "long_texts": known.long_texts}
-    with open_for(queries, files, **told, sums=sums, memory=memory) as database:
-        return evaluate(database, rules=rules, total=total)
+    try:
+        with open_for(queries, files, **told, sums=sums, memory=memory) as database:
+            return evaluate(database, rules=rules, total=total)
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        return conclude(not_asked([rule.name for rule in rules]), total or 0)
 
 
 def findings_batch(files: Files) -> pa.RecordBatch:

@@ -3,9 +3,11 @@
 import os
 import re
 import tempfile
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
@@ -22,6 +24,8 @@ _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
 _LARGE: Final = 256 << 10
 """Bytes of a file that may hold texts by the megabyte once it is unpacked."""
+_MB_OF_A_THREAD: Final = 125
+"""What one takes of large tables at the least, by DuckDB's own guide."""
 MEMORY = "512MB"
 """What DuckDB may take; beyond that it uses the disk."""
 
@@ -60,6 +64,7 @@ def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duck
     return _shown(connect(), sources, _views(), wanted={*READ, *_views()}, columns=None)
 
 
+@contextmanager
 def open_for(
     queries: Iterable[str],
     sources: Mapping[str, Sequence[str | os.PathLike[str]]],
@@ -68,7 +73,7 @@ def open_for(
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
-) -> "duckdb.DuckDBPyConnection":
+) -> Iterator["duckdb.DuckDBPyConnection"]:
     """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
@@ -88,12 +93,13 @@ def open_for(
     if not twins:
         views["twin"] = _NO_TWINS
     wanted, named = _named_in(queries, views)
-    database = connect()
-    for name in named.intersection(known):
-        _fill(database, name, known[name])
-    return _shown(
-        database, sources, views, wanted=wanted, columns=named, memory=memory, long_texts=long_texts
-    )
+    with TemporaryDirectory(prefix="kwsniff-findings-") as folder, connect() as database:
+        for name in named.intersection(known):
+            _fill(database, name, known[name])
+        yield _shown(
+            database, sources, views, wanted=wanted, columns=named, memory=memory, long_texts=long_texts,
+            copies=Path(folder),
+        )  # fmt: skip
 
 
 _SUM_TYPES: Final = {"call_ids": "bigint[]"} | dict.fromkeys(
@@ -119,15 +125,17 @@ def _shown(
     columns: Container[str] | None,
     memory: str = MEMORY,
     long_texts: bool = False,
+    copies: Path | None = None,
 ) -> "duckdb.DuckDBPyConnection":
     _set_up(database, memory)
     chosen = {name: [*sources[name]] for name in READ if name in wanted and sources.get(name)}
     shortened = long_texts or _long_texts_in(chosen)
-    if sum(Path(file).stat().st_size for listed in sources.values() for file in listed) < _SMALL:
+    size = sum(Path(file).stat().st_size for listed in sources.values() for file in listed)
+    if size < _SMALL or int(memory.removesuffix("MB")) < _MB_OF_A_THREAD:
         database.execute("set threads = 1")
     for name in READ:
         if name in chosen and shortened:
-            _take_short(database, name, chosen[name], columns)
+            _take_short(database, name, chosen[name], columns, copies)
         elif name in chosen:
             _show(database, name, _source(chosen[name]), columns)
         elif name in wanted:
@@ -154,15 +162,17 @@ def _take_short(
     name: str,
     listed: Sequence[str | os.PathLike[str]],
     columns: Container[str] | None,
+    folder: Path | None,
 ) -> None:
-    """A table whose long texts are cut; DuckDB keeps it, on the disk where it is large."""
+    """A table whose long texts are cut: copies in `folder`, where there is one that is there as long as the
+    database; else DuckDB keeps the rows, which takes memory that it does not count."""
     from kwsniff.findings.short_texts import copy_shortened
 
-    with tempfile.TemporaryDirectory(prefix="kwsniff-findings-") as folder:
-        copies = [Path(folder, f"{number}.parquet") for number in range(len(listed))]
+    with TemporaryDirectory(prefix="kwsniff-findings-") if folder is None else nullcontext(folder) as place:
+        copies = [Path(place, f"{name}-{number}.parquet") for number in range(len(listed))]
         for file, copy in zip(listed, copies, strict=True):
             copy_shortened(file, copy, columns)
-        _show(database, name, _source(copies), columns, kept=True)
+        _show(database, name, _source(copies), columns, kept=folder is None)
 
 
 def files_of_tables(folder: Path) -> dict[str, list[str]]:

@@ -14,10 +14,13 @@ where not exists (from twin t where t.connection_id = c.connection_id and t.run_
 
 create temp view client_call as select * from call where caller is null or caller = 'client';
 
+-- Where a connection began, for calls of clients without a name.
+create temp view origin as select run_id, connection_id, client_address as origin from connections;
+
 create temp view latency as
-select l.*, coalesce(client_id, broker_address) as client, broker_address || ':' || broker_port as broker,
+select l.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
     request_time + to_microseconds(total_ns // 1000) as response_end_time
-from latencies l
+from (from latencies left join origin using (run_id, connection_id)) l
 where not exists (from twin t where t.connection_id = l.connection_id and t.run_id = l.run_id);
 
 -- What clients were refused. Servers among themselves are told many things that are routine.
@@ -28,9 +31,9 @@ where not exists (from twin t where t.connection_id = e.connection_id and t.run_
     and (c.caller is null or c.caller = 'client');
 
 create temp view partition_call as
-select *, coalesce(client_id, broker_address) as client, broker_address || ':' || broker_port as broker,
+select p.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
     coalesce(topic, topic_id) || '-' || partition as topic_partition
-from partitions p
+from (from partitions left join origin using (run_id, connection_id)) p
 where not exists (from twin t where t.connection_id = p.connection_id and t.run_id = p.run_id);
 
 create temp view batch as

@@ -21,7 +21,7 @@ class Volumes:
     """
 
     OF_PARTITIONS = (
-        "call_id", "client_id", "broker_address", "api_name", "time", "topic", "partition", "record_bytes",
+        "call_id", "client_id", "api_name", "time", "topic", "partition", "record_bytes",
         "high_watermark", "last_stable_offset",
     )  # fmt: skip
 
@@ -36,6 +36,8 @@ class Volumes:
         self._partitions: dict[str, int] = {}
         self._held_back = 0
         self._crowded = False
+        self._unnamed = False
+        """Whether somebody wrote who has no name: connections tell their addresses."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
@@ -67,8 +69,10 @@ class Volumes:
         return {"hot_times": max(hot, default=0), "held_back": self._held_back}
 
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
-        """The columns of the views `topic_width` and `written`; none where there are too many partitions."""
-        if self._crowded:
+        """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
+        writers without a name.
+        """
+        if self._crowded or self._unnamed:
             return {}
         names = [sorted(self._clients[number]) for number in self._known.values()]
         return {
@@ -118,20 +122,16 @@ class Volumes:
         return found
 
     def _note_clients(self, batch: pa.RecordBatch, rows: Numbers, where: Numbers) -> None:
-        for column in ("client_id", "broker_address"):
-            codes, words = coded(batch, column)
-            width = len(words) + 1
-            pairs = where * width + codes[rows] + 1
-            few = len(self._bytes) * width <= _FEW
-            for pair in (np.flatnonzero(np.bincount(pairs)) if few else distinct(pairs)).tolist():
-                number, code = divmod(pair, width)
-                named = self._clients.setdefault(number, set())
-                if code:
-                    named.add(words[code - 1])
-            unnamed = np.flatnonzero(codes[rows] < 0)
-            if not len(unnamed):
-                break
-            rows, where = rows[unnamed], where[unnamed]  # these are known by their broker
+        codes, words = coded(batch, "client_id")
+        width = len(words) + 1
+        pairs = where * width + codes[rows] + 1
+        few = len(self._bytes) * width <= _FEW
+        for pair in (np.flatnonzero(np.bincount(pairs)) if few else distinct(pairs)).tolist():
+            number, code = divmod(pair, width)
+            if code:
+                self._clients.setdefault(number, set()).add(words[code - 1])
+            else:
+                self._unnamed = True
 
 
 class _Places:

@@ -1,6 +1,6 @@
 """Rows as a live capture hands them over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -16,6 +16,14 @@ def gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
     """Puts rows behind those of their tables."""
     for table, batch in rows.items():
         parts.setdefault(table, []).append(batch)
+
+
+def gathered(many: Iterable[Batches]) -> Batches:
+    """All of them as one."""
+    parts: dict[str, list[pa.RecordBatch]] = {}
+    for rows in many:
+        gather(parts, rows)
+    return {table: one_batch(batches) for table, batches in parts.items()}
 
 
 def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

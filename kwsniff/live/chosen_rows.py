@@ -7,10 +7,13 @@ from kwsniff.analysis.fitting_rows import FittingRows
 from kwsniff.layout.catalog import Catalog
 from kwsniff.live.batches import Batches
 from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.timelines.held_rows import UNSETTLED
 from kwsniff.view.filters import Filters
 
 MOST_CONNECTIONS: Final = 65_536
 """Of those with calls that fit, the latest: a connection's row comes at its end."""
+MOST_CALLS: Final = 65_536
+"""Of those that fit, the latest: a row of latencies that others may prove something of comes later."""
 
 
 class ChosenRows:
@@ -18,6 +21,7 @@ class ChosenRows:
 
     def __init__(self, filters: Filters, catalog: Catalog) -> None:
         self._rows = FittingRows(filters, catalog)
+        self._calls: dict[int, None] = {}
         self._connections: dict[int, None] = {}
 
     def of(self, batches: Batches) -> Batches:
@@ -27,14 +31,22 @@ class ChosenRows:
             all_calls = batches["api_calls"]
             found = all_calls.filter(flags(self._rows.fitting(all_calls, batches.get("error_codes"))))
             calls = whole_numbers(found["call_id"], null=0).tolist()
-            self._remember(whole_numbers(found["connection_id"], null=0).tolist())
-        chosen = Chosen(calls, self._connections)
-        rows = {name: chosen.of(name, batch) for name, batch in batches.items() if name in TABLES_OF_CALLS}
+            connections = whole_numbers(found["connection_id"], null=0).tolist()
+            _remember(self._connections, connections, MOST_CONNECTIONS)
+        chosen = Chosen((*self._calls, *calls), self._connections)
+        _remember(self._calls, calls, MOST_CALLS)
+        rows = {
+            name: chosen.of(name, batch)
+            for name, batch in batches.items()
+            if name in TABLES_OF_CALLS or name == UNSETTLED
+        }
         return {name: batch for name, batch in rows.items() if batch.num_rows}
 
-    def _remember(self, connections: list[int]) -> None:
-        for number in connections:
-            self._connections.pop(number, None)
-            self._connections[number] = None
-        while len(self._connections) > MOST_CONNECTIONS:
-            self._connections.pop(next(iter(self._connections)))
+
+def _remember(latest: dict[int, None], numbers: list[int], most: int) -> None:
+    """Puts numbers last, and forgets the first ones."""
+    for number in numbers:
+        latest.pop(number, None)
+        latest[number] = None
+    while len(latest) > most:
+        latest.pop(next(iter(latest)))

@@ -24,7 +24,7 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.batches import Batches, gather, one_batch
+from kwsniff.live.batches import Batches, gather, gathered, one_batch
 from kwsniff.live.owed import GRACE_NS, MOST_OWED, Owed, Wait, count_owed, rendezvous
 from kwsniff.live.picture import CaptureName, Picture, developed
 from kwsniff.live.ring import PacketRing
@@ -99,10 +99,11 @@ class Session:
         self._analyzer.when_full = self._make_room
         if source.bounds != (None, None):
             self._analyzer.bound(*source.bounds)
-        self._secrets = _opened_with(tls_keylog, self._analyzer)
+        self._secrets = Secrets(tls_keylog, follow=bool(tls_keylog))
+        self._analyzer.open_tls(self._secrets)
         self._analyzer.open_capture(source.interface)
         self._builder = Builder(catalog, ENUMS)
-        self._timelines = Timelines(catalog)
+        self._timelines = Timelines(catalog, (limits or {}).get("memory"))
         self._ring = ring
         self.ring_trouble: str | None = None
         """Why no raw packets are kept any more."""
@@ -111,9 +112,8 @@ class Session:
         self._bytes = 0
         self._heard_ns = time.monotonic_ns()
         self._packets = self._looked_ns = 0
-        self._finished = False
+        self._finished = self._midway = self._stopping = False
         self._failure: BaseException | None = None
-        self._stopping = False
         self._ending: str | None = None
         self._closed = False
         self._overflow: list[dict[str, Sequence[tuple[Any, ...]]]] = []
@@ -147,22 +147,28 @@ class Session:
         """The rows that came since the last call. Raises what went wrong in the thread, if anything did."""
         return self._take()[0]
 
-    def take_with_picture(self) -> tuple[Batches, Picture]:
-        """The same, and what is unfinished at this moment: before `finish`."""
+    def take_with_picture(self) -> tuple[Batches, Picture | None]:
+        """The same, and what is unfinished at this moment: before `finish`. None before the first packet."""
         batches, state = self._take(save=True)
+        if state is None:
+            return batches, None
         silent_ns = time.monotonic_ns() - self._heard_ns
         return batches, Picture(state, deepcopy(self._timelines.state()), silent_ns)
 
-    def _take(self, *, save: bool = False) -> tuple[Batches, bytes]:
+    def _take(self, *, save: bool = False) -> tuple[Batches, bytes | None]:
         with self._turn:
-            taken = self._taken()
-            state = self._analyzer.save() if save else b""
+            taken = [self._taken()]
+            while save and self._midway:  # rows were waited for inside a packet's work: not the time to save
+                self._turn.notify()
+                self._turn.wait(_GLANCE_S)
+                taken.append(self._taken())
+            state = self._analyzer.save() if save and self._analyzer.packets else None
             self._packets = self._packets if self._finished else self._analyzer.packets
             self._turn.notify()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        return self._batches(taken), state
+        return gathered(map(self._batches, taken)), state
 
     def develop(self, picture: Picture) -> Batches:
         """The rows that there would be had the capture ended with the picture: calls that waited,
@@ -249,14 +255,13 @@ class Session:
         return {table: one_batch(batches) for table, batches in parts.items() if table in self.tables}
 
     def _why_ended(self) -> str | None:
-        source = self.source
-        if source.ending:
-            return source.ending
-        if source.complete and not self._analyzer.stopped:
+        if self.source.ending:
+            return self.source.ending
+        if self.source.complete and not self._analyzer.stopped:
             if not self._bytes or self._analyzer.unfinished == 0:
                 return None
-            return f"{source.tool} ended in the middle of a packet; what had come until then was read"
-        return f"what {source.tool} wrote cannot be read any further"
+            return f"{self.source.tool} ended in the middle of a packet; what had come until then was read"
+        return f"what {self.source.tool} wrote cannot be read any further"
 
     def close(self) -> None:
         """Ends the capture without its last rows, if it was not finished."""
@@ -316,7 +321,9 @@ class Session:
     def _make_room(self) -> None:
         """The core asks for it, in the middle of its work."""
         if threading.current_thread() is self._thread:
+            self._midway = True
             self._wait_for_room()
+            self._midway = False
         else:  # who takes the last rows cannot wait for itself
             self._overflow.append(self._taken())
 
@@ -348,7 +355,7 @@ class Session:
             yield self._batches(self._overflow.pop(0))
         yield self.take()
         self._timelines.finish()
-        yield dict(self._timeline_rows())
+        yield gathered(self._timeline_rows())
         self.summary.late_topics = self._analyzer.late_topics()
         yield {"captures": self._captures(facts)}
 
@@ -385,16 +392,7 @@ class Session:
                 self.summary.shares.add(batch, batch)
             yield table, without_topics(batch) if table == HELD else batch
 
-    def _timeline_rows(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        parts: dict[str, list[pa.RecordBatch]] = {}
+    def _timeline_rows(self) -> Iterator[Batches]:
         for table, rows in self._settled():
             self.summary.add(table, rows)
-            parts.setdefault(table, []).append(rows)
-        for table, batches in parts.items():
-            yield table, one_batch(batches)
-
-
-def _opened_with(tls_keylog: KeyLog, analyzer: Analyzer) -> Secrets:
-    secrets = Secrets(tls_keylog, follow=bool(tls_keylog))
-    analyzer.open_tls(secrets)
-    return secrets
+            yield {table: rows}

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kwsniff.analysis.headroom import give_all_back
 from kwsniff.errors import KwsniffError
 from kwsniff.findings.bounds import COUNTED, Figures
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
@@ -131,7 +132,7 @@ class Watch:
             self.shortened |= self._rows > self._most_rows
             self._rows -= self._steps.popleft().rows
 
-    def look(self, picture: Picture) -> None:
+    def look(self, picture: Picture | None) -> None:
         """Lets the thread judge the window as it is now."""
         with self._turn:
             self._job = tuple(self._steps), picture
@@ -160,6 +161,7 @@ class Watch:
                 self._hold(self._judge(steps, picture))
             except (KwsniffError, MemoryError, OSError, RuntimeError, ValueError, _errors()) as error:
                 self.held, self.trouble = (), f"findings are not looked for any more: {error}"
+            give_all_back()
             took = self._now() - started
             with self._turn:
                 self._due = self._now() + max(self._every, took * _REST)

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import Finding, clock, fetch
-from kwsniff.report.section import Cell, Item, Section, Table, code, number, text
-from kwsniff.report.words import moment
+from kwsniff.report.section import MOST_LETTERS, Cell, Item, Section, Table, code, number, text
+from kwsniff.report.words import label, moment
 from kwsniff.texts import clean, display_filter, in_percent, in_time
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _item(
     place: int, finding: Finding, calls: Mapping[int, Sequence[Mapping[str, Any]]], commands: Commands
 ) -> Item:
     rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
-    lines = [("", clean(finding.text)), ("Do", clean(finding.advice))]
+    lines = [("", label(finding.text, 4 * MOST_LETTERS)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
         lines.append(("When", f"{clock(finding.first_time)} to {clock(finding.last_time)} UTC"))
     if finding.time_share:
@@ -117,7 +117,7 @@ def _item(
         shown.append(("Display filter", commands.filter((each, each) for each in finding.frames)))
     return Item(
         name=f"finding-{place}",
-        heading=f"{finding.finding}: {clean(finding.subject)}",
+        heading=f"{finding.finding}: {label(finding.subject, MOST_LETTERS)}",
         weight=finding.severity,
         lines=[(finding.severity.capitalize(), _who(finding)), *lines],
         commands=shown,

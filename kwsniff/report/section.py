@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from kwsniff.report.words import label
+
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
+
+MOST_LETTERS = 400
+"""Of a field or a heading: a name from the wire may be 32 kB long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class Section:
 
 def text(value: object) -> Cell:
     """A field with a text; null is empty."""
-    return Cell("" if value is None else str(value))
+    return Cell(label(value, MOST_LETTERS))
 
 
 def number(value: int | float | None, shown: str | None = None) -> Cell:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from kwsniff.core.tls.hello import NAMES
+from kwsniff.core.tls.hello_texts import NAMES
 
 Decrypt = Callable[[bytes, Any, bytes], bytes]
 """Nonce, data, additional data -> plaintext; raises for what does not open."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from kwsniff.core.tls.hello import NAMES
+from kwsniff.core.tls.hello_texts import NAMES
 from kwsniff.errors import UsageError
 from kwsniff.sources.key_schedule import (
     TLS_1_1,
@@ -22,14 +22,18 @@ from kwsniff.sources.key_schedule import (
     parts_of_1_3,
     suite_of,
 )
-from kwsniff.sources.keylog import GrowingLog, Sessions, check_keylog, is_open_to_others
+from kwsniff.sources.keylog import MOST_SESSIONS, GrowingLog, Sessions, check_keylog, is_open_to_others
 from kwsniff.texts import plural
 
 KeyLog = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Literal[False] | None
 """Files of secrets; None for those inside captures alone; False to open nothing."""
 
-Hellos = tuple[bytes | None, bytes | None, bytes, int | None, int | None, bool]
-"""Client's and server's random, session id, cipher suite, version, whether it encrypts and then MACs."""
+Hellos = tuple[bytes | None, bytes | None, int | None, int | None, bool, bytes, int, int, bool]
+"""Client's and server's random, cipher suite, version, whether it encrypts and then MACs, session id, marks
+of the ticket that is resumed and of the one that is given, whether the session is resumed."""
+
+Guess = tuple[bytes, int, int, int, int, Parts]
+"""Client's random, cipher suite, version, side, epoch, key."""
 
 _LIBRARY: Final = "cryptography"
 _MISSING: Final = (
@@ -38,7 +42,7 @@ _MISSING: Final = (
 _LOOK_S: Final = 0.02
 _MOST_GUESSED: Final = 50
 # By the length of a secret, which is that of the suite's hash.
-_SUITES_OF: Final = {32: (0x1301, 0x1303, 0x1304), 48: (0x1302,)}
+_SUITES_OF: Final = {32: (0x1301, 0x1303, 0x1304, 0x1305), 48: (0x1302,)}
 _MASTER, _HANDSHAKE, _DATA = 0, 1, 3
 """Numbers of labels (keylog.LABELS): the client's, the server's is one more."""
 
@@ -72,6 +76,7 @@ class Secrets:
         self._told = _Told()
         self._looked = 0.0
         self._claimed: set[bytes | None] = set()
+        self._origins: dict[bytes | int, bytes] = {}  # of sessions of TLS 1.2, by what resumes them
         self._logs = [GrowingLog(path) for path in self.paths]
         if self.paths and not has_library():
             raise UsageError(_MISSING)
@@ -92,13 +97,13 @@ class Secrets:
     def find(self, hellos: Hellos, side: int, epoch: int) -> Parts | None:
         """The key of one side's records (0: client) with what the hellos said; None: it is not known.
         `epoch`: of TLS 1.3, 0 for the handshake, 1 for data, one more for each key update."""
-        client_random, _, session_id, cipher, version, _ = hellos
+        client_random, _, cipher, version, *_ = hellos
         if version is None or cipher is None or self._told.no_library:
             return None
-        known = self._known(client_random, session_id)
+        known = self._known(hellos)
         if not known and self.may_come and self._may_look():
             self.read_on()
-            known = self._known(client_random, session_id)
+            known = self._known(hellos)
         if not known:
             return None
         self._claimed.add(client_random)
@@ -110,29 +115,44 @@ class Secrets:
             return _traffic(suite, known.get((_DATA if epoch else _HANDSHAKE) + side), epoch)
         return _from_master(suite, known.get(_MASTER), hellos, side)
 
-    def guess(self, claimed: bytes | None = None) -> list[tuple[bytes, int, int, Parts]]:
-        """Sessions of TLS 1.3 that no hello was captured of, the latest first: client's random, cipher suite,
-        side, key. Those of 1.2 need the server's random, which only the handshake shows. `claimed`: which of
-        them it was."""
+    def guess(self, hellos: Hellos, sides: Sequence[int], claimed: bytes | None = None) -> list[Guess]:
+        """Secrets to try for records of `sides` where a hello was not captured. Without the ClientHello those
+        of the latest sessions that no other hello claims; without the ServerHello those of TLS 1.3 alone:
+        keys of 1.2 need the server's random. `claimed`: whose they were."""
+        client_random, server_random, cipher, version, *_ = hellos
         if claimed is not None:
             self._claimed.add(claimed)
             self._told.by_trying += 1
-        found: list[tuple[bytes, int, int, Parts]] = []
         if claimed is not None or not has_library():
-            return found
-        for random in [each for each in self.sessions.newest(_MOST_GUESSED) if each not in self._claimed]:
+            return []
+        unclaimed = [each for each in self.sessions.newest(_MOST_GUESSED) if each not in self._claimed]
+        epochs = (1,) if client_random is None and server_random is None else (0, 1)
+        found: list[Guess] = []
+        for random in [client_random] if client_random else unclaimed:
             known = self.sessions.secrets(random)
-            for side in (0, 1):
-                secret = known.get(_DATA + side)
-                found += [
-                    (random, cipher, side, parts_of_1_3(suite, secret))
-                    for cipher in _SUITES_OF.get(len(secret or b""), ())
-                    if secret and (suite := suite_of(cipher))
-                ]
+            if version is None or version >= TLS_1_3:
+                found += _traffic_guesses(random, known, cipher, sides, epochs)
+            elif cipher and (suite := suite_of(cipher)) and version >= TLS_1_1:
+                for side in sides:
+                    parts = _from_master(suite, known.get(_MASTER), (random, *hellos[1:]), side)
+                    found += [(random, cipher, version, side, 1, parts)] if parts else []
         return found
 
-    def _known(self, client_random: bytes | None, session_id: bytes) -> dict[int, bytes]:
+    def _known(self, hellos: Hellos) -> dict[int, bytes]:
+        """Secrets of a session; of one that was resumed with TLS 1.2, those of the session that it was."""
+        client_random, _, _, version, _, session_id, shown, given, resumed = hellos
+        origin = client_random
         known = self.sessions.secrets(client_random) if client_random else {}
+        if not known and resumed:
+            marks = [mark for mark in (session_id, shown) if mark in self._origins]
+            origin = self._origins[marks[0]] if marks else None
+            known = self.sessions.secrets(origin) if origin else {}
+        if known and origin and (version or 0) < TLS_1_3:
+            for mark in (session_id, given):
+                if mark:
+                    self._origins.setdefault(mark, origin)
+            while len(self._origins) > MOST_SESSIONS:
+                self._origins.pop(next(iter(self._origins)))
         return known or (self.sessions.secrets(session_id) if session_id else {})
 
     def _may_look(self) -> bool:
@@ -172,8 +192,21 @@ def _traffic(suite: Suite, secret: bytes | None, epoch: int) -> Parts | None:
     return parts_of_1_3(suite, secret)
 
 
+def _traffic_guesses(
+    random: bytes, known: dict[int, bytes], cipher: int | None, sides: Sequence[int], epochs: Sequence[int]
+) -> list[Guess]:
+    return [
+        (random, number, TLS_1_3, side, epoch, parts_of_1_3(suite, secret))
+        for side in sides
+        for epoch in epochs
+        if (secret := known.get((_DATA if epoch else _HANDSHAKE) + side))
+        for number in _SUITES_OF.get(len(secret), ())
+        if cipher in {None, number} and (suite := suite_of(number))
+    ]
+
+
 def _from_master(suite: Suite, master: bytes | None, hellos: Hellos, side: int) -> Parts | None:
-    client_random, server_random, _, _, version, encrypt_then_mac = hellos
+    client_random, server_random, _, version, encrypt_then_mac, *_ = hellos
     if master is None or client_random is None or server_random is None:
         return None
     randoms = client_random, server_random

@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.passes import fill_nulls
+
 Numbers = np.ndarray[Any, Any]
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -45,7 +47,9 @@ def whole_numbers(array: pa.Array, null: int) -> Numbers:
     values = memory[array.offset : array.offset + len(array)]
     if not array.null_count:
         return values
-    return np.where(valid_rows(array), values, np.int64(null))
+    filled = np.empty(len(array), np.int64)
+    fill_nulls(values, np.frombuffer(array.buffers()[0], np.uint8), array.offset, null, filled)
+    return filled
 
 
 def valid_rows(array: pa.Array) -> Bits:
@@ -88,7 +92,7 @@ def is_short(words: pa.StringArray) -> bool:
     if not len(words):
         return True
     ends = np.frombuffer(words.buffers()[1], np.int32)[words.offset :][: len(words) + 1]
-    return bool(np.diff(ends).max() <= LONGEST_WORD)
+    return bool(ends[-1] - ends[0] <= LONGEST_WORD or (ends[1:] - ends[:-1]).max() <= LONGEST_WORD)
 
 
 def _shortened(text: memoryview) -> str:

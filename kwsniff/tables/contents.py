@@ -31,7 +31,7 @@ _PROTOCOLS: Final = {
 _ETHER: Final = {
     "arp": "ARP", "rarp": "RARP", "pppoe_discovery": "PPPoE discovery", "pppoe_session": "PPPoE, not IP",
     "jumbo": "jumbo LLC", "eapol": "EAPOL", "lldp": "LLDP", "macsec": "MACsec", "ptp": "PTP", "fcoe": "FCoE",
-    "fip": "FCoE", "aoe": "ATA over Ethernet", "loopback": "Ethernet loopback",
+    "nsh": "NSH", "fip": "FCoE", "aoe": "ATA over Ethernet", "loopback": "Ethernet loopback",
     "llc": "LLC", "other": "other EtherTypes",
 }  # fmt: skip
 

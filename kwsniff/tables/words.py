@@ -179,6 +179,8 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "interfaces_limit": "interfaces of a pcapng beyond a limit, with their packets, were passed over",
         "trailing_bytes": "bytes behind the last field of a message that decodes; brokers pass them over",
         "tcp_events_limit": "too many events on one connection to list them all",
+        "timelines_limit": "more groups, members, producers, partitions, brokers than memory lets follow; "
+        "those silent longest, or new ones, were left out",
         "twins_limit": "too many connections that may be twins of others to compare them all",
     },
 }

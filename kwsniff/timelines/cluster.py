@@ -19,7 +19,8 @@ from kwsniff.tables.arrays import Bits, flags, numbers, valid_rows, whole_number
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import PLACE, Said, read_response
-from kwsniff.timelines.leaders import Leaders, Teller, touch
+from kwsniff.timelines.leaders import Leader, Leaders, Teller
+from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_BROKERS = 10_000
@@ -49,7 +50,7 @@ class Answer:
 
     news: int = _FORGOTTEN
     brokers: list[tuple[Any, ...]] = field(default_factory=list)
-    leaders: list[tuple[Any, ...]] = field(default_factory=list)
+    leaders: list[Leader] = field(default_factory=list)
     times: int = 0
     call_id: int = 0
     time: int | None = None
@@ -58,7 +59,8 @@ class Answer:
 class Cluster:
     """Follows what brokers say of themselves; `brokers` and `ranges` are rows that are over."""
 
-    def __init__(self, names: TopicNames, leaders: Leaders, catalog: Catalog) -> None:
+    def __init__(self, names: TopicNames, leaders: Leaders, catalog: Catalog, room: Room) -> None:
+        self._room = room
         self.brokers: list[Row] = []
         self.ranges: list[Row] = []
         self._names = names
@@ -120,7 +122,7 @@ class Cluster:
         before = self._seen.pop(label, None)
         if before is not None:
             self._settle(before)
-            self._seen_rows -= len(before.leaders) + len(before.brokers)
+            self._count_seen(before, -1)
         found = Answer()
         if self._roles[key] == BROKERS:
             said = read_response(self._catalog, key, version, response)
@@ -133,11 +135,19 @@ class Cluster:
             self._take_ranges(said, (call_id, address, port, time, capture))
         found.news = self._news
         rows = len(found.leaders) + len(found.brokers)
-        if len(self._seen) >= MOST_ANSWERS or self._seen_rows + rows > MOST_ANSWER_ROWS:
+        if (
+            len(self._seen) >= MOST_ANSWERS
+            or self._seen_rows + rows > MOST_ANSWER_ROWS
+            or self._room.used + _bytes_of(found) > self._room.most
+        ):
             self._settle_all()
-        self._seen_rows += rows
+        self._count_seen(found, 1)
         self._seen[label] = found
         return found
+
+    def _count_seen(self, answer: "Answer", times: int) -> None:
+        self._seen_rows += times * (len(answer.leaders) + len(answer.brokers))
+        self._room.charge(times * _bytes_of(answer))
 
     @property
     def _news(self) -> int:
@@ -160,13 +170,13 @@ class Cluster:
             )
             row = self._known.get(key)
             if row is None:
-                if len(self._known) >= MOST_BROKERS:
+                if not self._room.admits(2 * RECORD, full=len(self._known) >= MOST_BROKERS):
                     continue
                 named = dict(zip(("cluster_id", "node_id", "host", "port", "rack"), key, strict=True))
                 row = self._known[key] = {"capture": capture, **named, "first_time": moment, "calls": 0}
                 row["first_call_id"] = call_id
             keys.append(key)
-            touch(row, 1, call_id, time)
+            _touch(row, 1, call_id, time)
         return keys
 
     def _take_ranges(self, said: Said, seen: tuple[Any, ...]) -> None:
@@ -176,7 +186,9 @@ class Cluster:
                 continue
             api = each["api_key"], each["min_version"], each["max_version"]
             key = (address, port, *api)
-            if key in self._offered or len(self._offered) >= MOST_RANGES:
+            if key in self._offered:
+                continue
+            if not self._room.admits(3 * SHORT, full=len(self._offered) >= MOST_RANGES):
                 continue
             self._offered[key] = None
             known = self._catalog.apis.get(api[0])
@@ -213,12 +225,26 @@ class Cluster:
     def _settle_all(self) -> None:
         for answer in self._seen.values():
             self._settle(answer)
+            self._count_seen(answer, -1)
             answer.news = _FORGOTTEN
         self._seen.clear()
-        self._seen_rows = 0
 
     def _settle(self, answer: Answer) -> None:
         if answer.times:
             for key in answer.brokers:
-                touch(self._known[key], answer.times, answer.call_id, answer.time)
-            self._leaders.touch(answer.leaders, answer.times, answer.call_id, answer.time)
+                _touch(self._known[key], answer.times, answer.call_id, answer.time)
+            for leader in answer.leaders:
+                leader.touch(answer.times, answer.call_id, answer.time)
+
+
+def _bytes_of(answer: Answer) -> int:
+    return RECORD + 8 * len(answer.leaders) + SHORT * len(answer.brokers)
+
+
+def _touch(row: Row, times: int, call_id: int, time: int | None) -> None:
+    """A row was told of again; what is settled late does not take back what was told since."""
+    row["calls"] += times
+    moment = None if time is None else time * 1000
+    before = row.get("last_time")
+    if before is None or (moment is not None and (moment, call_id) >= (before, row["last_call_id"])):
+        row["last_time"], row["last_call_id"] = moment, call_id

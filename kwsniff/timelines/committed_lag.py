@@ -8,18 +8,17 @@ The greatest end counts: answers overtake each other, and followers know of less
 or by id; Metadata responses that came before say which belong together. Memory is bounded.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.passes import follow_ends
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import (
-    Bits,
     Numbers,
     flags,
-    in_groups,
     numbers,
     texts,
     valid_rows,
@@ -28,6 +27,7 @@ from kwsniff.tables.arrays import (
 )
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
+from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import News
 
 MOST_PARTITIONS = 200_000
@@ -57,23 +57,26 @@ class End(NamedTuple):
     call_id: int
 
 
+Place = tuple[str, int]
+"""Name, or # and id of the topic, and number of the partition."""
+
 _NO_END = End(-1, NOT_KNOWN, -1)
 _PARTITION = 0xFFFFFFFF
-_ROOM = 1 << 62
 _FEW = 1 << 14
+_BYTES_OF_AN_END: Final = RECORD - SHORT
 
 
 class Commits:
     """Follows partitions through batches that `told` gives; `batches` are rows of the table commits."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, room: Room | None = None) -> None:
+        self._room = Room() if room is None else room
         self.batches: list[pa.RecordBatch] = []
         self.forgotten = 0
-        """Ends forgotten because of MOST_PARTITIONS."""
+        """Ends forgotten because of MOST_PARTITIONS, or for want of room."""
         self._apis = {key: api.name for key, api in catalog.apis.items()}
         self._schema = coded_schema(TABLES["commits"])
-        self._ends: dict[tuple[str, int], End] = {}
-        """By name, or # and id of the topic, and number of the partition."""
+        self._ends: dict[Place, End] = {}
         self._names: dict[str, str] = {}
         self._ids: dict[str, str] = {}
 
@@ -106,38 +109,39 @@ class Commits:
 
     def finish(self) -> None:
         """No more calls come."""
+        self._room.charge(-_BYTES_OF_AN_END * len(self._ends))
         self._ends.clear()
 
     def _take(self, offsets: pa.RecordBatch) -> None:
         if not offsets.num_rows:
             return
-        told = _Told(offsets)
         commits = np.flatnonzero(whole_numbers(offsets["committed"], null=-1) >= 0)
+        told = _Told(offsets, commits, self._other)
         if len(commits):
             self._commit(offsets, commits, told)
         for place, end in told.latest():
             # Taken out and put back: the first one is the one that was told of longest ago.
             before = self._ends.pop(place, None)
+            self._room.charge(0 if before else _BYTES_OF_AN_END)
             self._ends[place] = end if before is None or end.offset >= before.offset else before
-        while len(self._ends) > MOST_PARTITIONS:
+        while self._ends and (len(self._ends) > MOST_PARTITIONS or self._room.is_full):
             self.forgotten += 1
+            self._room.left_out += 1
+            self._room.charge(-_BYTES_OF_AN_END)
             del self._ends[next(iter(self._ends))]
 
     def _commit(self, offsets: pa.RecordBatch, commits: Numbers, told: "_Told") -> None:
-        own, which = np.unique(told.keys[commits], return_inverse=True)
-        places = [told.place(key) for key in own.tolist()]
-        others = [self._other(place) for place in places]
-        other = np.array([told.key(place) for place in others], np.int64)
-        best = _Best(_known(self._ends.get(place) for place in places)[:, which])
-        best.better(told.before(own[which], commits))
-        if any(others):
-            best.better(_known(self._ends.get(place) if place else None for place in others)[:, which])
-            best.better(told.before(other[which], commits))
+        best = _Best(_known(self._ends.get(place) for place in told.places)[:, told.which])
+        best.better(told.before)
+        if any(told.others):
+            others = (self._ends.get(place) if place else None for place in told.others)
+            best.better(_known(others)[:, told.which])
+            best.better(told.beside)
         chosen = np.zeros(offsets.num_rows, np.bool_)
         chosen[commits] = True
         self.batches.append(self._rows(offsets.filter(flags(chosen)), best))
 
-    def _other(self, place: tuple[str, int]) -> tuple[str, int] | None:
+    def _other(self, place: Place) -> Place | None:
         """The same partition as messages of other versions name it."""
         word, partition = place
         known = self._names.get(word) or self._ids.get(word)
@@ -186,69 +190,62 @@ class _Best:
 
 
 class _Told:
-    """Ends told by one batch, sorted by partition and then as they came.
+    """Ends told by one batch, of each partition and in front of each commit.
 
-    A key is a number of a topic's word and a partition: keys[row]. What is sorted has in place i the row
-    rows[i], and the greatest end of its key up to there is that of place greatest[i].
+    `places`: the different partitions of commits; `which`: that of each commit; `others`: the same partitions
+    as other messages name them. `before`, `beside`: the greatest end in front of each commit, by the one name
+    and by the other, as `_known` has them.
     """
 
-    def __init__(self, offsets: pa.RecordBatch) -> None:
+    def __init__(
+        self, offsets: pa.RecordBatch, commits: Numbers, other: Callable[[Place], Place | None]
+    ) -> None:
         names, ids = offsets["topic"], offsets["topic_id"]
         self._words = [*words_of(names.dictionary), *(f"#{each}" for each in ids.dictionary.to_pylist())]
         self._numbers = {word: number for number, word in enumerate(self._words)}
         same = np.array([self._numbers[word] for word in self._words], np.int64)
-        by_id: Bits = valid_rows(ids)
-        code = np.where(
-            by_id,
-            whole_numbers(ids.indices, null=0).astype(np.int64) + len(names.dictionary),
-            whole_numbers(names.indices, null=0),
-        )
-        self.keys = (
-            same[code] << 32 | whole_numbers(offsets["partition"], null=0).astype(np.int64) & _PARTITION
-        )
-        reached = whole_numbers(offsets["reached"], null=-1)
-        ends = np.flatnonzero(reached >= 0)
-        self._own, which = _numbered(self.keys[ends])
-        order = in_groups(which, len(self._own))
-        self._rows, self._which = ends[order], which[order]
-        self._begins = np.searchsorted(self._which, np.arange(len(self._own)))
-        self._ends = np.stack(
-            [
-                reached[self._rows],
-                whole_numbers(offsets["response_end_time"], null=NOT_KNOWN)[self._rows],
-                whole_numbers(offsets["call_id"], null=0)[self._rows],
-            ]
-        )
-        self._num = len(code)
-        self._greatest = _greatest(self._ends[0], self._which, self._begins)
+        code = whole_numbers(names.indices, null=0)
+        if ids.null_count < len(ids):
+            by_id = whole_numbers(ids.indices, null=0).astype(np.int64) + len(names.dictionary)
+            code = np.where(valid_rows(ids), by_id, code)
+        partitions = whole_numbers(offsets["partition"], null=0).astype(np.int64) & _PARTITION
+        self._own, slots = _numbered(same[code] << 32 | partitions)
+        used, which = np.unique(slots[commits], return_inverse=True)
+        self.which: Numbers = which
+        self.places = [self._place(key) for key in self._own[used].tolist()]
+        self.others = [other(place) for place in self.places]
+        beside = np.array([self._slot(place) for place in self.others], np.int64)
+        self._latest = np.full((3, len(self._own)), -1, np.int64)
+        self.before = np.full((3, len(commits)), -1, np.int64)
+        self.beside = np.full((3, len(commits)), -1, np.int64)
 
-    def place(self, key: int) -> tuple[str, int]:
+        def column(name: str, null: int) -> Numbers:
+            return np.ascontiguousarray(whole_numbers(offsets[name], null), np.int64)
+
+        follow_ends(
+            slots, column("reached", -1), column("response_end_time", NOT_KNOWN), column("call_id", 0),
+            commits, beside[which], self._latest, self.before, self.beside,
+        )  # fmt: skip
+
+    def latest(self) -> Iterator[tuple[Place, End]]:
+        """The greatest end of each partition."""
+        told = np.flatnonzero(self._latest[0] >= 0)
+        ends = self._latest[:, told].T.tolist()
+        for key, end in zip(self._own[told].tolist(), ends, strict=True):
+            yield self._place(key), End(*end)
+
+    def _place(self, key: int) -> Place:
         """Word of the topic and partition."""
         return self._words[key >> 32], (key & _PARTITION ^ 1 << 31) - (1 << 31)
 
-    def key(self, place: tuple[str, int] | None) -> int:
+    def _slot(self, place: Place | None) -> int:
         """The other way around; -1 where this batch does not speak of it."""
         number = self._numbers.get(place[0]) if place else None
-        return -1 if number is None or place is None else number << 32 | place[1] & _PARTITION
-
-    def before(self, keys: Numbers, rows: Numbers) -> Numbers:
-        """The greatest end of each key that was told in front of the row beside it, as `_known` has them."""
-        found = np.repeat(np.array([_NO_END], np.int64).T, len(keys), axis=1)
-        if not len(self._own):
-            return found
-        which = np.minimum(np.searchsorted(self._own, keys), len(self._own) - 1)
-        at = np.searchsorted(self._which * self._num + self._rows, which * self._num + rows) - 1
-        there = (self._own[which] == keys) & (at >= self._begins[which])
-        found[:, there] = self._ends[:, self._greatest[at[there]]]
-        return found
-
-    def latest(self) -> Iterator[tuple[tuple[str, int], End]]:
-        """The greatest end of each partition."""
-        if len(self._own):
-            lasts = np.concatenate([self._begins[1:], [len(self._rows)]]) - 1
-            ends = self._ends[:, self._greatest[lasts]].T.tolist()
-            for key, end in zip(self._own.tolist(), ends, strict=True):
-                yield self.place(key), End(*end)
+        if number is None or place is None:
+            return -1
+        key = number << 32 | place[1] & _PARTITION
+        slot = int(np.searchsorted(self._own, key))
+        return slot if slot < len(self._own) and self._own[slot] == key else -1
 
 
 def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
@@ -268,20 +265,3 @@ def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
     ranks = np.empty(len(own), np.int64)
     ranks[order] = np.arange(len(own))
     return own[order], ranks[whole_numbers(coded.indices, null=0)]
-
-
-def _greatest(values: Numbers, which: Numbers, begins: Numbers) -> Numbers:
-    """Place of the greatest of the values of one key up to each; of equal ones the last. None is negative."""
-    if not len(values):
-        return values
-    lowest = np.minimum.reduceat(values, begins)
-    span = int((np.maximum.reduceat(values, begins) - lowest).max()) + 1
-    if span * len(begins) < _ROOM:
-        levels = values - lowest[which]
-    else:
-        _, levels = np.unique(values, return_inverse=True)
-        span = len(values)
-    # The key's number in front makes one running maximum of all of them.
-    levels = levels + which * span
-    places = np.arange(len(values))
-    return np.maximum.accumulate(np.where(levels == np.maximum.accumulate(levels), places, 0))

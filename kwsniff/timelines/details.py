@@ -18,6 +18,8 @@ BYTES: Final = ("request", "response")
 PLACE: Final = "place"
 """Where a call stands among others: the number of its row, or of the packet that ended it."""
 _NO_CORRELATION: Final = bytes(4)
+_SHORT_MESSAGE: Final = 4096
+"""Bytes of a message that is remembered, since the same one may come again."""
 
 Said = Mapping[str, Any]
 
@@ -53,8 +55,13 @@ def read_response(catalog: Catalog, api_key: int, api_version: int, data: bytes 
     return {} if data is None else _read(catalog, api_key, api_version, data, "response")
 
 
-@lru_cache(maxsize=128)
 def _read(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Said:
+    if len(data) <= _SHORT_MESSAGE:
+        return _read_once(catalog, api_key, api_version, data, direction)
+    return _read_anew(catalog, api_key, api_version, data, direction)
+
+
+def _read_anew(catalog: Catalog, api_key: int, api_version: int, data: bytes, direction: str) -> Said:
     from kwsniff.view.decode import decode
     from kwsniff.view.document import document
 
@@ -77,6 +84,9 @@ def _read(catalog: Catalog, api_key: int, api_version: int, data: bytes, directi
         if inner.is_read and inner.tree is not None and inner.tree.body is not None
     }
     return {**said, "inside": inside}
+
+
+_read_once = lru_cache(maxsize=128)(_read_anew)
 
 
 def listed(said: Any, name: str) -> list[Any]:

@@ -5,13 +5,14 @@ until then. Whether one may prove another is a matter of these alone, and so the
 in one batch or in many.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, texts, valid_rows, whole_numbers, words_of
+from kwsniff.tables.grouping import Groups
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.held_rows import PRODUCED
 from kwsniff.timelines.topic_names import News
@@ -21,6 +22,8 @@ WINDOW_US: Final = 1_000_000
 MOST_EVENTS = 1 << 16
 """And so many may be told between them."""
 NO_TIME: Final = -1
+PLACED: Final = ("topic", "partition", "broker_address", "broker_port")
+_OF_MARKS: Final = ("fetched", "base", "reached", "time", "connection_id", "end", "number", "clock")
 _PROVING: Final = (
     PLACE, "topic", "topic_id", "broker_address", "partition", "broker_port", "connection_id", "time",
     "response_end_time", "fetched", "base", "reached",
@@ -30,34 +33,24 @@ Place = tuple[str, int, str, int]
 """A partition: name of the topic, or # and its id; number; address and port of the broker."""
 
 
-class Moment(NamedTuple):
-    """When something was told: end of its call (microseconds), number, clock."""
+class Marks(NamedTuple):
+    """What calls say of partitions, a row each: number of the partition; a follower asks for what comes from
+    `asked` on (-1: a Produce), and it brings the records from `base` on (-1: none); of a Produce, those
+    before `reached`. `time`: begin of the call, `end`, `number` and `clock` as of `Clock`; microseconds."""
 
-    end: int
-    number: int
-    clock: int
+    place: Numbers
+    asked: Numbers
+    base: Numbers
+    reached: Numbers
+    time: Numbers
+    connection_id: Numbers
+    end: Numbers
+    number: Numbers
+    clock: Numbers
 
-    def proves(self, other: "Moment") -> bool:
-        """Whether one may speak of the other, in either order."""
-        return (
-            abs(self.end - other.end) <= WINDOW_US
-            and abs(self.number - other.number) <= MOST_EVENTS
-            and self.clock <= other.end + WINDOW_US
-            and other.clock <= self.end + WINDOW_US
-        )
-
-
-class Mark(NamedTuple):
-    """What a call says of a partition: a follower asks for what comes from `asked` on (-1: a Produce), and it
-    brings the records from `base` on (-1: none); of a Produce, those before `reached`."""
-
-    asked: int
-    base: int
-    reached: int
-    time: int
-    """Begin of the call, microseconds."""
-    connection_id: int
-    moment: Moment
+    def taken(self, rows: Numbers) -> Self:
+        """Some rows."""
+        return type(self)(*(column[rows] for column in self))
 
 
 class Clock:
@@ -117,20 +110,37 @@ def named(offsets: pa.RecordBatch, names: Mapping[str, str], news: Sequence[News
     return pa.DictionaryArray.from_arrays(numbers(pa.int32(), codes.astype(np.int32)), texts(words))
 
 
+class Places:
+    """Partitions of rows with the columns of PLACED."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        groups = Groups(rows, PLACED)
+        self._numbers = groups.numbers
+        self.different: list[Place] = [
+            (topic, -1 if partition is None else partition, address, -1 if port is None else port)
+            for topic, partition, address, port in groups.labels()
+        ]
+
+    def numbered(self, wanted: Mapping[Place, int]) -> Numbers:
+        """The number of each row's partition; -1: it is not wanted."""
+        codes = np.array([wanted.get(place, -1) for place in self.different], np.int64)
+        return codes[self._numbers]
+
+
 class Evidence:
-    """What one batch says of partitions, found by partition."""
+    """What one batch says of partitions."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self.rows = rows
         """As `of` takes them: what a saved state keeps."""
         self.end, self.number = (int(whole_numbers(rows[name], null=-1).max()) for name in ("end", "number"))
         """The latest end, and the last number."""
-        self._found: dict[tuple[Place, bool], list[Mark]] | None = None
+        self._places: Places | None = None
 
     @classmethod
     def of(
         cls, offsets: pa.RecordBatch, words: pa.DictionaryArray, moments: tuple[Numbers, Numbers, Numbers]
-    ) -> "Evidence":
+    ) -> Self:
         """Of rows of OFFSETS that prove something, their topics, and their ends, numbers and clocks."""
         columns = {
             "topic": words,
@@ -147,35 +157,16 @@ class Evidence:
         }
         return cls(pa.RecordBatch.from_arrays([*columns.values()], names=[*columns]))
 
-    def marks(self, place: Place, *, fetched: bool) -> Sequence[Mark]:
-        """What was told of a partition by followers' fetches, or by Produce."""
-        if self._found is None:
-            self._found = {}
-            for where, mark in _marks(self.rows):
-                self._found.setdefault((where, mark.asked >= 0), []).append(mark)
-        return self._found.get((place, fetched), ())
+    def marks(self, wanted: Mapping[Place, int]) -> Marks:
+        """What was told of these partitions."""
+        self._places = self._places or Places(self.rows)
+        place = self._places.numbered(wanted)
+        chosen = np.flatnonzero(place >= 0)
+        return Marks(place[chosen], *(whole_numbers(self.rows[name], null=-1)[chosen] for name in _OF_MARKS))
 
 
-def places_of(rows: pa.RecordBatch, words: pa.DictionaryArray) -> Iterator[Place]:
-    """The partition of each row."""
-    yield from zip(
-        _texts_of(words),
-        whole_numbers(rows["partition"], null=-1).tolist(),
-        _texts_of(rows["broker_address"]),
-        whole_numbers(rows["broker_port"], null=-1).tolist(),
-        strict=True,
-    )
-
-
-def _texts_of(column: pa.DictionaryArray) -> list[Any]:
-    words = words_of(column.dictionary)
-    return [words[code] for code in whole_numbers(column.indices, null=0).tolist()]
-
-
-def _marks(rows: pa.RecordBatch) -> Iterator[tuple[Place, Mark]]:
-    columns = ("fetched", "base", "reached", "time", "connection_id", "end", "number", "clock")
-    values = zip(*(whole_numbers(rows[name], null=-1).tolist() for name in columns), strict=True)
-    for place, (asked, base, reached, time, connection_id, *moment) in zip(
-        places_of(rows, rows["topic"]), values, strict=True
-    ):
-        yield place, Mark(asked, base, reached, time, connection_id, Moment(*moment))
+def joined(parts: Sequence[Marks]) -> Marks:
+    """Those of several batches."""
+    none = np.zeros(0, np.int64)
+    columns = zip(*parts, strict=True) if parts else [[none]] * len(Marks._fields)
+    return Marks(*(np.concatenate([none, *each]) for each in columns))

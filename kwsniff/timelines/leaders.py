@@ -1,14 +1,17 @@
 """Leaders of partitions as Metadata responses name them, and when others were named."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from kwsniff.timelines.details import Said, listed
+from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import topic_id_of
 
 MOST_LEADERS = 200_000
 """Rows; what comes after is left out."""
 LONGEST_NAME = 256
+NEVER: Final = (1 << 63) - 1
 
 Row = dict[str, Any]
 Copies = tuple[int | None, int | None]
@@ -25,12 +28,54 @@ class Teller(NamedTuple):
     time: int | None
 
 
+@dataclass(slots=True)
+class Leader:
+    """One row; there are as many as partitions. Times in nanoseconds."""
+
+    capture: str
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    leader: int
+    leader_epoch: int | None
+    first_time: int | None
+    broker_address: str
+    broker_port: int
+    client_id: str | None
+    first_call_id: int
+    last_call_id: int
+    last_time: int | None = None
+    replicas: int | None = None
+    in_sync: int | None = None
+    calls: int = 0
+
+    def touch(self, times: int, call_id: int, time: int | None) -> None:
+        """It was told of again, by a call that ended at `time` (microseconds); what is settled late does not
+        take back what was told since."""
+        self.calls += times
+        moment = None if time is None else time * 1000
+        before = self.last_time
+        if before is None or (moment is not None and (moment, call_id) >= (before, self.last_call_id)):
+            self.last_time, self.last_call_id = moment, call_id
+
+    def count_copies(self, replicas: int | None, in_sync: int | None) -> None:
+        """How many there are, as told last; how few of them were in sync."""
+        if replicas is not None and in_sync is not None:
+            self.replicas = replicas
+            self.in_sync = in_sync if self.in_sync is None else min(in_sync, self.in_sync)
+
+    def row(self) -> Row:
+        """The row of the table."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
 class Leaders:
     """Follows Metadata responses; `rows` are there when no more calls come."""
 
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self._known: dict[tuple[Any, ...], Row] = {}
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self.rows: list[Leader] = []
+        self._known: dict[tuple[Any, ...], Leader] = {}
         self._latest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """Topic and partition -> the key that was told last, where responses have no epochs."""
         self._ids: dict[str, str] = {}
@@ -40,25 +85,20 @@ class Leaders:
         self.news = 0
         """Grows with whatever may change what a response means."""
 
-    def take(self, said: Said, teller: Teller) -> list[tuple[Any, ...]]:
-        """One response, in the order in which calls ended; gives the keys of the rows that it tells of."""
-        keys = []
+    def take(self, said: Said, teller: Teller) -> list[Leader]:
+        """One response, in the order in which calls ended; gives the rows that it tells of."""
+        told = []
         for place, leader, epoch, copies in self._told(said):
             self._note_copies(place, copies[0], teller.time)
-            if key := self._see(place, leader, epoch, teller):
-                _count_copies(self._known[key], *copies)
-                keys.append(key)
-        return keys
+            if row := self._see(place, leader, epoch, teller):
+                row.count_copies(*copies)
+                told.append(row)
+        return told
 
-    def touch(self, keys: Iterable[tuple[Any, ...]], times: int, call_id: int, time: int | None) -> None:
-        """The rows of these keys were told of so many times more, last by that call."""
-        for key in keys:
-            touch(self._known[key], times, call_id, time)
-
-    def has_one_copy(self, topic: str, partition: int, until: int) -> bool:
-        """Whether nobody follows its leader, by all that was said until then (microseconds)."""
+    def copied(self, topic: str, partition: int) -> tuple[int, int]:
+        """Since when (microseconds) it was said to have one copy, and more; or NEVER."""
         one, more = self._copied.get((topic, partition), (None, None))
-        return one is not None and one <= until and (more is None or more > until)
+        return NEVER if one is None else one, NEVER if more is None else more
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""
@@ -70,14 +110,13 @@ class Leaders:
 
     def finish(self) -> None:
         """No more calls come: what is known becomes rows."""
-        self.rows += self._known.values()
-        for followed in (self._known, self._latest, self._ids):
+        for followed in (self._latest, self._ids):
             followed.clear()
+        self.rows += self._known.values()
+        self._known.clear()
 
-    def _see(
-        self, place: tuple[Any, ...], leader: int, epoch: int | None, teller: Teller
-    ) -> tuple[Any, ...] | None:
-        """The key of a leader's row; None where there is no room for one."""
+    def _see(self, place: tuple[Any, ...], leader: int, epoch: int | None, teller: Teller) -> Leader | None:
+        """A leader's row; None where there is no room for one."""
         key = (*place, leader, epoch, 0)
         before = self._latest.get(place) if epoch is None else None
         if before is not None:
@@ -85,36 +124,29 @@ class Leaders:
             key = before if before[-3] == leader else (*key[:-1], before[-1] + 1)
         row = self._known.get(key)
         if row is None:
-            if len(self._known) >= MOST_LEADERS:
+            if not self._room.admits(RECORD - SHORT, full=len(self._known) >= MOST_LEADERS):
                 return None
             self.news += 1
+            first = None if teller.time is None else teller.time * 1000
+            told = teller.address, teller.port, teller.client_id, teller.call_id, teller.call_id
             name, topic_id, partition = place
-            row = self._known[key] = {
-                "capture": teller.capture,
-                "topic": name,
-                "topic_id": topic_id,
-                "partition": partition,
-                "leader": leader,
-                "leader_epoch": epoch,
-                "replicas": None,
-                "in_sync": None,
-                "first_time": None if teller.time is None else teller.time * 1000,
-                "calls": 0,
-                "broker_address": teller.address,
-                "broker_port": teller.port,
-                "client_id": teller.client_id,
-                "first_call_id": teller.call_id,
-            }
+            place_of = name, topic_id, partition, leader, epoch
+            row = self._known[key] = Leader(teller.capture, *place_of, first, *told)
         if epoch is None and key is not before:
             self.news += 1
+            if place not in self._latest:
+                self._room.charge(2 * SHORT)
             self._latest[place] = key
-        touch(row, 1, teller.call_id, teller.time)
-        return key
+        row.touch(1, teller.call_id, teller.time)
+        return row
 
     def _note_copies(self, place: tuple[Any, ...], replicas: int | None, time: int | None) -> None:
         name, topic_id, partition = place
         which = name or f"#{topic_id}", partition
-        if not replicas or time is None or (which not in self._copied and len(self._copied) >= MOST_LEADERS):
+        if not replicas or time is None:
+            return
+        known = which in self._copied
+        if not known and not self._room.admits(2 * SHORT, full=len(self._copied) >= MOST_LEADERS):
             return
         one, more = self._copied.get(which, (None, None))
         if replicas > 1:
@@ -139,7 +171,9 @@ class Leaders:
                 yield place, each["leader_id"], None if epoch < 0 else epoch, copies
 
     def _name(self, name: str, topic_id: str) -> None:
-        if self._ids.get(name) != topic_id and (name in self._ids or len(self._ids) < MOST_LEADERS):
+        if self._ids.get(name) == topic_id:
+            return
+        if name in self._ids or self._room.admits(4 * SHORT, full=len(self._ids) >= MOST_LEADERS):
             self.news += 1
             self._ids[name] = topic_id
 
@@ -147,19 +181,3 @@ class Leaders:
 def _length(partition: Said, name: str) -> int | None:
     found = partition.get(name)  # None where the message broke off before it
     return None if found is None else len(found)
-
-
-def _count_copies(row: Row, replicas: int | None, in_sync: int | None) -> None:
-    """How many there are, as told last; how few of them were in sync."""
-    if replicas is not None and in_sync is not None:
-        row["replicas"] = replicas
-        row["in_sync"] = in_sync if row["in_sync"] is None else min(in_sync, row["in_sync"])
-
-
-def touch(row: Row, times: int, call_id: int, time: int | None) -> None:
-    """A row was told of again; what is settled late does not take back what was told since."""
-    row["calls"] += times
-    moment = None if time is None else time * 1000
-    before = row.get("last_time")
-    if before is None or (moment is not None and (moment, call_id) >= (before, row["last_call_id"])):
-        row["last_time"], row["last_call_id"] = moment, call_id

@@ -7,6 +7,7 @@ generation without somebody who had been silent for that long.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.details import BYTES, Said, listed, read_request, read_response
 from kwsniff.timelines.rebalance import LONGEST_NAME, Row
 from kwsniff.timelines.rebalances import FENCED_INSTANCE_ID, JOIN, LEAVE, SYNC, UNKNOWN_MEMBER_ID, group_roles
+from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_MEMBERS_TOTAL = 100_000
@@ -71,17 +73,25 @@ class Member:
     partitions: list[list[Any]] | None = None
     """Topic or topic id, whether it is an id, numbers of partitions."""
     call_ids: list[int] = field(default_factory=list)
+    charged: int = 0
+    """Bytes of the room that it has."""
+
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        listed = sum(SHORT + 32 * len(numbers) for _, _, numbers in self.partitions or ())
+        return RECORD + len(self.reason_text or "") + 2 * SHORT * len(self.topics or ()) + listed
 
 
 class Members:
     """Follows members through batches of noted calls; `rows` are the memberships that are over."""
 
-    def __init__(self, names: TopicNames, catalog: Catalog) -> None:
+    def __init__(self, names: TopicNames, catalog: Catalog, room: Room) -> None:
+        self._room = room
         self._catalog = catalog
         self._roles = group_roles(catalog)
         self.rows: list[Row] = []
         self.forgotten = 0
-        """Groups closed because of MOST_MEMBERS_TOTAL."""
+        """Groups closed because of MOST_MEMBERS_TOTAL, or for want of room."""
         self._names = names
         self._groups: dict[tuple[str, str], dict[str, Member]] = {}
         self._count = 0
@@ -116,12 +126,27 @@ class Members:
             note_call(member.call_ids, call.call_id)
             _assign(member, read_response(self._catalog, call.api_key, call.api_version, call.response))
         self._count += len(group) - before
-        while self._count > MOST_MEMBERS_TOTAL:
-            oldest = next(iter(self._groups))
-            self.forgotten += 1
-            self._count -= len(self._groups[oldest])
-            self._close(oldest, self._groups.pop(oldest), "unknown")
-            self._latest.pop(oldest, None)
+        if not group:
+            del self._groups[place]
+            self._latest.pop(place, None)
+        elif call.member_id and (spoke := group.get(call.member_id[:LONGEST_NAME])):
+            self._charge(spoke)
+        while self._groups and (self._count > MOST_MEMBERS_TOTAL or self._room.is_full):
+            self._forget()
+
+    def _charge(self, member: Member) -> None:
+        taken = member.size()
+        self._room.charge(taken - member.charged)
+        member.charged = taken
+
+    def _forget(self) -> None:
+        """The group that was silent longest."""
+        oldest = next(iter(self._groups))
+        self.forgotten += 1
+        self._room.left_out += 1
+        self._count -= len(self._groups[oldest])
+        self._close(oldest, self._groups.pop(oldest), "unknown")
+        self._latest.pop(oldest, None)
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""
@@ -222,7 +247,7 @@ class Members:
             if found is None and who is None:
                 continue
             its_place, name = found or (place, who)
-            group = self._groups[its_place]
+            group = self._groups.get(its_place, {})
             member = group.get(name or "")
             ended += its_place != place
             alien = member is not None and (member.client_address, member.client_id) != (
@@ -230,6 +255,9 @@ class Members:
                 call.client_id,
             )
             self._end(its_place, group, name, call, "removed" if alien else "left", reason)
+            if not group and its_place != place:
+                del self._groups[its_place]
+                self._latest.pop(its_place, None)
         return ended
 
     def _end(  # noqa: PLR0917 -- what ended, and how
@@ -261,9 +289,12 @@ class Members:
             if member.generation is not None:
                 expired = latest is not None and _is_expired(member, latest)
                 self.rows.append(self._row(place, name, member, "session_expired" if expired else how, None))
+            else:
+                self._room.charge(-member.charged)
 
     def _row(self, place: tuple[str, str], name: str, member: Member, how: str, left: int | None) -> Row:
-        partitions = None if member.partitions is None else list(self._partitions(member.partitions))
+        self._room.charge(-member.charged)
+        partitions = None if member.partitions is None else self._partitions(member.partitions)
         return {
             "capture": member.capture,
             "group_id": place[0],
@@ -281,8 +312,8 @@ class Members:
             "rebalance_timeout_ms": member.rebalance_timeout,
             "generation": member.generation,
             "topics": member.topics,
-            "partitions": None if partitions is None else partitions[:MOST_LISTED],
-            "partition_count": None if partitions is None else len(partitions),
+            "partitions": None if partitions is None else list(islice(partitions, MOST_LISTED)),
+            "partition_count": None if partitions is None else _number(member.partitions or ()),
             "call_ids": member.call_ids,
         }
 
@@ -291,6 +322,10 @@ class Members:
             name = self._names.get(topic) if is_id else topic
             for number in numbers:
                 yield f"{name}-{number}"
+
+
+def _number(partitions: Iterable[list[Any]]) -> int:
+    return sum(len(numbers) for _, _, numbers in partitions)
 
 
 def _is_expired(member: Member, latest: tuple[int, int]) -> bool:

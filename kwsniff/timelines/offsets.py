@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.core.columns.passes import follow
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
 from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, valid_rows, whole_numbers
@@ -60,12 +61,8 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     base = np.where(produced | (roles == _FETCHES), base, -1)
     named = valid_rows(partitions["topic"]) | valid_rows(partitions["topic_id"])
     ids = whole_numbers(calls["call_id"], null=-1)
-    order = np.argsort(ids, kind="stable")
     wanted = whole_numbers(partitions["call_id"], null=-2)
-    places = (
-        order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)] if len(ids) else wanted
-    )
-    known = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
+    places, known = _places(ids, wanted)
     asks = known & (kinds == _FETCHES)
     if asks.any():
         asks[asks] = are_replicas(calls)[places[asks]]
@@ -84,7 +81,6 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
         part = part.filter(flags(chosen))
         told = [values[chosen] for values in (committed, reached, base, fetched)]
         places = places[chosen]
-    places = places.astype(np.int64)
     columns = {
         **{name: part[name] for name in _OWN},
         PLACE: numbers(pa.int64(), places),
@@ -95,6 +91,18 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
         },
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in OFFSETS.names], names=OFFSETS.names)
+
+
+def _places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
+    """Where each of `wanted` stands in `ids`, and whether it does; any place for those that do not."""
+    places = np.empty(len(wanted), np.int64)
+    if follow(ids, wanted, places):  # they come in the order of their calls
+        return places, np.ones(len(wanted), np.bool_)
+    if not len(ids):
+        return places, np.zeros(len(wanted), np.bool_)
+    order = np.argsort(ids, kind="stable")
+    places = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    return places, ids[places] == wanted
 
 
 def _taken(times: pa.Array, places: Numbers) -> pa.Array:

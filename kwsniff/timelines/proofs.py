@@ -1,7 +1,8 @@
-"""Whether a call waited for others, by what these others say.
+"""When the broker could go on with a call that waited, told by what others said on other connections.
 
-    turn .. own .. waits ................ proof . done     times at the capture, as core/rows/timing.pyx has
-            |                             |                them: the way to the broker counts before
+    request ------------------------------------------------ response
+            | own work |        it waits         | the rest |
+                                                 ^
             the followers were answered   the last follower asks for more,
                                           a Produce brings the record,
                                           the last member asks
@@ -9,111 +10,136 @@
 What the broker does with the proof itself is not the call's own work: its log counts it as waiting, too.
 """
 
-from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kwsniff.timelines.evidence import Mark, Moment, Place
+import numpy as np
+
+from kwsniff.tables.arrays import Bits, Numbers
+from kwsniff.timelines.evidence import WINDOW_US, Marks
 from kwsniff.timelines.held_rows import LOCAL_NS
+from kwsniff.timelines.mark_lines import Held, Lines
 
 AFTER_US: Final = 50_000.0
 """A broker that answers so long after the proof was busy with something else, or waited for somebody else."""
-_LOCAL_US: Final = LOCAL_NS / 1000
-
-Marks = Callable[[Place, bool], Iterable[Mark]]
-Own = Sequence[tuple[Place, int, int]]
-"""Partitions of a call, the first record that it brought, and the number behind the last."""
+LOCAL_US: Final = LOCAL_NS / 1000
+_MOST_OVERLAPS: Final = 8
+"""Produce that claim the same records, of which all are looked at."""
 
 
-class Held(NamedTuple):
-    """A call that may have waited; microseconds."""
+class Own(NamedTuple):
+    """Partitions of calls: the place of the call, number of the partition, the first record that it brought,
+    and the number behind the last."""
 
-    call_id: int
-    moment: Moment
-    turn: float
-    done: float
-    network: float
-    is_replica: bool
-    is_line: bool
-    """It is held for the call in front of it alone."""
+    row: Numbers
+    place: Numbers
+    base: Numbers
+    reached: Numbers
 
-
-class Asked(NamedTuple):
-    """A member that asked, when, and when the answer was there."""
-
-    member: str
-    time: int
-    moment: Moment
+    def taken(self, rows: Numbers) -> "Own":
+        """Some of them."""
+        return Own(*(column[rows] for column in self))
 
 
 class Proof(NamedTuple):
-    """What the broker did for the call itself before it waited, and when the wait was over."""
+    """Of each call what the broker did for it before it waited, when the wait was over, and whether that is
+    known. One that is over before the work was done: it did not wait."""
 
-    own: float
-    until: float
-
-    @property
-    def waited_us(self) -> float:
-        """How long it waited; nothing above 0: it did not."""
-        return self.until - self.own
+    own: Numbers
+    until: Numbers
+    known: Bits
 
 
-NO_WAIT: Final = Proof(0.0, 0.0)
-"""There was nobody to wait for."""
+def followed(held: Held, own: Own, fetches: Marks) -> Proof:
+    """Of Produce: until the last of the followers, as far as they were seen, had all records."""
+    latest, written = np.zeros(len(held.end)), held.turn + LOCAL_US
+    if len(own.row) and len(fetches.time):
+        _ask_followers(held, own, fetches, latest)
+        bring = np.flatnonzero(fetches.base >= 0)
+        if len(bring):
+            _answer_followers(held, own, fetches.taken(bring), written)
+    return Proof(written, _until(held, latest), latest > written)
 
 
-def followed(held: Held, own: Own, marks: Marks) -> Proof | None:
-    """Of a Produce: until the last of the followers, as far as they were seen, had all records."""
-    latest, written = 0.0, held.turn + _LOCAL_US
-    for place, base, reached in own:
-        first: dict[int, float] = {}
-        for mark in marks(place, True):
-            arrived = mark.time + held.network
-            if not mark.moment.proves(held.moment):
-                continue
-            if mark.asked >= reached and arrived <= held.done:
-                first[mark.connection_id] = min(arrived, first.get(mark.connection_id, arrived))
-            if mark.base == base and arrived <= held.turn:
-                # It had waited for these very records: they were written when it was answered.
-                written = max(written, min(float(mark.moment.end), held.done))
-        latest = max(latest, *first.values(), 0.0)
-    if latest <= written:
-        return None
-    return Proof(written, _until(held, latest))
+def _ask_followers(held: Held, own: Own, fetches: Marks, latest: Numbers) -> None:
+    """When the last of them asked for what comes behind the records."""
+    lines = Lines(fetches, ("place", "connection_id"), ("time", "end", "asked"))
+    part, line = lines.of(own.place)
+    call, marks, reached = held.taken(own.row[part]), lines.marks, own.reached[part]
+    at, found = lines.first(
+        lines.span(line, call),
+        lambda at: (marks.asked[at] >= reached) & _is_young(marks, at, call),
+        lambda at: marks.time[at] + call.network <= call.done,
+    )
+    np.maximum.at(latest, own.row[part[found]], (marks.time[at] + call.network)[found])
 
 
-def brought(held: Held, own: Own, marks: Marks) -> Proof | None:
-    """Of a fetch: until the Produce of the first record that it brought was there.
+def _answer_followers(held: Held, own: Own, fetches: Marks, written: Numbers) -> None:
+    """When those that had waited for these very records were answered: they were written by then."""
+    lines = Lines(fetches, ("place", "base", "connection_id"), ("time", "end"))
+    part, line = lines.of(own.place, own.base)
+    call, marks = held.taken(own.row[part]), lines.marks
+    at, found = lines.last(
+        lines.span(line, call),
+        lambda at: _is_young(marks, at, call),
+        lambda at: marks.time[at] + call.network <= call.turn,
+        marks.end,
+    )
+    ends = np.minimum(marks.end[at].astype(np.float64), call.done)
+    np.maximum.at(written, own.row[part[found]], ends[found])
+
+
+def brought(held: Held, own: Own, produced: Marks) -> Proof:
+    """Of fetches: until the Produce of the first record that they brought was there.
 
     A Produce that had come before may have stood in line: that it had been answered says that it had not.
     """
-    earliest: float | None = None
-    for place, base, _ in own:
-        when = None
-        for mark in marks(place, False):
-            arrived = mark.time + held.network
-            if mark.base <= base < mark.reached and arrived <= held.done and mark.moment.proves(held.moment):
-                when = arrived if arrived > held.turn else float(mark.moment.end)
-                if arrived <= held.turn < when:
-                    when = None
-        if when is None:
-            return None
-        earliest = when if earliest is None else min(earliest, when)
-    if earliest is None:
-        return None
-    return Proof(held.turn + _LOCAL_US, _until(held, earliest) if earliest > held.turn else held.turn)
+    earliest = np.full(len(held.end), np.inf)
+    if len(own.row):
+        call = held.taken(own.row)
+        when = _come(call, own, produced) if len(produced.time) else np.full(len(own.row), -np.inf)
+        np.minimum.at(earliest, own.row, when)  # where one is not known, all are not
+    known = np.isfinite(earliest)
+    until = np.where(earliest > held.turn, _until(held, earliest), held.turn)
+    return Proof(held.turn + LOCAL_US, until, known)
 
 
-def gathered(held: Held, member: str, others: Iterable[Asked]) -> Proof | None:
-    """Of a member: until the last of the others had asked."""
-    latest = 0.0
-    for other in others:
-        arrived = other.time + held.network
-        if other.member != member and held.turn < arrived <= held.done and other.moment.proves(held.moment):
-            latest = max(arrived, latest)
-    if latest == 0.0 or held.done - latest > AFTER_US:
-        return None
-    return Proof(held.turn + _LOCAL_US, held.done)
+def _come(call: Held, own: Own, produced: Marks) -> Numbers:
+    """When the Produce of the first record was there; minus infinity where none proves it."""
+    lines = Lines(produced, ("place", "base"), ("time", "end", "reached"))
+    marks, overlapped = lines.marks, lines.overlapped()
+    best, known = np.zeros(len(own.row), np.int64), np.zeros(len(own.row), np.bool_)
+    rows, line = np.arange(len(own.row)), lines.up_to(own.place, own.base)
+    for _ in range(_MOST_OVERLAPS):
+        there = line >= 0
+        there[there] = lines.key("place", line[there]) == own.place[rows[there]]
+        rows, line = rows[there], line[there]
+        at, found = _last_brought(lines, line, call.taken(rows), own.base[rows])
+        found &= ~known[rows] | (marks.number[at] > marks.number[best[rows]])
+        best[rows[found]], known[rows[found]] = at[found], True
+        again = np.isin(own.place[rows], overlapped)
+        rows, line = rows[again], line[again] - 1
+        if not len(rows):
+            break
+    arrived, answered = marks.time[best] + call.network, marks.end[best].astype(np.float64)
+    when = np.where(arrived > call.turn, arrived, answered)
+    unsure = (arrived <= call.turn) & (call.turn < when)
+    return np.where(known & ~unsure, when, -np.inf)
 
 
-def _until(held: Held, proof: float) -> float:
-    return held.done if held.done - proof <= AFTER_US else proof
+def _last_brought(lines: Lines, line: Numbers, call: Held, base: Numbers) -> tuple[Numbers, Bits]:
+    marks = lines.marks
+    return lines.last(
+        lines.span(line, call),
+        lambda at: (marks.reached[at] > base) & _is_young(marks, at, call),
+        lambda at: marks.time[at] + call.network <= call.done,
+        marks.number,
+    )
+
+
+def _is_young(marks: Marks, at: Numbers, call: Held) -> Bits:
+    young: Bits = marks.end[at] >= call.clock - WINDOW_US
+    return young
+
+
+def _until(held: Held, proof: Numbers) -> Numbers:
+    return np.where(held.done - proof <= AFTER_US, held.done, proof)

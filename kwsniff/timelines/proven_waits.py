@@ -5,31 +5,30 @@ calls. Memory is bounded by that, and rows are the same in one batch, in many, i
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import Numbers, flags, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, valid_rows, whole_numbers
 from kwsniff.timelines import evidence, proofs
 from kwsniff.timelines.details import PLACE
-from kwsniff.timelines.evidence import Clock, Evidence, Mark, Moment, Place
+from kwsniff.timelines.evidence import Clock, Evidence, Marks, Place, Places, joined
 from kwsniff.timelines.held_rows import FETCHED, PRODUCED, RENDEZVOUS, roles_of
 from kwsniff.timelines.leaders import Leaders
-from kwsniff.timelines.proofs import NO_WAIT, Asked, Held, Proof
-from kwsniff.timelines.settled_rows import (
-    Found,
-    held_calls,
-    held_ends,
-    packed,
-    unpacked,
-    with_moments,
-)
+from kwsniff.timelines.mark_lines import Held
+from kwsniff.timelines.meetings import Asked, Meetings, Moment, Party
+from kwsniff.timelines.proofs import Own, Proof
+from kwsniff.timelines.settled_rows import WAITS, Found, held_calls, held_ends, packed, unpacked, with_moments
 from kwsniff.timelines.topic_names import News
+from kwsniff.timelines.verdicts import Verdicts
 
-_WORDS: Final = {PRODUCED: "replicas", FETCHED: "data", RENDEZVOUS: "group"}
+_WORDS: Final = {
+    PRODUCED: WAITS.index("replicas"),
+    FETCHED: WAITS.index("data"),
+    RENDEZVOUS: WAITS.index("group"),
+}
 _FAR: Final = 2
 """Evidence stays for so many windows: a row may be held for one, and look one back."""
 _OF_MEMBERS: Final = (
@@ -37,18 +36,33 @@ _OF_MEMBERS: Final = (
     "api_key", "group_id", "generation", "call_id", "member_id", "group_instance_id", "client_id",
 )  # fmt: skip
 _NOT_SAID: Final = 3
-_LINE_US: Final = 60_000_000
-"""So long after a call was answered it may be what another one waited behind."""
-
-Meeting = tuple[str, int, int]
-"""Group, API and generation."""
+_ROW: Final = "row"
+_OWN: Final = (*evidence.PLACED, "base", "reached")
 
 
-class Verdict(NamedTuple):
-    """What a call was found to have waited for, for those behind it."""
+class Waiting:
+    """Rows of one batch that are held, and what their calls are about."""
 
-    wait: str
-    moment: Moment
+    def __init__(self, rows: pa.RecordBatch, own: pa.RecordBatch, parties: dict[int, Party]) -> None:
+        self.rows = rows
+        self.own = own
+        """Their partitions: number of the row, and _OWN."""
+        self.parties = parties
+        """Row -> the member, and what it asked for."""
+        self.ends, self.numbers = (whole_numbers(rows[name], null=0) for name in ("end", "number"))
+        self.begin = 0
+        """Those before it are settled."""
+
+    def ready(self, time: int, number: int) -> int:
+        """Up to which row nothing that may prove one of them can come any more."""
+        waits = (self.ends[self.begin :] + evidence.WINDOW_US >= time) & (
+            self.numbers[self.begin :] + evidence.MOST_EVENTS >= number
+        )
+        return self.begin + (int(np.argmax(waits)) if waits.any() else len(waits))
+
+    def state(self) -> tuple[Any, ...]:
+        """What `Waiting` takes, and `begin`."""
+        return packed(self.rows), packed(self.own), self.parties, self.begin
 
 
 class ProvenWaits:
@@ -60,12 +74,10 @@ class ProvenWaits:
         self._roles = roles_of(catalog)
         self._clock = Clock()
         self._names: dict[str, str] = {}
-        self._held: list[pa.RecordBatch] = []
+        self._held: list[Waiting] = []
         self._evidence: list[Evidence] = []
-        self._own: dict[int, list[tuple[Place, int, int]]] = {}
-        self._meetings: dict[Meeting, list[Asked]] = {}
-        self._parties: dict[int, tuple[Meeting, str]] = {}
-        self._verdicts: dict[int, Verdict] = {}
+        self._meetings = Meetings()
+        self._verdicts = Verdicts()
 
     def add(
         self,
@@ -80,11 +92,10 @@ class ProvenWaits:
         told, asked, held = self._clock.moments(_ended(part), _ended(members), held_ends(timed))
         if part.num_rows:
             self._evidence.append(Evidence.of(part, evidence.named(part, self._names, news), told))
-        if members.num_rows:
-            self._meet(members, asked)
-        if timed is not None:
-            self._held.append(with_moments(timed, held))
-            self._note_own(timed, offsets, news)
+        parties = self._meet(members, asked) if members.num_rows else {}
+        if timed is not None and timed.num_rows:
+            own, of_rows = self._own(timed, offsets, news), _by_row(timed, parties)
+            self._held.append(Waiting(with_moments(timed, held), own, of_rows))
         for each in news:
             self._names[each.topic_id] = each.name
         self._settle()
@@ -92,6 +103,13 @@ class ProvenWaits:
     def finish(self) -> None:
         """No more calls come."""
         self._settle(everything=True)
+
+    def forget(self) -> None:
+        """Settles what is held by what is known now, and lets all go that was told."""
+        self._settle(everything=True)
+        self._evidence = []
+        self._meetings = Meetings()
+        self._verdicts = Verdicts()
 
     def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
         """The rows that are settled, if there are so many."""
@@ -104,24 +122,23 @@ class ProvenWaits:
         return (
             (self._clock.number, self._clock.time),
             dict(self._names),
-            [packed(batch) for batch in self._held],
+            [each.state() for each in self._held],
             [packed(each.rows) for each in self._evidence],
-            dict(self._own),
-            {key: [(m, t, tuple(moment)) for m, t, moment in told] for key, told in self._meetings.items()},
-            dict(self._parties),
-            {key: (each.wait, tuple(each.moment)) for key, each in self._verdicts.items()},
+            self._meetings.state(),
+            self._verdicts.state(),
         )
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Goes on where another stood."""
-        clock, self._names, held, told, self._own, meetings, self._parties, verdicts = state
+        clock, self._names, held, told, meetings, verdicts = state
         self._clock.number, self._clock.time = clock
-        self._held = [unpacked(each) for each in held]
+        self._held = []
+        for rows, own, parties, begin in held:
+            self._held.append(Waiting(unpacked(rows), unpacked(own), dict(parties)))
+            self._held[-1].begin = begin
         self._evidence = [Evidence(unpacked(each)) for each in told]
-        self._meetings = {
-            key: [Asked(m, t, Moment(*at)) for m, t, at in each] for key, each in meetings.items()
-        }
-        self._verdicts = {key: Verdict(wait, Moment(*at)) for key, (wait, at) in verdicts.items()}
+        self._meetings.resume(meetings)
+        self._verdicts.resume(verdicts)
 
     def _members(self, calls: pa.RecordBatch) -> pa.RecordBatch:
         """The calls of members that ask to be together, and were answered."""
@@ -132,7 +149,9 @@ class ProvenWaits:
                 chosen &= valid_rows(calls[name])
         return calls.select(_OF_MEMBERS).filter(flags(chosen))
 
-    def _meet(self, members: pa.RecordBatch, moments: tuple[Numbers, Numbers, Numbers]) -> None:
+    def _meet(self, members: pa.RecordBatch, moments: tuple[Numbers, Numbers, Numbers]) -> dict[int, Party]:
+        """Call id -> who asked for what."""
+        parties = {}
         times = whole_numbers(members["request_time"], null=0).tolist()
         said = (members[name].to_pylist() for name in _OF_MEMBERS[_NOT_SAID:])
         ends = (each.tolist() for each in moments)
@@ -140,37 +159,34 @@ class ProvenWaits:
             *said, times, *ends, strict=True
         ):
             meeting, name = (group, key, generation), instance or member or client or ""
-            self._meetings.setdefault(meeting, []).append(Asked(name, time, Moment(*moment)))
-            self._parties[call_id] = meeting, name
+            self._meetings.add(meeting, Asked(name, time, Moment(*moment)))
+            parties[call_id] = meeting, name
+        return parties
 
-    def _note_own(self, timed: pa.RecordBatch, offsets: pa.RecordBatch, news: Sequence[News]) -> None:
+    def _own(self, timed: pa.RecordBatch, offsets: pa.RecordBatch, news: Sequence[News]) -> pa.RecordBatch:
         """Which partitions the held calls are about."""
         ids = whole_numbers(timed["call_id"], null=0)
-        chosen = np.isin(whole_numbers(offsets["call_id"], null=-1), ids)
-        chosen &= whole_numbers(offsets["base"], null=-1) >= 0
-        if not chosen.any():
-            return
-        part = offsets.filter(flags(chosen))
-        words = evidence.named(part, self._names, news)
-        numbers_of = (whole_numbers(part[name], null=-1).tolist() for name in ("call_id", "base", "reached"))
-        for place, call_id, base, reached in zip(evidence.places_of(part, words), *numbers_of, strict=True):
-            self._own.setdefault(call_id, []).append((place, base, reached))
+        order = np.argsort(ids, kind="stable")
+        wanted = whole_numbers(offsets["call_id"], null=-1)
+        rows = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+        chosen = (ids[rows] == wanted) & (whole_numbers(offsets["base"], null=-1) >= 0)
+        part, rows = offsets.filter(flags(chosen)), rows[chosen].astype(np.int64)
+        columns = {
+            _ROW: numbers(pa.int64(), rows),
+            **{name: part[name] for name in _OWN},
+            "topic": evidence.named(part, self._names, news),
+        }
+        return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
     def _settle(self, *, everything: bool = False) -> None:
         while self._held:
-            batch = self._held[0]
-            if not everything:
-                ends, told = (whole_numbers(batch[name], null=0) for name in ("end", "number"))
-                waits = (ends + evidence.WINDOW_US >= self._clock.time) & (
-                    told + evidence.MOST_EVENTS >= self._clock.number
-                )
-                ready = int(np.argmax(waits)) if waits.any() else batch.num_rows
-            else:
-                ready = batch.num_rows
-            if ready:
-                self.rows.append(self._judged(batch.slice(0, ready)))
-            if ready < batch.num_rows:
-                self._held[0] = batch.slice(ready)
+            waiting = self._held[0]
+            all_rows = waiting.rows.num_rows
+            ready = all_rows if everything else waiting.ready(self._clock.time, self._clock.number)
+            if ready > waiting.begin:
+                self.rows.append(self._judged(waiting, ready))
+                waiting.begin = ready
+            if ready < all_rows:
                 break
             del self._held[0]
         self._forget()
@@ -181,55 +197,100 @@ class ProvenWaits:
         last = self._clock.number - _FAR * evidence.MOST_EVENTS
         while self._evidence and (self._evidence[0].end < least or self._evidence[0].number < last):
             del self._evidence[0]
-        for meeting, told in [*self._meetings.items()]:
-            if all(each.moment.end < least or each.moment.number < last for each in told):
-                del self._meetings[meeting]
-        for call_id in list(self._verdicts):
-            moment = self._verdicts[call_id].moment
-            if moment.end >= least - _LINE_US and moment.number >= last:
-                break
-            del self._verdicts[call_id]
-        if not self._held:
-            self._own.clear()
-            self._parties.clear()
+        self._meetings.forget(least, last)
+        self._verdicts.forget(least, last)
 
-    def _judged(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of latencies, with what was proven of them."""
-        roles = self._roles[whole_numbers(rows["api_key"], null=0)].tolist()
-        found = Found(rows)
-        for row, held in enumerate(held_calls(rows)):
-            if not held.is_line:
-                proof = self._proof(held, roles[row])
-                if proof is not None:
-                    wait = found.prove(row, proof, _WORDS[roles[row]])
-                    took = held.moment.end - held.turn
-                    self._verdicts[held.call_id] = Verdict(
-                        wait if 2 * proof.waited_us >= took else "none", held.moment
-                    )
-            verdict = self._verdicts.get(found.behind[row])
-            if verdict and _is_near(held.moment, verdict.moment):
-                found.stand_behind(row, verdict.wait)
+    def _judged(self, waiting: Waiting, ready: int) -> pa.RecordBatch:
+        """The rows of latencies before `ready` that were not settled, with what was proven of them."""
+        rows = waiting.rows.slice(waiting.begin, ready - waiting.begin)
+        held, found = held_calls(rows), Found(rows)
+        real = ~np.array(rows["is_line"].to_pylist(), np.bool_)
+        roles = np.where(real, self._roles[whole_numbers(rows["api_key"], null=0)], 0)
+        ids = whole_numbers(rows["call_id"], null=0)
+        for role, proof in self._proofs(waiting, ready, held, roles):
+            known = np.flatnonzero(proof.known & (roles == role))
+            waited = (proof.until - proof.own)[known]
+            words = found.prove(known, waited, _WORDS[role])
+            call = held.taken(known)
+            said = np.where(2 * waited >= call.end - call.turn, words, WAITS.index("none"))
+            self._verdicts.add(ids[known], said, call.end, call.number)
+        if (found.behind >= 0).any():
+            found.stand_behind(*self._verdicts.of(found.behind, held.end, held.number))
         return found.rebuilt()
 
-    def _proof(self, held: Held, role: int) -> Proof | None:
-        meeting, member = self._parties.pop(held.call_id, (None, ""))
-        own = self._own.pop(held.call_id, None)
-        if role == RENDEZVOUS:
-            return proofs.gathered(held, member, self._meetings.get(meeting, ())) if meeting else None
-        if own is None:
-            return None
-        if role == FETCHED:
-            return proofs.brought(held, own, self._marks)
-        if all(self._leaders.has_one_copy(place[0], place[1], held.moment.end) for place, _, _ in own):
-            return NO_WAIT
-        return proofs.followed(held, own, self._marks)
+    def _proofs(
+        self, waiting: Waiting, ready: int, held: Held, roles: Numbers
+    ) -> Iterator[tuple[int, Proof]]:
+        """What others prove of the calls of each role."""
+        if (roles == RENDEZVOUS).any():
+            yield RENDEZVOUS, _gathered(self._meetings, waiting, held, roles)
+        own, places = _own_of(waiting, ready)
+        if not len(own.row):
+            return
+        marks = self._marks(places, held)
+        asks = marks.asked >= 0
+        of_role = roles[own.row]
+        produced, fetched = np.flatnonzero(of_role == PRODUCED), np.flatnonzero(of_role == FETCHED)
+        if len(fetched):
+            yield FETCHED, proofs.brought(held, own.taken(fetched), marks.taken(np.flatnonzero(~asks)))
+        if len(produced):
+            part = own.taken(produced)
+            proof = proofs.followed(held, part, marks.taken(np.flatnonzero(asks)))
+            yield PRODUCED, _without_copies(proof, held, part, self._copied(places, held, part))
 
-    def _marks(self, place: Place, fetched: bool) -> Iterator[Mark]:
-        return chain.from_iterable(each.marks(place, fetched=fetched) for each in self._evidence)
+    def _marks(self, places: Sequence[Place], held: Held) -> Marks:
+        """What was told of partitions by those that may prove something of these calls."""
+        wanted = {place: number for number, place in enumerate(places)}
+        least = int(held.clock.min()) - evidence.WINDOW_US
+        last = int(held.number.min()) - evidence.MOST_EVENTS
+        near = (each for each in self._evidence if each.end >= least and each.number >= last)
+        return joined([each.marks(wanted) for each in near])
+
+    def _copied(self, places: Sequence[Place], held: Held, own: Own) -> Bits:
+        """Which partitions nobody follows, as was said by then."""
+        since = [self._leaders.copied(topic, partition) for topic, partition, _, _ in places]
+        one, more = (np.array(each, np.int64)[own.place] for each in zip(*since, strict=True))
+        end = held.end[own.row]
+        alone: Bits = (one <= end) & (more > end)
+        return alone
 
 
-def _is_near(held: Moment, front: Moment) -> bool:
-    return held.end - front.end <= _LINE_US and held.number - front.number <= evidence.MOST_EVENTS
+def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
+    """Partitions of rows from `begin` to `ready`, which are counted from 0, and what their numbers mean."""
+    rows = whole_numbers(waiting.own[_ROW], null=0)
+    part = waiting.own
+    if waiting.begin or ready < waiting.rows.num_rows:
+        chosen = (rows >= waiting.begin) & (rows < ready)
+        part, rows = part.filter(flags(chosen)), rows[chosen]
+    found = Places(part)
+    numbered = found.numbered({place: number for number, place in enumerate(found.different)})
+    base, reached = (whole_numbers(part[name], null=-1) for name in ("base", "reached"))
+    return Own(rows - waiting.begin, numbered, base, reached), found.different
+
+
+def _gathered(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) -> Proof:
+    """Of members: until the last of the others had asked."""
+    known = np.zeros(len(roles), np.bool_)
+    for row in np.flatnonzero(roles == RENDEZVOUS).tolist():
+        if party := waiting.parties.pop(waiting.begin + row, None):
+            end, number, clock, turn, done, network = (column[row].item() for column in held)
+            known[row] = meetings.ended(party, Moment(end, number, clock), turn, done, network)
+    return Proof(held.turn + proofs.LOCAL_US, held.done, known)
+
+
+def _without_copies(proof: Proof, held: Held, own: Own, alone: Bits) -> Proof:
+    """Of Produce to partitions that all have one copy: there was nobody to wait for."""
+    nobody = np.zeros(len(held.end), np.bool_)
+    nobody[own.row] = True
+    nobody[own.row[~alone]] = False
+    return Proof(np.where(nobody, 0.0, proof.own), np.where(nobody, 0.0, proof.until), proof.known | nobody)
+
+
+def _by_row(timed: pa.RecordBatch, parties: dict[int, Party]) -> dict[int, Party]:
+    if not parties:
+        return {}
+    ids = whole_numbers(timed["call_id"], null=0).tolist()
+    return {row: parties[call_id] for row, call_id in enumerate(ids) if call_id in parties}
 
 
 def _ended(rows: pa.RecordBatch) -> tuple[Numbers, Numbers]:

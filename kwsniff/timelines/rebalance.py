@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kwsniff.timelines.call_ids import note_call
+from kwsniff.timelines.room import RECORD, SHORT
 
 MOST_MEMBERS = 1_000
 """Members of a group that are known by name; more are only counted."""
@@ -108,6 +109,11 @@ class Rebalance:
         """Something that could be why."""
         if time is not None and len(self.causes) < MOST_MEMBERS:
             self.causes.append((time, reason, member))
+
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        names = len(self.members) + len(self.known) + len(self.causes)
+        return 2 * RECORD + 2 * SHORT * names + 2 * LONGEST_REASON * len(self.texts)
 
     def row(self, group_id: str, kind: str) -> Row:
         """The row of the table; times in nanoseconds."""

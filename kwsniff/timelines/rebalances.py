@@ -18,6 +18,7 @@ from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import Said, listed, read_request
 from kwsniff.timelines.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebalance, Row
+from kwsniff.timelines.room import RECORD, SHORT, Room
 
 MOST_GROUPS = 10_000
 """Groups followed at a time; beyond it the one that was silent longest is closed."""
@@ -50,6 +51,13 @@ class Group:
     session: int | None = None
     current: Rebalance | None = None
     coming: Rebalance | None = None
+    charged: int = 0
+    """Bytes of the room that it has."""
+
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        under_way = sum(each.size() for each in (self.current, self.coming) if each)
+        return 2 * RECORD + 2 * SHORT * (len(self.signs) + len(self.adopted)) + under_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +73,14 @@ class Standing:
 class Rebalances:
     """Follows groups through batches of api_calls; `rows` are the rebalances that are over."""
 
-    def __init__(self, catalog: Catalog | None = None) -> None:
+    def __init__(self, catalog: Catalog | None = None, room: Room | None = None) -> None:
+        self._room = Room() if room is None else room
         self.rows: list[Row] = []
         self._catalog = catalog or load_catalog()
         self._roles = group_roles(self._catalog)
         self._apis = [*self._roles]
         self.forgotten = 0
-        """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL."""
+        """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL, or for want of room."""
         self._groups: dict[tuple[str, str], Group] = {}
         self._members = 0
 
@@ -112,8 +121,15 @@ class Rebalances:
             group.generation = group.generation if group.generation is not None else call.generation
             _live(group, call)
         self._members += len(group.signs) - before
-        while self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS:
+        self._charge(group, group.size())
+        while self._groups and (
+            self._members > MOST_MEMBERS_TOTAL or len(self._groups) > MOST_GROUPS or self._room.is_full
+        ):
             self._forget()
+
+    def _charge(self, group: Group, size: int) -> None:
+        self._room.charge(size - group.charged)
+        group.charged = size
 
     def standing(self, group_id: str) -> Standing | None:
         """How a classic group stands now."""
@@ -144,6 +160,7 @@ class Rebalances:
         del self._groups[place]
         self._members -= len(group.signs)
         self.forgotten += 1
+        self._room.left_out += 1
         self._close(place[0], group)
 
     def _close(self, name: str, group: Group) -> None:
@@ -153,6 +170,7 @@ class Rebalances:
         if coming and coming.members:  # somebody asked to join, and it came to nothing
             self.rows.append(coming.row(name, group.kind))
         group.current = group.coming = None
+        self._charge(group, 0)
 
     def _begin(self, group: Group, call: Call) -> Rebalance:
         """A new generation or epoch; what led to it belongs to it."""

@@ -1,6 +1,6 @@
 """Rows of latencies that were held: what they say of their calls, and with what was proven of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -10,13 +10,12 @@ from kwsniff.core.declared import ENUMS
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
-from kwsniff.timelines.evidence import Moment
 from kwsniff.timelines.held_rows import TOPICS
-from kwsniff.timelines.proofs import Held, Proof
+from kwsniff.timelines.mark_lines import Held
 
 WAITS: Final = ENUMS["wait"]
 _SAID: Final = (
-    "call_id", "request_time", "total_ns", "request_transmission_ns", "network_ns", "queue_wait_ns",
+    "request_time", "total_ns", "request_transmission_ns", "network_ns", "queue_wait_ns",
     "response_transmission_ns",
 )  # fmt: skip
 _MOMENT: Final = ("end", "number", "clock")
@@ -37,22 +36,18 @@ def with_moments(rows: pa.RecordBatch, moments: Sequence[Numbers]) -> pa.RecordB
     return pa.RecordBatch.from_arrays([*rows.columns, *columns], names=[*rows.schema.names, *_MOMENT])
 
 
-def held_calls(rows: pa.RecordBatch) -> Iterator[Held]:
+def held_calls(rows: pa.RecordBatch) -> Held:
     """What rows `with_moments` say of their calls."""
-    values = (whole_numbers(rows[name], null=0).tolist() for name in (*_SAID, *_MOMENT))
-    marks = (rows[name].to_pylist() for name in ("is_replica", "is_line"))
-    for call_id, begun, total, asked, network, queue, answered, *moment, is_replica, is_line in zip(
-        *values, *marks, strict=True
-    ):
-        yield Held(
-            call_id,
-            Moment(*moment),
-            turn=begun + (asked + network + queue) / 1000,
-            done=begun + (total - answered) / 1000,
-            network=network / 1000,
-            is_replica=is_replica,
-            is_line=is_line,
-        )
+    begun, total, asked, network, queue, answered = (whole_numbers(rows[name], null=0) for name in _SAID)
+    end, number, clock = (whole_numbers(rows[name], null=0) for name in _MOMENT)
+    return Held(
+        end,
+        number,
+        clock,
+        turn=begun + (asked + network + queue) / 1000,
+        done=begun + (total - answered) / 1000,
+        network=network / 1000,
+    )
 
 
 class Found:
@@ -64,20 +59,21 @@ class Found:
         self._broker, self._meant = (
             whole_numbers(rows[name], null=0).copy() for name in ("broker_ns", "deliberate_wait_ns")
         )
-        self.behind: list[int] = whole_numbers(rows["behind"], null=-1).tolist()
+        self.behind: Numbers = whole_numbers(rows["behind"], null=-1)
         """Ids of the calls in front, or -1."""
 
-    def prove(self, row: int, proof: Proof, word: str) -> str:
-        """That row waited for that, or did not; what is true."""
-        rest = int(self._broker[row] + self._meant[row])
-        meant = min(max(int(proof.waited_us * 1000), 0), rest)
-        word = word if meant else "none"
-        self._meant[row], self._broker[row], self._waits[row] = meant, rest - meant, WAITS.index(word)
-        return word
+    def prove(self, rows: Numbers, waited_us: Numbers, word: int) -> Numbers:
+        """That these waited so long for that, or did not where it is not above 0; what is true, as numbers of
+        WAITS."""
+        rest = self._broker[rows] + self._meant[rows]
+        meant = np.clip((waited_us * 1000).astype(np.int64), 0, rest)
+        words = np.where(meant > 0, word, WAITS.index("none"))
+        self._meant[rows], self._broker[rows], self._waits[rows] = meant, rest - meant, words
+        return words
 
-    def stand_behind(self, row: int, word: str) -> None:
-        """What the call in front of it waited for."""
-        self._behind_waits[row] = WAITS.index(word)
+    def stand_behind(self, rows: Numbers, words: Numbers) -> None:
+        """What the calls in front of them waited for."""
+        self._behind_waits[rows] = words
 
     def rebuilt(self) -> pa.RecordBatch:
         """The rows in their coded schema, and TOPICS where they had them."""

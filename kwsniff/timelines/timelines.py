@@ -15,12 +15,14 @@ from kwsniff.timelines.cluster import Cluster
 from kwsniff.timelines.committed_lag import Commits
 from kwsniff.timelines.details import with_details
 from kwsniff.timelines.heartbeats import without_repeats
-from kwsniff.timelines.leaders import Leaders
+from kwsniff.timelines.held_texts import HeldTexts
+from kwsniff.timelines.leaders import Leader, Leaders
 from kwsniff.timelines.members import Member, Members
 from kwsniff.timelines.offsets import NO_OFFSETS, told
 from kwsniff.timelines.proven_waits import ProvenWaits
 from kwsniff.timelines.rebalance import Rebalance
 from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
+from kwsniff.timelines.room import Room
 from kwsniff.timelines.topic_names import TopicNames
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
 from kwsniff.timelines.twins import Twins
@@ -41,7 +43,9 @@ COLUMNS = tuple(
     )
 )
 """Columns of api_calls that are looked at."""
-STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member)
+STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member, Leader)
+_TOGETHER = 4096
+"""Rows of Python's making that become a batch at a time."""
 
 
 def relevant(batch: pa.RecordBatch, catalog: Catalog) -> Bits:
@@ -92,18 +96,21 @@ def sources_of(tables: Container[str]) -> set[str]:
 class Timelines:
     """Takes batches of noted calls and gives batches of the tables in FOLLOWED. Memory is bounded."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, memory: int | None = None) -> None:
+        """`memory`: the limit on all of the analysis, where it is not the usual one."""
         error_names = {code: error.name for code, error in catalog.errors.items()}
-        names = TopicNames()
+        self._room = room = Room() if memory is None else Room(memory)
+        names = TopicNames(room)
         self._catalog = catalog
         self._names = names
-        self.rebalances = Rebalances(catalog)
-        self.members = Members(names, catalog)
-        self.transactions = Transactions(error_names, catalog)
-        self.commits = Commits(catalog)
-        self.leaders = Leaders()
-        self.cluster = Cluster(names, self.leaders, catalog)
+        self.rebalances = Rebalances(catalog, room)
+        self.members = Members(names, catalog, room)
+        self.transactions = Transactions(error_names, catalog, room)
+        self.commits = Commits(catalog, room)
+        self.leaders = Leaders(room)
+        self.cluster = Cluster(names, self.leaders, catalog, room)
         self.waits = ProvenWaits(catalog, self.leaders)
+        self._texts = HeldTexts()
 
     def add(self, noted: Noted) -> None:
         """Calls in the order in which they ended, as `noted` gives them."""
@@ -119,6 +126,16 @@ class Timelines:
         if news or told.num_rows:
             self.commits.add(told, news)
         self.waits.add(batch, told, timed, news)
+        self._texts.note(told, timed)
+        if self._texts.bytes > self._room.most // 2:
+            self._settle_waits()
+
+    def _settle_waits(self) -> None:
+        """What is held keeps the texts of its batch, and those that prove something do: where texts are long,
+        nothing is waited for any more."""
+        self._texts = HeldTexts()
+        self._room.left_out += 1
+        self.waits.forget()
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, of plain values and of STATE_CLASSES; rows have to be taken before."""
@@ -152,8 +169,13 @@ class Timelines:
             ("api_ranges", self.cluster.ranges),
         ):
             if len(rows) >= at_least:
-                yield table, batch_of(table, rows)
+                for begin in range(0, max(len(rows), 1), _TOGETHER):
+                    part = rows[begin : begin + _TOGETHER]
+                    yield table, batch_of(table, [e.row() if isinstance(e, Leader) else e for e in part])
                 rows.clear()
+        if at_least == 0 and (told := self._room.anomalies()):
+            yield "anomalies", batch_of("anomalies", told)
+            self._room.left_out = 0
         for batch in self.commits.take(at_least):
             yield "commits", batch
         for batch in self.waits.take(at_least):
@@ -169,4 +191,5 @@ class Timelines:
             self.cluster,
             self.leaders,
             self.waits,
+            self._room,  # the last: those before it may give some of it back for their state
         )

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from kwsniff.timelines.details import Said, listed
+from kwsniff.timelines.room import SHORT, Room
 
 MOST_TOPICS = 100_000
 LONGEST_NAME = 256
@@ -26,7 +27,8 @@ def topic_id_of(topic: Any) -> str | None:
 class TopicNames:
     """Topic id (22 characters) -> name."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
         self._names: dict[str, str] = {}
         self._news: list[News] = []
 
@@ -34,7 +36,10 @@ class TopicNames:
         """What a Metadata response says."""
         for topic in listed(metadata, "topics"):
             name, topic_id = topic.get("name"), topic_id_of(topic)
-            if name and topic_id and topic_id not in self._names and len(self._names) < MOST_TOPICS:
+            if not (name and topic_id) or topic_id in self._names:
+                continue
+            # Three times: who follows commits, and who follows waits, keep the names as well.
+            if self._room.admits(6 * SHORT, full=len(self._names) >= MOST_TOPICS):
                 self._names[topic_id] = name[:LONGEST_NAME]
                 self._news.append(News(place, topic_id, name[:LONGEST_NAME]))
 

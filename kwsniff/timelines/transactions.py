@@ -18,6 +18,7 @@ from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.details import read_request
+from kwsniff.timelines.room import RECORD, SHORT, Room
 
 MOST_PRODUCERS = 10_000
 """Transactional ids followed at a time; beyond it the one that was silent longest is closed."""
@@ -165,6 +166,13 @@ class Producer:
     producer_id: int | None = None
     producer_epoch: int | None = None
     timeout_ms: int | None = None
+    charged: int = 0
+    """Bytes of the room that it has."""
+
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        known = [each for each in (self.open, self.last) if each]
+        return RECORD + sum(2 * RECORD + 3 * SHORT * len(each.topics) for each in known)
 
 
 def transaction_roles(catalog: Catalog) -> dict[int, tuple[str, Versions]]:
@@ -176,12 +184,15 @@ def transaction_roles(catalog: Catalog) -> dict[int, tuple[str, Versions]]:
 class Transactions:
     """Follows transactional ids through batches of api_calls; `rows` are the transactions that are over."""
 
-    def __init__(self, error_names: Mapping[int, str], catalog: Catalog | None = None) -> None:
+    def __init__(
+        self, error_names: Mapping[int, str], catalog: Catalog | None = None, room: Room | None = None
+    ) -> None:
+        self._room = Room() if room is None else room
         self._catalog = catalog or load_catalog()
         self._roles = transaction_roles(self._catalog)
         self.rows: list[Row] = []
         self.forgotten = 0
-        """Transactional ids closed because of MOST_PRODUCERS."""
+        """Transactional ids closed because of MOST_PRODUCERS, or for want of room."""
         self._error_names = error_names
         self._producers: dict[str, Producer] = {}
 
@@ -211,10 +222,16 @@ class Transactions:
             self._take_end(name, producer, call)
         else:
             self._take_part(name, producer, call)
-        if len(self._producers) > MOST_PRODUCERS:
+        self._charge(producer, producer.size())
+        while self._producers and (len(self._producers) > MOST_PRODUCERS or self._room.is_full):
             oldest = next(iter(self._producers))
             self.forgotten += 1
+            self._room.left_out += 1
             self._give_up(oldest, self._producers.pop(oldest))
+
+    def _charge(self, producer: Producer, size: int) -> None:
+        self._room.charge(size - producer.charged)
+        producer.charged = size
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""
@@ -235,6 +252,7 @@ class Transactions:
             producer.open.outcome = "open_at_end" if producer.open.asked is None else "unknown"
             self._close(name, producer, None)
         self._write(name, producer)
+        self._charge(producer, 0)
 
     def _write(self, name: str, producer: Producer) -> None:
         if producer.last:
@@ -282,6 +300,9 @@ class Transactions:
         if self._is_zombie(producer, call):
             return
         last, opened = producer.last, producer.open
+        if last and last.is_after(call):
+            last.count(call)  # asked before it was asked again: a reset is believed late
+            return
         if opened is None and last and last.asked == call.committed:
             last.count(call)  # asked again: the coordinator says the same
             return

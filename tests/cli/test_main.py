@@ -88,7 +88,7 @@ def _replace_run(monkeypatch: pytest.MonkeyPatch, failure: BaseException) -> Non
         raise failure
 
     parser = make_parser()
-    monkeypatch.setattr("kwsniff.cli.main.make_parser", lambda: parser)
+    monkeypatch.setattr("kwsniff.cli.main.make_parser", lambda _: parser)
     for action in parser._actions:
         if isinstance(action.choices, dict):
             action.choices["analyze"].set_defaults(run=fail)

@@ -111,12 +111,24 @@ CONNECT: list[Said] = [
         (False, b"HTTP/1.0 200 OK\r\nVia: 1.0 proxy\r\n\r\n"),
     ],
 ]
+ASKED = CONNECT[0][0][1]
+PASSWORD_TOLD = ASKED[:-2] + b"Proxy-Authorization: Basic YTpi\r\n\r\n"
+ASKED_AGAIN: list[Said] = [
+    [(True, ASKED), (False, answer), (True, PASSWORD_TOLD), CONNECT[0][1]]
+    for answer in (
+        b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 5\r\n\r\nHello",
+        b"HTTP/1.1 407 Who\r\ncontent-length:0 \r\n\r\n",
+        b"HTTP/1.0 407 Who\r\nProxy-Connection: keep-alive\r\n\r\n",
+    )
+]
+ASKED_AGAIN.append([*ASKED_AGAIN[0][:2], *ASKED_AGAIN[1]])
 TUNNELS = [*(("socks5", said) for said in SOCKS), *(("connect", said) for said in CONNECT)]
+AGAIN = [("connect", said) for said in ASKED_AGAIN]
 
 
 @pytest.mark.parametrize("step", [1, 5, 1000])
 @pytest.mark.parametrize("opened", [True, False])
-@pytest.mark.parametrize(("word", "said"), TUNNELS)
+@pytest.mark.parametrize(("word", "said"), TUNNELS + AGAIN)
 def test_kafka_through_a_tunnel(word: str, said: Said, opened: bool, step: int) -> None:
     """RFC 1928 3 to 6, RFC 1929 2, RFC 9110 9.3.6."""
     talk = Talk().open() if opened else Talk()
@@ -145,7 +157,7 @@ def test_a_client_that_does_not_wait_for_its_proxy(word: str, said: Said) -> Non
     assert connection_of(tables)["encapsulation"] == word
 
 
-@pytest.mark.parametrize(("word", "said"), TUNNELS)
+@pytest.mark.parametrize(("word", "said"), TUNNELS + AGAIN)
 def test_tls_through_a_tunnel_behind_a_header(word: str, said: Said) -> None:
     talk = Talk().open()
     talk.send(True, HEADERS[0][0])
@@ -163,6 +175,12 @@ def test_tls_through_a_tunnel_behind_a_header(word: str, said: Said) -> None:
         ([*PASSWORD[:3], (False, b"\x01\x01")], "socks"),
         ([*PLAIN, (True, SOCKS[0][2][1]), (False, b"\x05\x05\x00" + V4_END)], "socks"),
         ([(True, CONNECT[0][0][1]), (False, b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n")], "http"),
+        ([*ASKED_AGAIN[0][:3], (False, b"HTTP/1.1 403 No\r\n\r\n")], "http"),
+        ([*ASKED_AGAIN[0][:2], (True, b"GET / HTTP/1.1\r\n\r\n")], "http"),
+        (
+            [(True, ASKED), (False, b"HTTP/1.1 407 Who\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")],
+            "http",
+        ),
         ([(True, CONNECT[0][0][1]), (False, b"SSH-2.0-x\r\n")], "http"),
         ([(True, b"GET / HTTP/1.1\r\n\r\n"), (False, b"HTTP/1.1 200 OK\r\n\r\n")], "http"),
     ],

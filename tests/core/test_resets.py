@@ -21,6 +21,8 @@ from tests.core.hand import (
     tables_of,
     tcp,
 )
+from tests.pipeline.running import analyzer
+from tests.traffic.files import Frame, pcap
 
 SECOND = 10**9
 
@@ -52,15 +54,163 @@ def test_a_reset_that_nobody_takes_ends_nothing(ahead: int, name: str, from_clie
     )  # fmt: skip
 
 
-def test_a_reset_with_the_expected_number_that_nobody_took() -> None:
+@pytest.mark.parametrize("from_client", [True, False])
+@pytest.mark.parametrize("flags", [RST, RST | ACK])
+@pytest.mark.parametrize("waiting", [0, 1, 3])
+def test_a_reset_with_the_expected_number_that_nobody_took(
+    waiting: int, flags: int, from_client: bool
+) -> None:
+    """Calls may wait for their answers when it comes, and others are asked behind it."""
+    talk = Talk().open()
+    ask(talk, 1)
+    for number in range(2, 2 + waiting):
+        talk.send(True, request(number))
+    talk.send(from_client, flags=flags)
+    for number in range(2, 2 + waiting):
+        talk.send(False, response(number))
+    for number in range(5, 8):
+        ask(talk, number)
+    talk.send(True)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, *range(2, 2 + waiting), 5, 6, 7)
+    (row,) = (row for row in tables["anomalies"] if row["name"] == "reset_taken_back")
+    assert (row["value"], names(tables)) == (0, ["reset_taken_back"])
+    row = connection_of(tables)
+    assert (row["end"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
+        "open", None, 0, 0,
+    )  # fmt: skip
+
+
+def test_what_is_asked_behind_a_reset_is_for_nobody() -> None:
+    """Requests under way when the broker reset the connection are not calls that it left unanswered."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2))
+    talk.send(False, flags=RST)
+    talk.send(True, request(3))
+    talk.send(True, request(4))
+    tables = tables_of(talk.packets)
+    assert [(row["correlation_id"], row["status"]) for row in tables["api_calls"]] == [
+        (1, "answered"),
+        (2, "unanswered"),
+    ]
+    assert names(tables) == ["data_after_end", "data_after_end"]
+    row = connection_of(tables)
+    assert (row["end"], row["closed_by"], row["client_bytes"], row["client_missing_bytes"]) == (
+        "reset", "broker", len(request(1)) + len(request(2)), 0,
+    )  # fmt: skip
+
+
+def test_what_mends_a_hole_before_a_reset_hands_on_nothing_behind_it() -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    late = talk.send(True, request(2)[:9], keep=False)
+    talk.send(True, request(2)[9:])
+    talk.send(False, flags=RST)
+    talk.send(True, request(3))
+    talk.packets.append(late)
+    tables = tables_of(talk.packets)
+    assert [(row["correlation_id"], row["status"]) for row in tables["api_calls"]] == [
+        (1, "answered"),
+        (2, "unanswered"),
+    ]
+    assert names(tables) == ["data_after_end"]
+    row = connection_of(tables)
+    assert (row["client_bytes"], row["client_missing_bytes"]) == (len(request(1)) + len(request(2)), 0)
+
+
+def test_an_acknowledgement_of_what_came_behind_a_reset_takes_it_back() -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, flags=RST)
+    talk.send(True, request(2))
+    talk.send(False)
+    tables = tables_of(talk.packets)
+    assert [(row["correlation_id"], row["status"]) for row in tables["api_calls"]] == [
+        (1, "answered"),
+        (2, "unanswered"),
+    ]
+    assert (connection_of(tables)["end"], names(tables)) == ("open", ["reset_taken_back"])
+
+
+def test_what_is_sent_again_behind_a_reset_keeps_the_time_of_its_first_copy() -> None:
+    """One segment repeats what came before the reset, and what came behind it."""
+    talk = Talk().open()
+    ask(talk, 1)
+    at = talk.next[True]
+    talk.send(True, request(2))
+    talk.send(False, flags=RST)
+    talk.send(True, request(3))
+    talk.send(True, request(2) + request(3), seq=at)
+    talk.next[True] = at + len(request(2) + request(3))
+    talk.send(False, response(2))
+    talk.send(False, response(3))
+    talk.send(True)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2, 3)
+    times = {row["correlation_id"]: row["request_frame"] for row in tables["api_calls"]}
+    assert times == {1: 4, 2: 6, 3: 8}
+    row = connection_of(tables)
+    assert (row["client_bytes"], row["client_retransmitted_bytes"]) == (
+        3 * len(request(1)),
+        2 * len(request(1)),
+    )
+
+
+@pytest.mark.parametrize("from_client", [True, False])
+def test_nobody_owes_an_answer_behind_a_reset(from_client: bool) -> None:
+    """Who is gone will not answer, and is not asked for it; whoever goes on owes what it owed."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2))
+    owed = [_owed(talk.packets)]
+    talk.send(from_client, flags=RST)
+    owed.append(_owed(talk.packets))
+    talk.send(True, request(3))
+    talk.send(False)
+    talk.send(False, response(2))
+    talk.send(True)
+    owed.append(_owed(talk.packets))
+    assert owed == [1, 0, 1]
+
+
+def _owed(packets: list[bytes]) -> int:
+    """Calls that wait for their answers while the capture goes on."""
+    engine = analyzer()
+    engine.open_capture("capture")
+    engine.feed(pcap([Frame(START_NS + number, data, len(data)) for number, data in enumerate(packets)], 101))
+    return len(engine.waits(2**62, frozenset(), 100))
+
+
+def test_who_closes_behind_a_reset_that_nobody_took() -> None:
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(False, flags=RST)
+    talk.send(True, request(2))
+    talk.send(True, flags=FIN | ACK)
+    talk.send(False, response(2))
+    talk.send(False, flags=FIN | ACK)
+    talk.send(True)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1, 2)
+    row = connection_of(tables)
+    assert (row["end"], row["closed_by"], row["close_frame"]) == ("fin", "client", 8)
+
+
+def test_a_reset_that_is_gainsaid_too_late() -> None:
     """What goes on behind it is a connection of its own; a call is lost, and none is blamed on the broker."""
     talk = Talk().open()
     ask(talk, 1)
     talk.send(True, flags=RST)
+    before = len(talk.packets)
     for number in (2, 3, 4, 5):
         ask(talk, number)
     talk.send(True)
-    tables = tables_of(talk.packets)
+    times = [
+        START_NS + number * 1_000_000 + (11 * SECOND if number >= before else 0)
+        for number in range(len(talk.packets))
+    ]
+    tables = tables_of(talk.packets, times_ns=times)
     assert [row["end"] for row in tables["connections"]] == ["reset", "open"]
     assert "reset_taken_back" in names(tables)
     assert "unanswered" not in {row["status"] for row in tables["api_calls"]}
@@ -98,7 +248,7 @@ def test_a_refused_connection() -> None:
     talk.send(True, flags=SYN)
     talk.send(True, flags=SYN, seq=70_000)
     talk.send(False, flags=RST | ACK)
-    row = connection_of(tables_of(talk.packets))
+    row = connection_of(tables_of(talk.packets, times_ns=[START_NS + number * SECOND for number in range(3)]))
     assert (row["refused"], row["syn_retries"], row["closed_by"], row["close_frame"]) == (
         True,
         1,

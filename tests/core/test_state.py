@@ -16,7 +16,9 @@ from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
-from tests.pipeline.removal import selective_capture
+from tests.pipeline.intrusions import intruded, places
+from tests.pipeline.removal import numbered, selective_capture
+from tests.pipeline.segments import ahead, conversations, frames_of, read
 from tests.pipeline.test_damage import long_scene
 from tests.pipeline.test_eviction import three_connections
 from tests.traffic import damage, files, groups, scenes
@@ -106,6 +108,25 @@ def test_resumed_with_ranges_that_were_received_behind_a_hole() -> None:
     whole = analyzed_in_parts(data, [])
     assert "segment_not_captured" in [row["reason"] for row in whole[0]["api_calls"]]
     assert analyzed_in_parts(data, packet_ends(data)) == whole
+
+
+@pytest.mark.parametrize("is_gainsaid", [True, False])
+def test_resumed_behind_a_reset(is_gainsaid: bool) -> None:
+    """What comes behind a reset is held until somebody gainsays it, or nobody does."""
+    link, segments = read(CAPTURES[0].parents[1] / "first_steps" / "capture.pcap")
+    talk = max(map(numbered, conversations(segments)), key=lambda each: len(places(each)))
+    found_names: set[str] = set()
+    for at in places(talk)[1:9]:
+        packets = intruded(talk, at, "RST", of_first=False)
+        reset = packets[at + 1]
+        if not is_gainsaid:  # the broker is gone, and requests were under way
+            packets = [*packets[: at + 2], *(s for s in packets[at + 2 :] if ahead(s.ack, reset.seq) <= 0)]
+            packets = [s for n, s in enumerate(packets) if n <= at + 1 or s.ends == reset.ends[::-1]]
+        data = files.pcap(frames_of(numbered(packets)), link)
+        whole = analyzed_in_parts(data, [])
+        found_names |= {row["name"] for row in whole[0]["anomalies"]}
+        assert analyzed_in_parts(data, packet_ends(data)) == whole
+    assert found_names == {"reset_taken_back" if is_gainsaid else "data_after_end"}
 
 
 def test_resumed_inside_packets() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from kwsniff.core.tls import hello
+from kwsniff.core.tls.hello_texts import NAMES
 from tests.core.guard import flush_against_guard_page
 from tests.traffic.hello import (
     CLIENT,
@@ -58,7 +59,7 @@ def test_names_of_suites_are_those_of_wireshark() -> None:
     said = subprocess.run(["tshark", "-G", "values"], capture_output=True, text=True, check=True).stdout
     rows = (line.split("\t") for line in said.splitlines())
     theirs = {int(row[2], 0): row[3] for row in rows if row[:2] == ["V", "tls.handshake.ciphersuite"]}
-    assert {number: name.decode() for number, name in hello.NAMES.items()}.items() <= theirs.items()
+    assert {number: name.decode() for number, name in NAMES.items()}.items() <= theirs.items()
 
 
 def test_in_records_and_pieces_of_any_size() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,11 +16,12 @@ import kwsniff
 from kwsniff.findings import pace, volumes
 from kwsniff.findings.bounds import Figures, figures_of
 from kwsniff.findings.evaluate import TOTAL, evaluate
-from kwsniff.findings.rule import Rule, load_gates, load_rules
+from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.table import find_in_files
-from kwsniff.findings.tables import files_of_tables, open_folder, open_for
+from kwsniff.findings.tables import files_of_tables, open_folder, open_for, open_tables
+from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.house.tree import ROOT
-from tests.perf.loads import SMALL_PERIOD, small
+from tests.perf.loads import SMALL_PERIOD, mixed, small
 from tests.perf.repeat import write
 
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -159,3 +163,82 @@ def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
     assert figures_of(files).twins
     with open_folder(tmp_path) as database:
         assert find_in_files(files) == evaluate(database)
+
+
+def _lags(groups: int) -> list[dict[str, Any]]:
+    """Commits of two partitions of each group, with times that may be equal, in no order."""
+    rng, rows = random.Random(1), []
+    for group in range(groups):
+        for partition in range(2):
+            lag, moment = rng.randint(0, 80), 0
+            for _ in range(rng.randint(1, 12)):
+                moment += rng.choice((0, 100, 400, 1000))
+                lag = max(lag + rng.choice((-40, 0, 5, 30, 60)), 0)
+                rows.append(
+                    {"group_id": f"group {group}", "partition": partition, "lag": lag, "time": moment * 1000}
+                )
+    rng.shuffle(rows)
+    for number, row in enumerate(rows):
+        row |= {"run_id": "run", "call_id": number, "topic": "orders"}
+        row["lag"] = row["lag"] if rng.random() < 0.9 else None
+    return rows
+
+
+def _calls(rows: Sequence[Mapping[str, Any]], caller: str) -> pa.Table:
+    return _table("api_calls", [{**row, "request_time": row["time"], "caller": caller} for row in rows])
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    schema = arrow_schema(TABLES[name])
+    columns = [pa.array([row.get(field.name) for row in rows]).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
+    figures = Figures()
+    for name, table in (("api_calls", _calls(rows, caller)), ("commits", _table("commits", rows))):
+        for batch in table.to_batches(max_chunksize=7):
+            figures.add(name, batch)
+    return figures.as_dict()["lag_growth"]
+
+
+def test_the_growth_of_lags_is_what_the_rule_goes_by() -> None:
+    (rule,) = (rule for rule in load_rules() if rule.name == "lag_grows")
+    rows = _lags(groups=400)
+    tables = {"commits": _table("commits", rows), "api_calls": _calls(rows, "client")}
+    with open_tables(tables, [rule.query]) as database:
+        found = {each.subject for each in evaluate(database, rules=[rule], total=0)}
+    assert 20 < len(found) < 200
+    worth_asking = {
+        group
+        for group in {row["group_id"] for row in rows}
+        if _growth([row for row in rows if row["group_id"] == group]) >= rule.floors["offsets"]
+    }
+    assert found <= worth_asking
+    assert len(worth_asking - found) < 20  # equal times let the rule choose which one is the first
+
+
+def test_where_servers_commit_every_lag_counts() -> None:
+    told = {"run_id": "run", "group_id": "billing", "topic": "orders", "partition": 0}
+    rows = [{**told, "call_id": each, "time": each * 1_000_000, "lag": 900 - 100 * each} for each in range(9)]
+    assert _growth(rows) == 0
+    assert _growth(rows, caller="broker") == 800
+
+
+def test_lags_that_dip_at_first_open_no_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a database was opened")
+
+    capture = tmp_path / "mixed.pcap"
+    write(capture, mixed(), megabytes=10, period_ns=SMALL_PERIOD)
+    monkeypatch.setattr("kwsniff.findings.tables._set_up", refuse)
+    kwsniff.analyze(capture, output=tmp_path / "out")
+    lags = pq.read_table(tmp_path / "out" / "commits.parquet", columns=["lag"])["lag"].drop_null()
+    assert max(lags.to_pylist()) - min(lags.to_pylist()) >= 50
+
+
+def test_rules_read_alone_are_those_of_all() -> None:
+    rules = {rule.name: rule for rule in load_rules()}
+    assert rules_behind(load_gates()) == [*rules.values()]
+    for gate in load_gates():
+        assert rules_behind([gate]) == [rules[gate.name]]

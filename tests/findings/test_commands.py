@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -105,6 +106,50 @@ def test_every_rule_has_a_command_that_a_shell_reads() -> None:
         words_of = rule.command.split()
         assert words_of[:2] in (["kwsniff", "show"], ["kwsniff", "sql"])
         assert words_of[2] in ("{capture}", "{tables}"), rule.name
+        named = re.findall(r"{(\w+)}", rule.command)[1:]
+        assert named or rule.subject_kind == "capture", f"{rule.name}: shows more than its subject"
+
+
+def called(given: list[str], capsys: pytest.CaptureFixture[str]) -> set[int]:
+    """The calls that a command shows."""
+    assert run([*given, *(["--json"] if given[0] == "show" else ["--format", "json"])]) == 0, given
+    shown = capsys.readouterr().out
+    rows = map(json.loads, shown.splitlines()) if given[0] == "show" else json.loads(shown)["rows"]
+    return {row["call_id"] for row in rows if row.get("call_id") is not None}
+
+
+@pytest.mark.parametrize(
+    ("name", "two"),
+    [
+        ("session_expired", ("session_expired", "session_kafkajs")),
+        ("static_id_shared", ("static_848", "static_franz")),
+        ("broker_stalled", ("broker_stalled", "stalled_zookeeper")),
+        ("timeout_too_short", ("timeout_too_short", "timeout_sarama")),
+    ],
+)
+def test_of_two_subjects_a_command_shows_its_own(
+    name: str, two: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captures = [str(next((INCIDENTS / each).glob("*.pcap"))) for each in two]
+    kwsniff.analyze(captures, output=tmp_path / "tables")
+    places = {"DIR": str(tmp_path / "tables"), "CAPTURE": captures[0]}
+    table = pq.ParquetFile(tmp_path / "tables" / "findings.parquet").read()
+    found = [each for each in table.to_pylist() if each["finding"] == name]
+    assert len({each["subject"] for each in found}) > 1
+    shown = []
+    for finding in found:
+        given = [places.get(word, word) for word in words(finding["command"])]
+        if given[0] == "show":
+            given[2:2] = captures[1:]
+        shown.append(called(given, capsys))
+        assert shown[-1] >= set(finding["call_ids"]) or finding["calls"] > 20 or not shown[-1], finding[
+            "command"
+        ]
+    for finding, calls in zip(found, shown, strict=True):
+        others = {
+            call for each in found if each["subject"] != finding["subject"] for call in each["call_ids"]
+        }
+        assert not calls & others, finding["command"]
 
 
 @pytest.mark.slow
@@ -118,3 +163,11 @@ def test_commands_show_something(incident: str, tmp_path: Path, capsys: pytest.C
             given = [places.get(word, word) for word in words(finding["command"])]
             assert run(given) == 0, finding["command"]
             assert len(capsys.readouterr().out.splitlines()) > 1, finding["command"]
+
+
+def test_proof_of_a_slow_broker_is_slow_calls_alone() -> None:
+    analysis = kwsniff.analyze(INCIDENTS / "slow_broker_java" / "broker.pcap")
+    (finding,) = (each for each in analysis.findings.to_pylist() if each["finding"] == "broker_slow")
+    took = {row["call_id"]: row["broker_ns"] for row in analysis.table("latencies").to_pylist()}
+    assert len(finding["call_ids"]) == min(finding["calls"], 20)
+    assert min(took[call] for call in finding["call_ids"]) >= finding["expected"] * 1e6

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,3 +91,21 @@ def test_every_rule_has_a_name_of_its_own_and_known_causes() -> None:
     names = [rule.name for rule in load_rules()]
     assert len(names) == len(set(names)) >= 40
     assert all(cause in names for rule in load_rules() for cause in rule.explained_by)
+
+
+@pytest.mark.parametrize("name", ["x" * 3000, "y z " * 800], ids=["one word", "words"])
+def test_it_fits_a_screen_whatever_names_are_long(name: str, tmp_path: Path) -> None:
+    kwsniff.analyze(ROOT / "captures" / "incidents" / "rebalance_storm" / "broker.pcap", output=tmp_path)
+    for file in tmp_path.glob("*.parquet"):
+        table = pq.ParquetFile(file).read()
+        for column in {"client_id", "group_id"}.intersection(table.column_names):
+            at, rows = table.column_names.index(column), table[column].to_pylist()
+            long = pa.array([each and f"{each} {name}" for each in rows], pa.string())
+            table = table.set_column(at, column, long)
+        pq.write_table(table, file)
+    said = _why(tmp_path).stdout.splitlines()
+    assert sum(max(1, -(-len(line) // 80)) for line in said) <= 23
+    assert any(line.startswith("  See: ") for line in said)
+    sentence, _, commands = _why(tmp_path, "--all").stdout.partition("  See: ")
+    assert name.strip() in " ".join(sentence.split())
+    assert name.strip() in commands.splitlines()[0]

@@ -198,11 +198,55 @@ def cells() -> Packets:
         )
 
 
+def _later(record: bytes, nanoseconds: int) -> bytes:
+    """A packet's record with another time."""
+    return struct.pack("<II", *divmod(nanoseconds, 10**9)) + record[8:]
+
+
+def held_waits() -> Packets:
+    """Produce that takes long and asks for all followers: its row waits for what these say."""
+    line = Line()
+    yield line.open()
+    for number in count():
+        call = messages.produce(9, number, {name(number, 20_000): {0: b""}}, client_id=name(number))
+        begun = 10**9 + 100_000 * number
+        yield _later(line.say(call.request), begun)
+        yield _later(line.say(call.response or b"", back=True), begun + 5_000_000)
+
+
+def versions() -> Packets:
+    """Brokers that offer ranges of versions that nobody offered before."""
+    for number in count():
+        line = Line(number)
+        offered = [(key, number % 100, 100 + number % 7000) for key in range(1000)]
+        yield line.open() + line.talk(messages.api_versions(3, 1, supported=offered))
+
+
+def leaders() -> Packets:
+    """Metadata whose leaders change with every response."""
+    line = Line()
+    yield line.open()
+    for number in count():
+        asked = [name(each, 100) for each in range(250)]
+        yield line.talk(messages.metadata(12, number, asked, leader=number, epoch=number, partitions=10))
+
+
+def long_partitions() -> Packets:
+    """Fetches of a topic with a long name in many partitions, answered for another one that begins alike."""
+    line = Line()
+    yield line.open()
+    for number in count():
+        asked = messages.fetch(11, number, {name(1): dict.fromkeys(range(400), b"")}, news={})
+        other = name(1)[:-1] + "y"
+        answered = messages.fetch(11, number, {other: dict.fromkeys([7] * 400 + [*range(400)], b"")})
+        yield line.say(asked.request) + line.say(answered.response or b"", back=True)
+
+
 GENERATORS: Final[dict[str, Callable[[], Packets]]] = {
     each.__name__: each
     for each in (
         client_ids, groups, connections, small_connections, half_open, stray_answers, frames, gaps, sessions,
-        partitions, topics, errors, large_frames, cells,
+        partitions, topics, errors, large_frames, cells, held_waits, versions, leaders, long_partitions,
     )
 }  # fmt: skip
 

@@ -8,7 +8,13 @@ import pytest
 from tests.hostile import greed
 
 _MEMORY = 400_000_000
-_SIZES = {"client_ids": 40_000_000, "sessions": 10_000_000, "frames": 40_000_000}
+_SIZES = {
+    "client_ids": 40_000_000,
+    "sessions": 10_000_000,
+    "frames": 40_000_000,
+    "topics": 40_000_000,
+    "errors": 60_000_000,
+}
 
 
 @pytest.mark.parametrize("generator", list(_SIZES))

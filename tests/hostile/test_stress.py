@@ -158,8 +158,9 @@ def test_a_hundred_thousand_anomalies():
 analyzer = begun()
 analyzer.feed(handshake() + packet(1, 50_000, flags=4, seq=1))
 before = rss()
-for _ in range(100):
-    analyzer.feed(packet(1, 50_000, b"late", seq=1) * 1000)
+for number in range(100):
+    late = [packet(1, 50_000, b"late", seq=1 + 4 * (1000 * number + each)) for each in range(1000)]
+    analyzer.feed(b"".join(late))
 assert rss() - before < 64 * MIB
 ended(analyzer)
 names = anomalies(analyzer)

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import kwsniff
 from kwsniff.analysis.chosen import TABLES_OF_CALLS
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.live.chosen_rows import MOST_CONNECTIONS, ChosenRows
+from kwsniff.live.chosen_rows import ChosenRows, _remember
+from kwsniff.tables.schema import TABLES, coded_schema
+from kwsniff.timelines.held_rows import UNSETTLED
 from kwsniff.view.filters import Filters
 
 from .running import PATIENCE_S, ROOT
@@ -87,9 +90,31 @@ def test_a_filter_that_is_none_is_one_line() -> None:
     assert "did you mean Fetch" in done.stderr
 
 
-def test_connections_that_are_remembered_are_bounded() -> None:
+def test_rows_that_come_later_than_their_call_are_there(tmp_path: Path) -> None:
+    """Rows of latencies wait for what other connections may prove; a filter that every call fits leaves none
+    out."""
+    capture = str(ROOT / "captures" / "group_consumer" / "capture.pcap")
+    done = run(
+        "live", "-i", capture, "--speed", "max", "--min-latency", "0ms", "--lines", "-o", str(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr
+    assert {row["call_id"] for row in kwsniff.open(tmp_path).latencies.to_pylist()} == {
+        row["call_id"] for row in kwsniff.analyze(capture).latencies.to_pylist()
+    }
+
+
+def test_a_call_is_remembered_until_its_later_row_comes() -> None:
     chosen = ChosenRows(Filters(), load_catalog())
-    chosen._remember([*range(MOST_CONNECTIONS + 5), 7])
-    assert len(chosen._connections) == MOST_CONNECTIONS
-    assert 7 in chosen._connections
-    assert 4 not in chosen._connections
+    calls = pa.RecordBatch.from_pylist(
+        [{"call_id": 7, "connection_id": 1, "api_key": 1}], coded_schema(TABLES["api_calls"])
+    )
+    later = pa.RecordBatch.from_pylist([{"call_id": 7}, {"call_id": 8}])
+    assert [*chosen.of({"api_calls": calls})] == ["api_calls"]
+    assert chosen.of({"latencies": later})["latencies"]["call_id"].to_pylist() == [7]
+    assert chosen.of({UNSETTLED: later})[UNSETTLED]["call_id"].to_pylist() == [7]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    latest: dict[int, None] = {}
+    _remember(latest, [*range(15), 7], 10)
+    assert [*latest] == [5, 6, 8, 9, 10, 11, 12, 13, 14, 7]

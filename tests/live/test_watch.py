@@ -28,15 +28,16 @@ ROWS = 500_000
 
 
 class HeldSource(FileSource):
-    """Stops where a second or more passed without a packet, until it is let go."""
+    """Stops where the longest time passed without a packet, or where it is told to, until it is let go."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cut: int | None = None) -> None:
         self.go_on = threading.Event()
+        self.cut = cut
         super().__init__(path)
 
     def _write(self, path: Path, pieces: int) -> None:
         data = path.read_bytes()
-        cut = longest_silence(data)
+        cut = longest_silence(data) if self.cut is None else self.cut
         with self._in:
             self._in.send(data[:cut])
             self.go_on.wait(PATIENCE_S)
@@ -77,6 +78,14 @@ def watched(path: Path, most_rows: int = ROWS) -> tuple[Watch, Session]:
         watch.add(session.finish())
         watch.conclude()
     return watch, session
+
+
+def go_to_the_end(session: Session, watch: Watch) -> None:
+    """Without a further look."""
+    while not session.wait(0.01):
+        watch.add(session.take())
+    watch.add(session.finish())
+    watch.conclude()
 
 
 @pytest.mark.parametrize(
@@ -132,6 +141,28 @@ def test_of_a_healthy_one_nothing_is_said_at_any_time(name: str) -> None:
     assert said == []
 
 
+@pytest.mark.parametrize("first", [1, 24])
+def test_looking_before_the_first_packet_is_no_trouble(first: int) -> None:
+    """tcpdump in a pipe may say nothing, or half of the file's header, for minutes."""
+    source = HeldSource(INCIDENTS / "broker_stalled" / "broker.pcap", first)
+    with (
+        Session(source, tables=READ) as session,
+        Watch(session.develop, most_rows=ROWS, every=0) as watch,
+    ):
+        while not watch.is_due:
+            session.wait(0.001)
+        for _ in range(20):
+            batches, picture = session.take_with_picture()
+            assert picture is None
+            watch.add(batches)
+            watch.look(picture)
+            session.wait(0.01)
+        source.go_on.set()
+        go_to_the_end(session, watch)
+    assert watch.trouble is None
+    assert "broker_stalled" in [each.finding.finding for each in watch.held]
+
+
 def test_a_stall_is_named_while_it_lasts() -> None:
     source = HeldSource(INCIDENTS / "broker_stalled" / "broker.pcap")
     arrived = threading.Event()
@@ -151,10 +182,7 @@ def test_a_stall_is_named_while_it_lasts() -> None:
         since = held.since
         assert not session.wait(0), "the capture goes on"
         source.go_on.set()
-        while not session.wait(0.01):
-            watch.add(session.take())
-        watch.add(session.finish())
-        watch.conclude()
+        go_to_the_end(session, watch)
     assert watch.trouble is None
     (after,) = (each for each in watch.held if each.finding.finding == "broker_stalled")
     assert after.since == since

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.perf import fields, findings, loads, repeat
-from tests.perf.measure import Measured, fastest, least, process
+from tests.perf.measure import Measured, compile_sources, fastest, least, process
 
 TSHARK_FIELDS = (
     "frame.number",
@@ -275,6 +275,7 @@ def run(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with_tshark = not options.no_tshark and shutil.which("tshark") is not None
     say("captures and results", str(folder))
+    compile_sources()
     mix = Mix(options.connections, options.topics, options.errors)
     for name, megabytes in (("large", size), ("small", size * 0.55), ("mixed", size * 0.55)):
         compare(prepared(folder, name, megabytes, mix), folder, with_tshark)

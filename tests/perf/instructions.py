@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.perf import loads, repeat
+from tests.perf.measure import compile_sources
 from tests.traffic.tcp import Scene
 
 HISTORY = Path(__file__).with_name("history.tsv")
@@ -160,6 +161,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.write("valgrind is not installed: apt-get install valgrind\n")
         return 2
     history = kept()
+    compile_sources()
     with tempfile.TemporaryDirectory() as folder:
         lines = measured(head_commit(), Path(folder))
     worse = False

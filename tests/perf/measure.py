@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import kwsniff
 
 LAUNCH = Path(__file__).with_name("launch.py")
 
@@ -59,3 +62,12 @@ def fastest(run: Callable[[], object], times: int) -> float:
         run()
         best = min(best, time.perf_counter() - started)
     return best
+
+
+def compile_sources() -> None:
+    """Compiles kwsniff's modules to byte code, as an installed package has them.
+
+    A checkout may have none, and is not given any where PYTHONDONTWRITEBYTECODE is set: every run would
+    compile everything that it imports.
+    """
+    compileall.compile_dir(Path(kwsniff.__file__).parent, quiet=1)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.pipeline.compare import Row, Tables, analyzed, capture_of
 from tests.traffic import messages, tls
+from tests.traffic.peers import Peers
 from tests.traffic.records import batch
 from tests.traffic.tcp import MILLISECOND, Packet, Scene
 
@@ -73,7 +74,7 @@ def written(path: Path, packets: Sequence[Packet]) -> Path:
 
 
 def both(
-    folder: Path, keys: tls.KeyLog, plain: Scene, encrypted: Scene, **options: Any
+    folder: Path, keys: tls.KeyLog | Peers, plain: Scene, encrypted: Scene, **options: Any
 ) -> tuple[Tables, Tables]:
     """The tables of the plain scene, and those of the encrypted one with its key log."""
     return (

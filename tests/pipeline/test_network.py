@@ -221,14 +221,24 @@ def test_three_prompt_acknowledgements_tell_where_the_capture_was_taken(
     assert row["vantage"] == vantage
 
 
-def stamped(packets: Sequence[Packet], folder: Path, *, per_second: int = 1000, late_ns: int = 0) -> Path:
-    """The packets with timestamps (RFC 7323) of both sides' clocks; the last answer left so much earlier."""
+def stamped(
+    packets: Sequence[Packet],
+    folder: Path,
+    *,
+    per_second: int = 1000,
+    late_ns: int = 0,
+    wrong: int | None = None,
+) -> Path:
+    """The packets with timestamps (RFC 7323) of both sides' clocks; the last answer left so much earlier.
+    That of answer `wrong` says a day later."""
     rows = []
     answers = payloads(packets, from_client=False)
     for packet, row in zip(packets, frames(packets), strict=True):
         way = WAY // 2 if not packet.from_client else 0
         sent = packet.time_ns - way - (late_ns if packet is answers[-1] else 0)
         stamp = sent * per_second // 10**9 + 77
+        if wrong is not None and packet is answers[wrong]:
+            stamp += 86_400 * per_second
         data = bytearray(row.data)
         if data[46] == 0x80:  # a header with room for them, and for nothing else
             data[54:66] = b"\1\1\x08\x0a" + (stamp & 0xFFFFFFFF).to_bytes(4, "big") + bytes(4)
@@ -263,3 +273,12 @@ def test_an_answer_that_was_longer_on_its_way_says_so_by_its_stamp(
     assert {row["broker_ns"] for row in rows[:-1]} == {3 * MS}
     assert abs(rows[-1]["network_ns"] - WAY - told_ms * MS) <= 1 * MS
     assert abs(rows[-1]["broker_ns"] - (3 + late_ms - told_ms) * MS) <= 1 * MS
+
+
+def test_one_stamp_that_is_wrong_makes_no_later_answer_late(tmp_path: Path) -> None:
+    scene, script = far()
+    for number in range(1, 11):
+        at = number * 500 * MS
+        script.call(heartbeat(number), at=at, answer_at=at + WAY + 3 * MS)
+    rows = analyzed(stamped(scene.packets(), tmp_path, wrong=4))["latencies"]
+    assert {(row["network_ns"], row["broker_ns"]) for row in rows} == {(WAY, 3 * MS)}

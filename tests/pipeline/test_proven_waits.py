@@ -22,7 +22,7 @@ from tests.live.running import FileSource
 from tests.pipeline.clocks import CLOCKS, calls, witness
 from tests.pipeline.test_latency import DATA, latencies, parts
 from tests.tables.runs import of_any_run
-from tests.traffic import messages
+from tests.traffic import groups, messages
 from tests.traffic.records import batch
 from tests.traffic.tcp import MICROSECOND, MILLISECOND, Scene, Script
 
@@ -200,6 +200,30 @@ def test_rows_are_the_same_in_one_batch_and_in_many(
 
     monkeypatch.setattr(Timelines, "add", add_and_begin_anew)
     assert rows_of(kwsniff.analyze(CLOCKS / name).latencies) == rows_of(whole.latencies)
+
+
+def test_what_is_held_goes_with_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute of Produce that wait, and of members that come and are answered at once."""
+    scene, (client, member) = scripts(2)
+    for number in range(300):
+        at = (10 + 200 * number) * MS
+        client.call(messages.produce(9, number, DATA), at=at, answer_at=at + 100 * MS)
+        joined = groups.join_group(5, number, f"billing-{number}")
+        member.call(joined, at=at, answer_at=at + MS // 2)
+    monkeypatch.setattr("kwsniff.analysis.analyze.ROW_GROUP_ROWS", 8)
+    monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 256)
+    sizes: list[int] = []
+    add = Timelines.add
+
+    def add_and_measure(self: Timelines, notes: Any) -> None:
+        add(self, notes)
+        sizes.append(len(dump(self.waits.state())))
+
+    monkeypatch.setattr(Timelines, "add", add_and_measure)
+    assert latencies(tmp_path, scene.packets())
+    third = len(sizes) // 3
+    assert third > 20
+    assert max(sizes[2 * third :]) <= 1.1 * max(sizes[third : 2 * third])
 
 
 @pytest.mark.parametrize("name", RECORDED)

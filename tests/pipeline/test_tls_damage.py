@@ -116,6 +116,47 @@ def test_calls_that_no_loss_touched_are_right(
     assert counts["right"] > 100
 
 
+def flights(packets: Sequence[Packet]) -> list[int]:
+    """Places of the first connection's handshake: hello, broker's hello, client's rest, broker's rest."""
+    start = packets[0].time_ns
+    return [
+        index
+        for index, packet in enumerate(packets)
+        if packet.payload and packet.connection == 0 and packet.time_ns - start < 9_000_000
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "lost"),
+    [(TLS_1_2, 0), (TLS_1_2, 2), (TLS_1_2, 3), *((TLS_1_3, flight) for flight in range(4))],
+)
+def test_a_handshake_may_lose_a_packet(
+    tmp_path: Path, keys: tls.KeyLog, version: ssl.TLSVersion, lost: int
+) -> None:
+    """All calls are right all the same; but keys of TLS 1.2 need what the broker's hello says."""
+    plain = long_scene(calls=20, mss=1448)
+    packets = keys.encrypt(plain, version).packets()
+    clear = analyzed(written(tmp_path / "plain.pcap", plain.packets()))
+    hurt = damage.drop(packets, {flights(packets)[lost]})
+    opened = analyzed(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
+    order, loose = ("client_port", "correlation_id"), PLACES | {"call_id", "connection_id", "behind"}
+    mine, theirs = (
+        sorted(facts(tables["api_calls"], loose), key=lambda row: [row[name] for name in order])
+        for tables in (opened, clear)
+    )
+    assert mine == theirs
+    named = "1 TLS connection without a handshake in the captures: secrets found by trying"
+    assert (named in opened["captures"][0]["notes"]) is (lost == 0 or (version, lost) == (TLS_1_3, 1))
+
+
+def test_without_the_brokers_hello_tls_1_2_stays_closed(tmp_path: Path, keys: tls.KeyLog) -> None:
+    packets = keys.encrypt(long_scene(calls=20, mss=1448), TLS_1_2).packets()
+    hurt = damage.drop(packets, {flights(packets)[1]})
+    opened = analyzed(written(tmp_path / "tls.pcap", hurt), tls_keylog=keys.path)
+    assert Counter(row["protocol"] for row in opened["connections"]) == {"tls": 1, "kafka": 2}
+    assert {row["client_port"] for row in opened["api_calls"]} == {50_001, 50_002}
+
+
 def test_a_loss_costs_the_calls_whose_records_it_hit(tmp_path: Path, keys: tls.KeyLog) -> None:
     packets = keys.encrypt(wide(9000, calls=10), TLS_1_3).packets()
     data = [index for index, packet in enumerate(packets) if len(packet.payload) > 1000]

@@ -79,7 +79,7 @@ def test_handshakes_are_those_tshark_reads(path: Path) -> None:
     rows = analyzed(path, tls_keylog=False)["connections"]
     ours = {(row["client_port"], row["broker_port"]): row for row in rows if row["protocol"] == "tls"}
     assert set(theirs) <= set(ours)
-    from kwsniff.core.tls.hello import NAMES
+    from kwsniff.core.tls.hello_texts import NAMES
 
     for ends, (version, name, suite) in theirs.items():
         row = ours[ends]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -35,12 +36,13 @@ class Till:
     def __init__(self) -> None:
         self.scene = Scene()
         self._scripts: dict[tuple[str, bool], Script] = {}
+        self._ports = itertools.count(50_000)
 
     def say(self, exchange: Exchange, at: float, answer: float | None = None) -> None:
         key = exchange.client_id or "", exchange.api_key == 0
         if key not in self._scripts:
             broker = Endpoint("10.1.0.92", 9092 + key[1])
-            client = Endpoint("10.1.0.7" if key[0] == "till" else "10.1.0.8", 50_000 + len(self._scripts))
+            client = Endpoint("10.1.0.7" if key[0] == "till" else "10.1.0.8", next(self._ports))
             self._scripts[key] = self.scene.connection(client, broker)
             self._scripts[key].open(at=int(at * MILLISECOND) - MILLISECOND // 2)
         when = None if answer is None else int(answer * MILLISECOND)
@@ -203,13 +205,26 @@ def test_what_the_capture_does_not_show_is_not_guessed(tmp_path: Path) -> None:
     till.say(written(1), 20, 21)
     till.say(transactions.end(3, 2, TILL, committed=False).unanswered(), 30)
     till.lose_coordinator("till", 35)
-    till.say(written(2), 40, 41)
+    till.say(written(2), 12_000, 12_001)  # a reset is believed after 10 s
     ends = [(row["begin_time"], row["end_time"], row["outcome"]) for row in till.rows(tmp_path)]
     assert ends == [
         (None, at(12), "committed"),
         (at(20), None, "unknown"),
-        (at(40), None, "open_at_end"),
+        (at(12_000), None, "open_at_end"),
     ]
+
+
+def test_an_end_whose_connection_was_reset_is_not_the_next_one_s(tmp_path: Path) -> None:
+    """The row of an unanswered call comes when its reset is believed: others have ended by then."""
+    till = Till()
+    till.say(written(1), 10, 11)
+    till.say(transactions.end(3, 2, TILL, committed=True).unanswered(), 20)
+    till.lose_coordinator("till", 25)
+    till.say(transactions.end(3, 3, TILL, committed=True), 30, 31)
+    till.say(written(2), 40, 41)
+    first, second = till.rows(tmp_path)
+    assert_row(first, outcome="committed", begin_time=at(10), end_time=at(31), calls=3)
+    assert_row(second, outcome="open_at_end", begin_time=at(40), end_time=None, calls=1)
 
 
 def test_brokers_that_ask_about_partitions_are_no_producers(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.traffic.tunnels import (
     gtpu,
     ip_of,
     mpls,
+    nsh,
     outer,
     udp,
     vlan,
@@ -272,3 +273,14 @@ def test_scapy_writes_the_same_headers(version: int) -> None:
 
 def test_every_tunnel_that_has_a_name_is_tried() -> None:
     assert {name for name, _ in WRAPS.values()} == set(ENUMS["tunnel"])
+
+
+@pytest.mark.parametrize("header", [nsh(b"", 6), nsh(b"", 4), nsh(b"", 0, b"")])
+def test_a_service_header_with_something_else_inside_is_named(header: bytes) -> None:
+    """RFC 8300 2.2: what follows is neither IP nor Ethernet nor MPLS."""
+    row = next(iter(recorded(CAPTURE)))
+    data = row.data[:12] + b"\x89\x4f" + header + row.data[14:]
+    _, told = of_frames([Frame(row.time_ns, data, len(data))])
+    assert (told["unread_ether_nsh"], told["packets_not_ip"]) == (1, 1)
+    _, told = of_frames([Frame(row.time_ns, data[:20], len(data))])
+    assert told["packets_malformed"] == 1

@@ -22,6 +22,7 @@ from kwsniff.findings.tables import open_folder, open_tables
 from kwsniff.report.draft import draft
 from kwsniff.report.rebalances import make_rebalances
 from kwsniff.report.report import write_report
+from kwsniff.report.section import MOST_LETTERS, text
 from kwsniff.report.span import SLOTS, find_span
 from kwsniff.report.time_parts import make_time_parts
 
@@ -351,3 +352,13 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         place.mkdir()  # what takes the name meanwhile
         (place / "file").write_text("")
     assert [path.name for path in tmp_path.iterdir()] == ["why.html"]
+
+
+def test_a_field_is_no_longer_than_a_few_lines() -> None:
+    whole = "orders-" + "x" * 30_000 + "-end"
+    shown = text(whole).text
+    assert len(shown) <= MOST_LETTERS
+    assert shown.startswith("orders-x")
+    assert shown.endswith("x-end")
+    assert text("orders").text == "orders"
+    assert text(None).text == ""

@@ -111,6 +111,20 @@ class Script:
         self._windows: dict[int, int] = {}
         self._order = 0
 
+    def emptied(self) -> Script:
+        """The same connection before anything was said."""
+        client, broker = (self._sides[side].isn for side in (True, False))
+        return Script(
+            self.number,
+            self.client,
+            self.broker,
+            mss=self.mss,
+            client_isn=client,
+            broker_isn=broker,
+            gap_ns=self.gap_ns,
+            epoch_ns=self.epoch_ns,
+        )
+
     def open(self, at: int = 0, round_trip_ns: int = 200 * MICROSECOND) -> None:
         """SYN, SYN+ACK, ACK as seen at the client."""
         self._control(at, True, SYN)

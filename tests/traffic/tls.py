@@ -138,17 +138,7 @@ class _Encrypted:
         self._close_notify = close_notify
         self._said: dict[bool, list[tuple[int, Span]]] = {True: [], False: []}
         self.session: ssl.SSLSession | None = None
-        isns = [script._sides[side].isn for side in (True, False)]
-        self._out = Script(
-            script.number,
-            script.client,
-            script.broker,
-            mss=script.mss,
-            client_isn=isns[0],
-            broker_isn=isns[1],
-            gap_ns=script.gap_ns,
-            epoch_ns=script.epoch_ns,
-        )
+        self._out = script.emptied()
 
     def run(self, client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None) -> Script:
         self._wires = {True: _Wire(), False: _Wire()}

@@ -79,6 +79,23 @@ def vxlan_gpe(frame: bytes) -> bytes:
     return struct.pack(">II", 0x0C000000 | (1 if version_of(packet) == 4 else 2), 42 << 8) + packet
 
 
+def nsh(payload: bytes, following: int, contexts: bytes | None = None) -> bytes:
+    """A network service header (RFC 8300): 16 bytes of contexts (type 1), or those given (type 2)."""
+    kind, behind = (1, bytes(range(16))) if contexts is None else (2, contexts)
+    words = 2 + len(behind) // 4
+    return struct.pack(">HBBI", 63 << 6 | words, kind, following, 9 << 8 | 255) + behind + payload
+
+
+def in_service(payload: bytes, following: int = 4) -> bytes:
+    """VXLAN-GPE with something that is no IP inside: 4, a service header; 5, MPLS."""
+    return struct.pack(">II", 0x0C000000 | following, 42 << 8) + payload
+
+
+def nsh_ip(frame: bytes) -> bytes:
+    packet = ip_of(frame)
+    return nsh(packet, 1 if version_of(packet) == 4 else 2)
+
+
 def geneve(frame: bytes, options: bytes = b"", kind: int = 0x6558, vni: int = 42) -> bytes:
     return struct.pack(">BBHI", len(options) // 4, 0, kind, vni << 8) + options + frame
 
@@ -122,6 +139,18 @@ WRAPS: Mapping[str, tuple[str, Wrap]] = {
     "vxlan": ("vxlan", lambda frame: (17, udp(4789, vxlan(frame)))),
     "vxlan_8472": ("vxlan", lambda frame: (17, udp(8472, vxlan(frame)))),
     "vxlan_gpe": ("vxlan", lambda frame: (17, udp(4790, vxlan_gpe(frame)))),
+    "vxlan_gpe_nsh": ("vxlan", lambda frame: (17, udp(4790, in_service(nsh(frame, 3))))),
+    "vxlan_gpe_nsh_ip": ("vxlan", lambda frame: (17, udp(4790, in_service(nsh_ip(frame))))),
+    "vxlan_gpe_nsh_2": ("vxlan", lambda frame: (17, udp(4790, in_service(nsh(frame, 3, _OPTION))))),
+    "vxlan_gpe_mpls": (
+        "vxlan",
+        lambda frame: (
+            17,
+            udp(4790, in_service(struct.pack(">I", 99 << 12 | 1 << 8 | 64) + ip_of(frame), 5)),
+        ),
+    ),
+    "geneve_nsh": ("geneve", lambda frame: (17, udp(6081, geneve(nsh(frame, 3, b""), kind=0x894F)))),
+    "gre_nsh": ("gre", lambda frame: (47, gre(nsh_ip(frame), 0x894F))),
     "geneve": ("geneve", lambda frame: (17, udp(6081, geneve(frame)))),
     "geneve_options": ("geneve", lambda frame: (17, udp(6081, geneve(frame, _OPTION * 3)))),
     "geneve_ip": (

@@ -7,13 +7,13 @@ Rules
   3. Lengths come from IP where IP has them. What the link layer padded is cut off, what the capture cut off is
      in `length` but not in `payload`. IP total length 0 means that the network card cut the packet up later:
      then the captured frame's own length counts.
-  4. What may stand between link layer and IP without hiding it is stepped over: VLAN tags, LLC/SNAP, PPPoE, MPLS.
+  4. What may stand between link layer and IP without hiding it is stepped over: VLAN tags, LLC/SNAP, PPPoE, MPLS, NSH.
      Tunnels (tunnels.pyx, IP in IP) are opened, up to four deep; the innermost addresses count.
 
     frame | Ethernet, SLL ... | tags, MPLS, PPPoE | IP | TCP
                                                   | IP, UDP, GRE | tunnel | Ethernet | tags | IP | TCP     up to four times
 
-Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032, 4448 (MPLS), 2003, 2473, 4213 (IP in IP), 768 (UDP).
+Source: RFC 791, 8200, 9293; RFC 1042 (SNAP), 2516 (PPPoE), 3032, 4448 (MPLS), 8300 (NSH), 2003, 2473, 4213 (IP in IP), 768 (UDP).
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
@@ -40,6 +40,7 @@ cdef enum:
     BROKEN = 0x10000            # no EtherType
     MAX_NESTED = 4              # packets inside packets
     MAX_EXTENSION_HEADERS = 16
+    SERVICE = 0x894F            # EtherType of a network service header (NSH)
     TIMESTAMPED = 32            # a TCP header with timestamps and nothing else,
     TIMESTAMPS = 0x0101080A     # which begins like this (RFC 7323 A)
 
@@ -108,13 +109,13 @@ cdef int read_tagged(Reader* reader, uint32_t ether_type, size_t header, Octets 
 
 cdef int number_of_type(uint32_t ether_type) noexcept nogil:
     """In the order of ETHER_NAMES."""
-    cdef uint32_t[13] known = [0x0806, 0x8035, 0x8863, 0x8864, 0x8870, 0x888E, 0x88CC, 0x88E5, 0x88F7, 0x8906, 0x8914,
-                               0x88A2, 0x9000]
+    cdef uint32_t[14] known = [0x0806, 0x8035, 0x8863, 0x8864, 0x8870, 0x888E, 0x88CC, 0x88E5, 0x88F7, 0x8906, 0x8914,
+                               0x88A2, 0x9000, SERVICE]
     cdef int i
-    for i in range(13):
+    for i in range(14):
         if known[i] == ether_type:
             return i
-    return 13 if ether_type < 0x0600 else 14
+    return 14 if ether_type < 0x0600 else 15
 
 
 cdef uint32_t pass_tags(Reader* reader, Octets packet, uint32_t ether_type, size_t* header) noexcept nogil:
@@ -134,6 +135,10 @@ cdef uint32_t pass_tags(Reader* reader, Octets packet, uint32_t ether_type, size
             header[0] += 4
             if u8(packet, header[0] - 2) & 1:
                 ether_type = pass_wire(packet, header)
+        elif ether_type == SERVICE:
+            ether_type = pass_service(packet, header)
+            if ether_type == SERVICE:
+                break
         elif ether_type < 0x0600 and be32(packet, header[0]) == SNAP and be16(packet, header[0] + 4) == 0:
             ether_type = be16(packet, header[0] + 6)
             header[0] += 8
@@ -154,6 +159,24 @@ cdef uint32_t pass_wire(Octets packet, size_t* header) noexcept nogil:
                 header[0] += word + 14
                 return kind
     return 0x86DD if version == 6 else 0x0800
+
+
+cdef uint32_t pass_service(Octets packet, size_t* header) noexcept nogil:
+    """Moves `header` behind a service header and its contexts; SERVICE where what follows is none that is read.
+
+    version 2, O, ., TTL 6, length 6 (words) | . 4, type of contexts 4 | next protocol 8 | path 24, index 8 | contexts
+    """
+    cdef uint32_t base = be32(packet, header[0])
+    cdef uint32_t length = (base >> 16 & 0x3F) * 4
+    if base >> 30 or length < 8 or not has(packet, header[0], length):
+        return BROKEN
+    if base & 0xFF == 3:
+        header[0] += length + 14
+        return be16(packet, header[0] - 2)
+    if base & 0xFF not in (1, 2, 5):
+        return SERVICE
+    header[0] += length
+    return 0x0800 if base & 0xFF == 1 else 0x86DD if base & 0xFF == 2 else 0x8847
 
 
 cdef uint32_t read_session(Octets packet) noexcept nogil:
@@ -194,7 +217,7 @@ cdef int read_ip(Reader* reader, Octets packet, uint32_t original, Segment* segm
         return read_inside(reader, u8(packet, 9), drop(keep(packet, total), header), total - header, segment, depth)
     if version == 6:
         return read_ipv6(reader, packet, original, segment, depth)
-    return pass_by(reader, PACKET_NOT_IP, UNREAD_ETHER + 14) if packet.num else PACKET_MALFORMED
+    return pass_by(reader, PACKET_NOT_IP, UNREAD_ETHER + 15) if packet.num else PACKET_MALFORMED
 
 
 cdef int read_inside(Reader* reader, uint32_t protocol, Octets packet, uint32_t length, Segment* segment,

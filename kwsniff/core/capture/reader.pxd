@@ -96,7 +96,7 @@ cdef enum Unread:
     UNREAD_LINK_OTHER = 320
     UNREAD_PROTOCOL = 321
     UNREAD_ETHER = 577
-    NUM_UNREAD = 592
+    NUM_UNREAD = 593
 
 cdef enum:
     MAX_JOINED = 8          # more than tunnels are followed
@@ -147,8 +147,8 @@ cdef struct Reader:
     int64_t fragment_payload_bytes  # and their share of `payload_bytes`
     int64_t tunnels[7]          # packets in which a tunnel was opened, by Tunnel; one inside two counts for both
     int64_t fragment_tunnels[7]
-    int64_t unread[592]
-    int64_t fragment_unread[592]
+    int64_t unread[593]
+    int64_t fragment_unread[593]
     int unread_at           # of the packet under way, or -1
     uint32_t chain          # Segment.encapsulation,
     uint64_t network        # tags,

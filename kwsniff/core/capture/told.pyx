@@ -14,7 +14,7 @@ from kwsniff.core.declared import ENUMS
 
 # In the order of number_of_type of headers.pyx.
 ETHER_NAMES = ("arp", "rarp", "pppoe_discovery", "pppoe_session", "jumbo", "eapol", "lldp", "macsec", "ptp", "fcoe", "fip",
-               "aoe", "loopback", "llc", "other")
+               "aoe", "loopback", "nsh", "llc", "other")
 
 
 cdef dict tell_contents(int64_t* tunnels, int64_t* unread):

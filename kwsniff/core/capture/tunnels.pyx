@@ -8,7 +8,7 @@ Rules
   3. Options, sequence numbers and checksums are stepped over, not checked.
 
     VXLAN    flags 8 (I = 0x08) | reserved 24 | VNI 24 | reserved 8 | Ethernet frame
-             GPE: P = 0x04, next protocol in byte 3 (1 IPv4, 2 IPv6, 3 Ethernet)
+             GPE: P = 0x04, next protocol in byte 3 (1 IPv4, 2 IPv6, 3 Ethernet, 4 NSH, 5 MPLS)
     Geneve   version 2, options length 6 (words) | flags 8 | EtherType 16 | VNI 24 | reserved 8 | options | packet
     GRE      C . K S ... version 3 | EtherType 16 | checksum 32? | key 32? | sequence 32? | packet
     ERSPAN   I   GRE without sequence, EtherType 88BE | Ethernet frame
@@ -95,6 +95,10 @@ cdef Inner open_vxlan(Octets packet) noexcept nogil:
     if u8(packet, 0) & 0x04:
         if u8(packet, 3) in (1, 2):
             inner.ether_type = BY_VERSION
+        elif u8(packet, 3) == 4:
+            inner.ether_type = 0x894F
+        elif u8(packet, 3) == 5:
+            inner.ether_type = 0x8847
         elif u8(packet, 3) != 3:
             return inner
     inner.tunnel = TUNNEL_VXLAN

@@ -15,6 +15,7 @@ cdef struct Spares:
     int64_t enough          # how many of them are to be taken,
     int64_t most            # and beyond which no long text is added
     int64_t refused         # texts that were left out so
+    int64_t most_waiting    # bytes of memory that wait
     bint closed             # the owner has left
 
 cdef Spares* start_spares() noexcept nogil

@@ -24,6 +24,7 @@ cdef Spares* start_spares() noexcept nogil:
     cdef Spares* spares = <Spares*>calloc(1, sizeof(Spares))
     if spares != NULL:
         spares.users = 1
+        spares.most_waiting = MOST_WAITING
     return spares
 
 
@@ -58,7 +59,7 @@ cdef int size_of(size_t cap) noexcept nogil:
 
 cdef void give_back(Spares* spares, Buffer* memory) noexcept nogil:
     cdef int size = size_of(memory.cap)
-    if size < 0 or spares.closed or spares.bytes + memory.cap > MOST_WAITING:
+    if size < 0 or spares.closed or <int64_t>(spares.bytes + memory.cap) > spares.most_waiting:
         release(memory)
         return
     memcpy(memory.data, &spares.waiting[size], sizeof(void*))

@@ -30,6 +30,9 @@ cdef struct Column:
     int64_t nulls
     Buffer list_ends        # COLUMN_STRINGS: int32 per row, one leading 0
     Dictionary dictionary
+    Octets latest           # the text put last while texts were held in place, and its entry
+    int32_t latest_entry
+    uint32_t latest_held    # which time that was
 
 cdef struct Table:
     Column* columns
@@ -40,6 +43,8 @@ cdef struct Table:
     bint wanted             # false: rows are not even begun
     bint failed             # memory was refused: the row under way is lost
     int64_t filled          # its share of `spares.filled`
+    uint32_t holds          # how often texts were held in place
+    bint holding
     Spares* spares          # one for all tables
 
 cdef bint start_tables(Table* tables)
@@ -51,6 +56,20 @@ cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil
 cdef void end_list(Table* table, int column, bint valid) noexcept nogil
 cdef void clear_table(Table* table) noexcept nogil
 cdef object take_table(Table* table, int number)
+
+cdef enum:
+    WORTH_HOLDING = 64      # bytes; below, a hash costs less, and texts may be written where another one was
+
+cdef inline void hold_texts(Table* table) noexcept nogil:
+    """Until they are let go, texts of 64 bytes and more stay where they are: the same place has the same text."""
+    table.holds += 1
+    table.holding = True
+
+cdef inline void let_texts_go(Table* table) noexcept nogil:
+    table.holding = False
+
+cdef inline bint is_held(Table* table, Octets text) noexcept nogil:
+    return table.holding and text.num >= <size_t>WORTH_HOLDING
 
 cdef inline void put_null(Table* table, int column) noexcept nogil:
     cdef Column* c = &table.columns[column]

@@ -7,7 +7,8 @@ Rules
   2. Strings are dictionary-coded as they come in: a row costs a hash and a compare, not a copy. Entries are the
      wire's bytes; what is not UTF-8 becomes U+FFFD when the table is taken, as Kafka itself reads it.
   3. Taking a table hands its memory over and empties it, dictionaries included: nothing grows with the run.
-  4. What waits is counted in bytes (`filled`). Once it is enough, whoever reads the capture has it taken between two
+  4. A text that stands in one place of a message and is said of many rows is hashed once (`hold_texts`).
+  5. What waits is counted in bytes (`filled`). Once it is enough, whoever reads the capture has it taken between two
      calls; a call that says still more loses long texts, which are null and counted in `refused`.
 
     values    | v0 | v1 | v2 | ...          validity  bit i of byte i/8, least significant first: 1 = there is a value
@@ -74,6 +75,8 @@ cdef void set_enough(Table* tables, int64_t enough) noexcept nogil:
     """When tables are to be taken: at so many bytes; never where it is 0."""
     tables[0].spares.enough = enough if enough else 0x7FFFFFFFFFFFFFFF
     tables[0].spares.most = 2 * enough if enough else 0x7FFFFFFFFFFFFFFF
+    if enough:
+        tables[0].spares.most_waiting = enough
 
 
 cdef inline void fill(Table* table, int64_t num) noexcept nogil:
@@ -225,7 +228,14 @@ cdef int32_t add_text(Dictionary* dictionary, Octets text, uint32_t hash, uint32
 cdef bint put_text(Table* table, int column, Octets text) noexcept nogil:
     """Puts `text`. Whether there is a value now: null when memory is refused."""
     cdef Column* c = &table.columns[column]
-    cdef int32_t entry = intern_text(table, &c.dictionary, text)
+    cdef int32_t entry
+    cdef bint held = is_held(table, text)
+    if held and c.latest_held == table.holds and c.latest.at == text.at and c.latest.num == text.num:
+        entry = c.latest_entry
+    else:
+        entry = intern_text(table, &c.dictionary, text)
+    if held:
+        c.latest, c.latest_entry, c.latest_held = text, entry, table.holds
     if entry < 0:
         put_null(table, column)
         return False

@@ -111,6 +111,7 @@ cdef struct PartRow:
     uint8_t topic_id[16]
     bint has_topic_id
     bint answered
+    uint64_t name_hash          # 0: not looked at yet
     int32_t partition
     Known offset
     Known record_bytes

@@ -11,15 +11,16 @@ Rules
     | preamble | size | key version correlation client_id | body |
 """
 
-from libc.stdint cimport int16_t, int64_t, uint32_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
 from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_bytes, lost_bin
 from kwsniff.core.kafka.frames cimport *
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, u8
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets, u8
 from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.kafka.first_answers cimport ANSWER_BYTES, join_kept, wait_for_alert
 from kwsniff.core.kafka.preambles cimport (
     CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, count_early, note_early, peel,
 )
@@ -93,11 +94,9 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
         if data.num == 0:
             return
     if not may_ask(dialog, direction):
-        if framing.kept.len:
-            take_early_answers(context, dialog, direction)
-        else:
-            start_answers(context, dialog, data)
-        feed(context, dialog, direction, arrival, offset, data)
+        if not wait_for_alert(context, framing, arrival, offset, data):
+            take_early_answers(context, dialog, direction, data)
+            feed(context, dialog, direction, arrival, offset, data)
         return
     if framing.kept.len == 0:
         framing.first = arrival[0]
@@ -117,9 +116,10 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
         feed_early(context, dialog, direction)
 
 
-cdef void take_early_answers(Context* context, Dialog* dialog, int direction) noexcept nogil:
-    """They came before anybody knew that the other side asks."""
-    start_answers(context, dialog, contents(&dialog.framing[direction].kept))
+cdef void take_early_answers(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil:
+    """They came before anybody knew that the other side asks, or what they are; `data` follows them."""
+    cdef uint8_t[ANSWER_BYTES] room
+    start_answers(context, dialog, join_kept(&dialog.framing[direction], data, room))
     feed_early(context, dialog, direction)
 
 
@@ -259,22 +259,24 @@ cdef int look_closely(Context* context, Octets data) noexcept nogil:
 cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
     """The broker's direction begins in step where its beginning was captured; elsewhere a frame is looked for."""
     cdef int protocol
-    if not dialog.connection.direction[1 - dialog.client].syn and not dialog.carrier:
+    cdef int alert = read_alert(data)
+    if not dialog.connection.direction[1 - dialog.client].syn and not dialog.carrier and alert < 0:
         dialog.framing[1 - dialog.client].state = FRAMING_LOST
         return
     if u8(data, 0) == SOCKS and not dialog.carrier and (
             dialog.framing[dialog.client].gaps or dialog.framing[dialog.client].state == FRAMING_START):
         dialog.framing[1 - dialog.client].state = FRAMING_LOST      # it may answer a greeting that is missing
         return
-    dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
-    dialog.alert = read_alert(data)
-    if dialog.alert >= 0 and dialog.confirmed:      # a Kafka request to a port that speaks TLS
+    if alert >= 0 and dialog.confirmed:             # a Kafka request to a port that speaks TLS
+        dialog.alert = alert
         dialog.framing[1 - dialog.client].state = FRAMING_IGNORED
         return
     if not dialog.confirmed:
         protocol = name_protocol(data)
         if protocol != PROTOCOL_OTHER:
             turn_away(context, dialog, protocol)
+            return
+    dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
 
 
 cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
@@ -287,7 +289,7 @@ cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept
         judge_start(context, dialog, direction, contents(&framing.kept), True)
         feed_early(context, dialog, direction)
     elif framing.kept.len:
-        take_early_answers(context, dialog, direction)
+        take_early_answers(context, dialog, direction, make_octets(NULL, 0))
 
 
 cdef void leave_preamble(Context* context, Dialog* dialog) noexcept nogil:

@@ -24,7 +24,7 @@ from kwsniff.core.wire.facts cimport free_facts
 from kwsniff.core.wire.tape cimport Cell
 
 cdef enum:
-    INTERPRETER = 150_000_000   # with numpy, Arrow and DuckDB: what is there before the first packet
+    INTERPRETER = 180_000_000   # with numpy, Arrow and DuckDB: what is there before the first packet
     LEAST_REST = 32_000_000
 
 

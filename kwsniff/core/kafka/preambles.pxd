@@ -19,10 +19,12 @@ cdef enum Phase:
     PHASE_SOCKS_STATUS = 3  # whether it takes the password
     PHASE_SOCKS_REPLY = 4
     PHASE_HTTP_ANSWER = 5
-    PHASE_PASSED = 6        # all of it is over
-    PHASE_BROKEN = 7        # it is not what it began as, or the proxy refused
+    PHASE_HTTP_AGAIN = 6    # another CONNECT, with what the proxy asked for
+    PHASE_PASSED = 7        # all of it is over
+    PHASE_BROKEN = 8        # it is not what it began as, or the proxy refused
 
 cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t* offset,
                  Octets data) noexcept nogil
+cdef bint keep_more(Context* context, Framing* framing, Octets data) noexcept nogil
 cdef void note_early(Framing* framing, int64_t capture, int64_t num) noexcept nogil
 cdef void count_early(Context* context, Framing* framing, int bin) noexcept nogil

@@ -13,8 +13,9 @@ Rules
 
     client | PROXY header | CONNECT host:port HTTP/1.1 ... CR LF CR LF | Kafka
     broker                | HTTP/1.1 200 ...               CR LF CR LF | Kafka
+                            or HTTP/1.1 407 ... CR LF CR LF content, and the client asks once more
 
-Sources: The PROXY protocol, versions 1 and 2 (HAProxy); RFC 1928 3 to 6, RFC 1929 2; RFC 9110 9.3.6.
+Sources: The PROXY protocol, versions 1 and 2 (HAProxy); RFC 1928 3 to 6, RFC 1929 2; RFC 9110 9.3.6, 15.5.8, 8.6.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -126,6 +127,8 @@ cdef int64_t measure(Dialog* dialog, int direction, Octets data, size_t before) 
         length = 2 if u8(data, 0) == 1 else NONE
     elif phase == PHASE_HTTP_ANSWER:
         length = measure_head(data, before) if agrees(data, b"HTTP/1.", 7) else NONE
+    elif phase == PHASE_HTTP_AGAIN:
+        length = measure_head(data, before) if agrees(data, b"CONNECT ", 8) else NONE
     elif phase == PHASE_SOCKS_ASKS and u8(data, 0) == 1:
         # Version, length and name, length and password: none of them is empty (RFC 1929 2).
         length = 3 + <int64_t>u8(data, 1)
@@ -209,6 +212,8 @@ cdef int take_piece(Dialog* dialog, int direction, Octets data) noexcept nogil:
     if phase == PHASE_START:
         take_proxy_header(dialog, direction, data)
         return PHASE_START
+    if phase == PHASE_HTTP_AGAIN:
+        return PHASE_PASSED
     if phase == PHASE_SOCKS_ASKS:
         if u8(data, 0) == 1:
             return PHASE_SOCKS_ASKS
@@ -221,7 +226,61 @@ cdef int take_piece(Dialog* dialog, int direction, Octets data) noexcept nogil:
         return PHASE_SOCKS_REPLY if u8(data, 1) == 0 else PHASE_BROKEN
     if phase == PHASE_SOCKS_REPLY:
         return PHASE_PASSED if u8(data, 1) == 0 else PHASE_BROKEN
-    return PHASE_PASSED if u8(data, 8) == 0x20 and u8(data, 9) == 0x32 else PHASE_BROKEN       # 2xx
+    return PHASE_PASSED if u8(data, 8) == 0x20 and u8(data, 9) == 0x32 else take_refusal(dialog, direction, data)   # 2xx
+
+
+cdef int take_refusal(Dialog* dialog, int direction, Octets data) noexcept nogil:
+    """A proxy that wants a password keeps the connection for a client that asks again (RFC 9110 15.5.8)."""
+    cdef Framing* asking = &dialog.framing[1 - direction]
+    cdef int64_t content = measure_content(data)
+    if (not agrees(drop(data, 8), b" 407", 4) or content < 0 or dialog.phase[1 - direction] != PHASE_PASSED
+            or asking.state != FRAMING_START or asking.kept.len):
+        return PHASE_BROKEN
+    dialog.preamble_left[direction] = content
+    dialog.phase[1 - direction] = PHASE_HTTP_AGAIN
+    return PHASE_HTTP_ANSWER
+
+
+cdef int64_t measure_content(Octets head) noexcept nogil:
+    """Bytes behind the fields, as they say; -1 where they do not."""
+    cdef int64_t content = 0
+    cdef size_t i
+    while head.num > 1 and u8(head, 0) != 13:
+        if begins_field(head, b"transfer-encoding:", 18):
+            return -1
+        if begins_field(head, b"content-length:", 15):
+            content = read_length(drop(head, 15))
+            if content < 0:
+                return -1
+        i = 0
+        while i < head.num and head.at[i] != 10:
+            i += 1
+        head = drop(head, i + 1)
+    return content
+
+
+cdef inline bint begins_field(Octets data, const char* name, size_t num) noexcept nogil:
+    """Names of fields are the same in capitals."""
+    cdef size_t i
+    for i in range(num):
+        if u8(data, i) | 0x20 != <uint32_t>name[i]:
+            return False
+    return True
+
+
+cdef int64_t read_length(Octets data) noexcept nogil:
+    """Up to nine digits, blanks around them; -1 if there is anything else."""
+    cdef int64_t number = 0
+    cdef size_t i = 0, digits = 0
+    while u8(data, i) == 32 or u8(data, i) == 9:
+        i += 1
+    while 48 <= u8(data, i) <= 57 and digits < 9:
+        number = number * 10 + u8(data, i) - 48
+        i += 1
+        digits += 1
+    while u8(data, i) == 32 or u8(data, i) == 9:
+        i += 1
+    return number if digits and u8(data, i) == 13 else -1
 
 
 cdef void take_proxy_header(Dialog* dialog, int direction, Octets data) noexcept nogil:

@@ -6,9 +6,10 @@ Rules
      (name or id) and partition. Brokers answer in the order of the request, so the join looks a few places ahead only.
   2. A row needs something to say: an offset, records, or an answer to what was asked. Metadata's partitions have none.
   3. What only one of the two messages says stands there with the other's columns null.
+  4. A name of many partitions is looked at once, not for each: it may have 32 kB, and a partition a few bytes.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from kwsniff.core.wire.batches cimport BatchHit
@@ -18,8 +19,9 @@ from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, KEPT_GROUP_ID, PartRow
 from kwsniff.core.kafka.kept_texts cimport kept_text
 from kwsniff.core.wire.facts cimport Facts, PartitionHit
+from kwsniff.core.octets.hash cimport hash_octets
 from kwsniff.core.octets.known cimport Known
-from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets, same_octets, wipe
+from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets, wipe
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.rows.rows cimport put_call_head, put_time, write_uuid
 from kwsniff.core.wire.topic_ids cimport await_topic, find_topic
@@ -42,12 +44,25 @@ cdef inline Octets row_name(Call* call, PartRow* row) noexcept nogil:
     return keep(drop(contents(&call.text), row.name_at), <size_t>row.name_len)
 
 
-cdef bint is_about(Call* call, PartRow* row, PartitionHit* hit) noexcept nogil:
+cdef bint is_about(PartRow* row, PartitionHit* hit, uint64_t name_hash) noexcept nogil:
     if row.answered or row.partition != hit.partition:
         return False
     if row.has_topic_id and hit.topic_id.at != NULL:
         return memcmp(row.topic_id, hit.topic_id.at, 16) == 0
-    return row.name_len >= 0 and hit.topic.at != NULL and same_octets(row_name(call, row), hit.topic)
+    return row.name_len >= 0 and hit.topic.at != NULL and row.name_hash == name_hash
+
+
+cdef inline uint64_t hash_name(Octets name, uint64_t seed) noexcept nogil:
+    return hash_octets(name, seed) | 1
+
+
+cdef void hash_names(Call* call, PartRow* rows, size_t num, uint64_t seed) noexcept nogil:
+    cdef size_t i
+    for i in range(num):
+        if i and rows[i].name_at == rows[i - 1].name_at and rows[i].name_len == rows[i - 1].name_len:
+            rows[i].name_hash = rows[i - 1].name_hash
+        elif rows[i].name_len >= 0:
+            rows[i].name_hash = hash_name(row_name(call, &rows[i]), seed)
 
 
 cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* facts) noexcept nogil:
@@ -57,15 +72,23 @@ cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* 
     cdef PartitionHit* hits = NULL
     cdef size_t i, j, expected = 0
     cdef PartRow* row
+    cdef Octets name = make_octets(NULL, 0)
+    cdef uint64_t name_hash = 0
     if not context.tables[<int>TABLE_PARTITIONS].wanted:
         return
     if facts != NULL:
         hits = <PartitionHit*>facts.partition_hits.data
         num_hits = facts.partition_hits.len // sizeof(PartitionHit)
+    if num and num_hits:
+        hash_names(call, rows, num, context.topic_ids.seed)
+    hold_texts(&context.tables[<int>TABLE_PARTITIONS])
     for i in range(num_hits):
         row = NULL
+        if num and (hits[i].topic.at != name.at or hits[i].topic.num != name.num):
+            name = hits[i].topic
+            name_hash = hash_name(name, context.topic_ids.seed) if name.at != NULL else 0
         for j in range(expected, num if num < expected + LOOK_AHEAD else expected + LOOK_AHEAD):
-            if is_about(call, &rows[j], &hits[i]):
+            if is_about(&rows[j], &hits[i], name_hash):
                 row = &rows[j]
                 row.answered = True
                 if j == expected:
@@ -78,6 +101,7 @@ cdef void write_partitions(Context* context, Dialog* dialog, Call* call, Facts* 
     for i in range(num):
         if not rows[i].answered:
             write_partition(context, dialog, call, &rows[i], NULL)
+    let_texts_go(&context.tables[<int>TABLE_PARTITIONS])
 
 
 cdef inline bint says_something(PartitionHit* hit) noexcept nogil:
@@ -210,10 +234,11 @@ cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* fac
     cdef BatchHit* batches = <BatchHit*>facts.batch_hits.data
     cdef BatchHit* batch
     cdef size_t i
+    hold_texts(table)
     for i in range(facts.batch_hits.len // sizeof(BatchHit)):
         batch = &batches[i]
         if not begin_row(table):
-            return
+            break
         put_call_head(context, table, dialog, call, RECORD_BATCHES_CALL_ID, RECORD_BATCHES_CAPTURE, RECORD_BATCHES_CONNECTION_ID, RECORD_BATCHES_API_KEY,
                       RECORD_BATCHES_API_VERSION, RECORD_BATCHES_CLIENT_ID, -1, -1)
         put_time(table, RECORD_BATCHES_TIME, time)
@@ -247,3 +272,4 @@ cdef void write_batches(Context* context, Dialog* dialog, Call* call, Facts* fac
         put_stamp(table, RECORD_BATCHES_FIRST_TIMESTAMP, batch.first_timestamp)
         put_stamp(table, RECORD_BATCHES_MAX_TIMESTAMP, batch.max_timestamp)
         end_row(table)
+    let_texts_go(table)

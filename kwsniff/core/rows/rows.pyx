@@ -62,7 +62,9 @@ cdef void put_capture(Context* context, Table* table, int column, int64_t number
 cdef void put_client_id(Context* context, Table* table, int column, Dialog* dialog, Call* call) noexcept nogil:
     """Nearly always the connection's."""
     cdef Octets text = kept_text(call, KEPT_CLIENT_ID)
-    if text.num and same_octets(text, contents(&dialog.client_id)):
+    if is_held(table, text):
+        put_string(table, column, text)
+    elif text.num and same_octets(text, contents(&dialog.client_id)):
         put_again(table, column, &dialog.texts[<int>TEXT_CLIENT_ID + number_of(context, table)], text)
     else:
         put_string(table, column, text)
@@ -313,10 +315,11 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
     cdef size_t i
     cdef Octets group = kept_text(call, KEPT_GROUP_ID)
     cdef uint8_t topic_id[22]
+    hold_texts(table)
     for i in range(facts.errors.len // sizeof(ErrorHit)):
         hit = &hits[i]
         if not begin_row(table):
-            return
+            break
         put_int64(table, ERROR_CODES_CALL_ID, call.id)
         put_capture(context, table, ERROR_CODES_CAPTURE, call.capture)
         put_int64(table, ERROR_CODES_CONNECTION_ID, dialog.connection.id)
@@ -344,6 +347,7 @@ cdef void write_errors(Context* context, Dialog* dialog, Call* call, Frame* resp
         put_int16(table, ERROR_CODES_ERROR_CODE, hit.code)
         put_string(table, ERROR_CODES_ERROR_MESSAGE, hit.message)
         end_row(table)
+    let_texts_go(table)
 
 
 cdef void write_uuid(Octets id, uint8_t* text) noexcept nogil:

@@ -22,7 +22,8 @@ from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_e
 from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Connection, Direction, TcpEvent
-from kwsniff.core.tls.hello cimport Hello, alert_text, cipher_text, version_text
+from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
+from kwsniff.core.tls.hello_texts cimport name_alert
 
 
 cdef enum:
@@ -168,7 +169,7 @@ cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
         put_bool(table, CONNECTIONS_TLS_HELLO, dialog.hello.greeted)
     else:
         put_null(table, CONNECTIONS_TLS_HELLO)
-    put_string(table, CONNECTIONS_TLS_ALERT, alert_text(alert, room) if alert >= 0 else make_octets(NULL, 0))
+    put_string(table, CONNECTIONS_TLS_ALERT, name_alert(alert, room) if alert >= 0 else make_octets(NULL, 0))
     if alert < 0 or dialog.client < 0:
         put_null(table, CONNECTIONS_TLS_ALERT_BY)
     else:

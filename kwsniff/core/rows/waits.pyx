@@ -59,10 +59,13 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
     cdef Dialog* dialog
     cdef Call* call
     cdef int64_t i, due, ahead
+    cdef bint was_reset
     while connection != NULL and <int64_t>len(rows) < most:
         dialog = <Dialog*>connection.dialog
+        was_reset = connection.reset_by >= 0
         connection = connection.newer
-        if dialog == NULL or not dialog.confirmed or dialog.client < 0:
+        # Behind a reset nobody owes anything, until it is taken back.
+        if dialog == NULL or not dialog.confirmed or dialog.client < 0 or was_reset:
             continue
         ahead = NO_TIME
         for i in range(dialog.num):

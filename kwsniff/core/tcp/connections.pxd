@@ -193,6 +193,8 @@ cdef struct Connection:
     int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
     int closer              # endpoint that closed it first, with FIN or RST, or -1
     int64_t close_frame
+    int fin_by              # endpoint that sent the first FIN, or -1
+    int64_t fin_frame
     bint refused            # its SYN was answered by an RST
     int64_t syn_retries
     int reset_by            # endpoint whose RST waits to be believed, or -1

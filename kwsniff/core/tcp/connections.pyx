@@ -164,6 +164,8 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.round_trip = -1
     connection.closer = -1
     connection.close_frame = 0
+    connection.fin_by = -1
+    connection.fin_frame = 0
     connection.refused = False
     connection.syn_retries = 0
     connection.reset_by = -1

@@ -1,6 +1,6 @@
 # cython: language_level=3
 from kwsniff.core.capture.packets cimport Segment
-from kwsniff.core.tcp.connections cimport Direction
+from kwsniff.core.tcp.connections cimport Connection, Direction
 
-cdef bint is_copy(Direction* own, Direction* other, Segment* segment) noexcept nogil
+cdef bint is_copy(Connection* connection, int sender, Segment* segment) noexcept nogil
 cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil

@@ -7,8 +7,9 @@ Rules
      give it another identification, or a later timestamp.
   2. That alone is no proof: appliances send the very same packet again. A copy comes soon after, before anybody sends
      again: from another place (VLAN, tunnel, interface, time to live) within a second, from the same one within 5 ms,
-     where the sender's identifications tell its packets from each other; within 100 ms and 1 ms where they do not (IPv6, 0,
-     one for all).
+     where identification or timestamp tell a sender's packets from each other; within 100 ms and 1 ms where they do not.
+     A timestamp does not where the receiver had asked: what is sent again then may come in the same millisecond.
+     No SYN is sent again within 5 ms, nor the only packet of its direction: nothing behind it can have been asked for.
   3. Only what would be taken for sent again is looked up: new bytes and new acknowledgements cost a store.
   4. All of this depends on the conversation's own packets, not on which others are captured.
 
@@ -21,7 +22,8 @@ from libc.stdint cimport int32_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.connections cimport SEEN, Direction, Seen
+from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
+from kwsniff.core.tcp.resets cimport waits_behind_reset
 
 cdef enum:
     LOW_MICROS = 0xFFFFFF
@@ -54,23 +56,30 @@ cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
 
 
 cdef inline bint is_new(Direction* own, Direction* other, Segment* segment) noexcept nogil:
-    """Whether it can only have been sent now."""
+    """Whether it can only have been sent now. What is held, or came behind the end, was not counted in `next_seq`."""
     if segment.length:
-        return own.known and segment.seq == own.next_seq
+        return own.known and not own.beginning and segment.seq == own.next_seq
     return (not segment.flags & (TCP_SYN | TCP_FIN | TCP_RST) and other.acked_known
             and distance(segment.ack, other.acked) > 0)
 
 
-cdef bint is_copy(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+cdef bint is_copy(Connection* connection, int sender, Segment* segment) noexcept nogil:
     """Whether one of the latest packets of this direction is the same one. Payload is compared by the caller."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
     cdef Seen* seen
     cdef uint32_t i, num = own.num_seen if own.num_seen < SEEN else SEEN
     cdef uint32_t micros, place
     cdef int32_t apart, most
-    if segment.mark == 0 or num == 0 or is_new(own, other, segment):
+    cdef bint numbered, too_soon
+    if segment.mark == 0 or num == 0:
+        return False
+    if not connection.ended and not waits_behind_reset(connection) and is_new(own, other, segment):
         return False
     micros = low_micros(segment)
     place = place_of(segment)
+    numbered = segment.ident and own.idents_differ or segment.stamped and not own.repeated_acks
+    too_soon = segment.flags & TCP_SYN or own.num_seen == 1
     for i in range(num):
         seen = &own.seen[(own.num_seen - 1 - i) & (SEEN - 1)]
         if seen.mark != segment.mark:
@@ -80,9 +89,9 @@ cdef bint is_copy(Direction* own, Direction* other, Segment* segment) noexcept n
         if apart < 0:
             apart = -apart
         if seen.when & 0xFF != place:
-            most = NUMBERED_ELSEWHERE if own.idents_differ and segment.ident else ELSEWHERE
+            most = NUMBERED_ELSEWHERE if numbered else ELSEWHERE
         else:
-            most = NUMBERED_HERE if own.idents_differ and segment.ident else HERE
+            most = NUMBERED_HERE if numbered or too_soon else HERE
         # Without a time only another place tells.
         if apart < most and (segment.time != NO_TIME or seen.when & 0xFF != place):
             return True

@@ -47,16 +47,39 @@ cdef inline bint keep_held(Streams* streams, Direction* own, Segment* segment, A
     return True
 
 
-cdef inline Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
-    """The first one, which is the caller's now."""
-    cdef Held* held = own.held
-    own.held = held.next
-    if own.held == NULL:
-        own.held_last = NULL
+cdef inline Held* unhold_next(Streams* streams, Direction* own, Held* before) noexcept nogil:
+    """The one behind `before`, or the first one where that is NULL, which is the caller's now."""
+    cdef Held* held = own.held if before == NULL else before.next
+    if before == NULL:
+        own.held = held.next
+    else:
+        before.next = held.next
+    if held.next == NULL:
+        own.held_last = before
     own.held_bytes -= held.length
     own.held_num -= 1
     streams.held_total -= <int64_t>(sizeof(Held) + held.captured)
     return held
+
+
+cdef inline Held* unhold_first(Streams* streams, Direction* own) noexcept nogil:
+    return unhold_next(streams, own, NULL)
+
+
+cdef inline bint is_reached(Direction* own) noexcept nogil:
+    """Whether the first of what is held follows what was handed on."""
+    return own.held != NULL and distance(own.held.seq, own.next_seq) <= 0
+
+
+cdef inline uint32_t held_to(Direction* own) noexcept nogil:
+    """The number behind what was handed on and what is held without a hole behind it."""
+    cdef uint32_t to_seq = own.next_seq
+    cdef Held* held = own.held
+    while held != NULL and distance(held.seq, to_seq) <= 0:
+        if distance(held.seq + held.length, to_seq) > 0:
+            to_seq = held.seq + held.length
+        held = held.next
+    return to_seq
 
 
 cdef inline void drop_held(Streams* streams, Direction* own) noexcept nogil:

@@ -1,8 +1,9 @@
 # cython: language_level=3
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
+from kwsniff.core.tcp.segments cimport distance
 
 cdef extern from *:
     """
@@ -12,8 +13,18 @@ cdef extern from *:
 
 cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil
 cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil
-cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                       Arrival* arrival) noexcept nogil
+cdef void drop_behind_reset(Streams* streams, Connection* connection, int sender) noexcept nogil
+
+
+cdef inline bint waits_behind_reset(Connection* connection) noexcept nogil:
+    """Whether a reset with the number expected waits to be gainsaid: what comes behind it is held, not handed on."""
+    return connection.reset_by >= 0 and connection.reset_ahead == 0 and not connection.ended
+
+
+cdef inline bint is_behind_reset(Direction* own, uint32_t seq, uint32_t length) noexcept nogil:
+    return distance(seq + length, own.at_reset) > 0
 
 
 cdef inline bint is_reset(Connection* connection, int64_t time) noexcept nogil:

@@ -4,22 +4,27 @@
 Rules
   1. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that the
      bytes under way ever reached.
-  2. One with a number expected ends the connection at once; if both sides go on talking all the same, another begins.
-  3. One beyond is a challenge to its receiver, or follows lost segments: it ends the connection when RESET_PATIENCE went
-     by, or the connection's packets do; if both sides go on talking before, there was none.
+  2. It ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both sides go on talking before,
+     there was none. Behind one with the number expected what is sent is held until then: it was for nobody, or nothing
+     is lost. One beyond is a challenge to its receiver, or follows lost segments: what comes is handed on.
+  3. Where a side had closed already, or was never seen, one with the number expected ends the connection at once.
   4. A side that took a reset answers nothing more, and one that sent it says nothing more: that is how both are known.
 
     acked          next_seq, held, sent     + flight, LEAST_WINDOW or more
-    --[ at once ]-------|-------[ doubtful ]--------|--[ none ]--
+    --[ held behind ]---|-----[ handed on ]---------|--[ none ]--
 
 Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3.
 """
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
+from libc.stdlib cimport free
 
 from kwsniff.core.declared cimport END_RESET
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Streams, unlink_reset
+from kwsniff.core.tcp.connections cimport (
+    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Held, Streams, unlink_reset,
+)
+from kwsniff.core.tcp.held cimport unhold_next
 from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
 from kwsniff.core.tcp.segments cimport distance
 
@@ -55,20 +60,54 @@ cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segme
             and 0 < distance(segment.ack, other.at_reset) <= distance(other.sent, other.at_reset))
 
 
-cdef void doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
+cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                       Arrival* arrival) noexcept nogil:
-    """A side that sent a reset says nothing more, and one that took it answers nothing more: what was sent behind the
-    reset is answered only if there was none."""
+    """Whether the reset is taken back. A side that sent one says nothing more, and one that took it answers nothing more:
+    what was sent behind it is answered only if there was none."""
     cdef int by = connection.reset_by
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
+    cdef bint seen = (waits_behind_reset(connection) and other.held_last != NULL
+                      and is_behind_reset(other, other.held_last.seq, other.held_last.length))
     if not segment.flags & TCP_ACK or distance(segment.ack, other.at_reset) <= 0:
-        return
-    if sender != by and (segment.length == 0 or distance(segment.seq + segment.length, own.at_reset) <= 0):
-        return
+        return False
+    # An acknowledgement alone may be of segments before the reset that the capture has not.
+    if sender != by and not seen and (segment.length == 0 or not is_behind_reset(own, segment.seq, segment.length)):
+        return False
     unlink_reset(streams, connection)
     connection.reset_by = -1
-    if not connection.direction[0].fin and not connection.direction[1].fin:
-        connection.closer = -1
-        connection.close_frame = 0
+    connection.closer = connection.fin_by
+    connection.close_frame = connection.fin_frame
     streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
+    return True
+
+
+cdef inline void forget_behind_reset(Direction* own) noexcept nogil:
+    """What was said behind a reset that stands tells nothing of the stream before."""
+    cdef uint32_t i
+    if own.sent_known and distance(own.sent, own.at_reset) > 0:
+        own.sent = own.at_reset
+    if own.acked_known and distance(own.acked, own.at_reset) > 0:
+        own.acked = own.at_reset
+    for i in range(own.num_sacked):
+        if distance(own.sacked[i].end, own.at_reset) > 0:
+            own.sacked[i].end = own.at_reset
+        if distance(own.sacked[i].start, own.at_reset) > 0:
+            own.sacked[i].start = own.at_reset
+
+
+cdef void drop_behind_reset(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Nobody gainsaid the reset: what was sent behind it was for nobody."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Held* before = NULL
+    cdef Held* held = own.held
+    forget_behind_reset(own)
+    while held != NULL:
+        if is_behind_reset(own, held.seq, held.length):
+            unhold_next(streams, own, before)
+            streams.sink.dropped(streams.sink.context, held.arrival.capture, DROP_AFTER_END, held.captured)
+            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_AFTER_END, held.length)
+            free(held)
+        else:
+            before = held
+        held = before.next if before != NULL else own.held

@@ -5,6 +5,7 @@ Rules
   1. A stamp is the sender's time in milliseconds, from a number of its own on. Where it goes slower or faster, or
      nobody has seen it go for a while, it tells nothing.
   2. The least time between stamp and capture, of the last two spells, is the usual way: two clocks drift apart.
+     A stamp that is not believed is no least time: one damaged segment would make all that follow late.
   3. A stamp is cut to whole milliseconds: up to one of them is nobody's.
 
     sender   | stamp n        | stamp n + 40
@@ -46,13 +47,15 @@ cdef inline int64_t take_stamp(Direction* own, Segment* segment) noexcept nogil:
     since = segment.time - own.first_stamp_time
     told = <int64_t><int32_t>(segment.stamp - own.first_stamp) * STAMP_TICK
     behind = since - told
+    if not -since // STAMP_SLACK - STAMP_TICK < behind < since // STAMP_SLACK + STAMP_MOST:
+        return 0
     if segment.time - own.spell_since > STAMP_SPELL:
         own.behind[1] = own.behind[0]
         own.behind[0] = behind
         own.spell_since = segment.time
     elif behind < own.behind[0]:
         own.behind[0] = behind
-    if since < STAMP_PROOF or not -since // STAMP_SLACK - STAMP_TICK < behind < since // STAMP_SLACK + STAMP_MOST:
+    if since < STAMP_PROOF:
         return 0
     behind -= own.behind[0] if own.behind[0] < own.behind[1] else own.behind[1]
     return behind - STAMP_TICK // 2 if behind > STAMP_TICK else 0

@@ -16,7 +16,8 @@ Rules
   7. What a connection is called, and what it gives, depends on its own packets, not on which others are captured.
   8. What a receiver acknowledged was on the wire. When a direction ends, with its connection or with the capture, what
      was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
-  9. Resets count where their receiver would take them (resets.pyx). A SYN in the middle of a connection means nothing
+  9. Resets count where their receiver would take them (resets.pyx); what comes behind one is held until somebody gainsays
+     it, or nobody does. A SYN in the middle of a connection means nothing
      until its SYN+ACK, or a segment with the number behind it (handshakes.pyx).
  10. Copies of a packet (copies.pyx) are counted and change nothing.
  11. What a receiver acknowledged out of order (selective.pxd) was on the wire, too, wherever its acknowledgements end.
@@ -38,7 +39,7 @@ from kwsniff.core.declared cimport (
     END_EVICTED, END_FIN, END_OPEN, END_RESET, END_REUSED, TCP_EVENT_REFUSED, TCP_EVENT_RESET,
 )
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
-from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.octets.octets cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream
 from kwsniff.core.tcp.stamps cimport take_stamp
@@ -47,15 +48,17 @@ from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
     begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn,
 )
-from kwsniff.core.tcp.held cimport drop_held, keep_held, unhold_first
+from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_held, drain_held, drop_payload
+from kwsniff.core.tcp.held cimport drop_held, held_to, is_reached, keep_held
 from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
     end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment, zero_window_until,
 )
-from kwsniff.core.tcp.resets cimport doubt_reset, goes_on_after_reset, is_reset, resets
+from kwsniff.core.tcp.resets cimport (
+    doubt_reset, drop_behind_reset, goes_on_after_reset, is_behind_reset, is_reset, resets, waits_behind_reset,
+)
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.selective cimport judge_hole
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
@@ -121,6 +124,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef Direction* own
     cdef Direction* other
     cdef Arrival arrival
+    cdef int i
     if connection == NULL:
         if streams.num >= streams.limits.connections and streams.oldest != NULL:
             evict(streams, streams.oldest)
@@ -145,7 +149,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     other = &connection.direction[1 - sender]
     if segment.encapsulation and not connection.encapsulation:
         connection.encapsulation = segment.encapsulation
-    if is_copy(own, other, segment) and not differs(own, segment.seq, segment.payload):
+    if is_copy(connection, sender, segment) and not differs(own, segment.seq, segment.payload):
         connection.duplicates += 1
         streams.now = segment.time
         if segment.payload.num:
@@ -203,14 +207,11 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         take_fin(connection, own, segment, sender)
         if own.beginning:
             settle_beginning(streams, connection, sender)
-    if connection.reset_by >= 0:
-        doubt_reset(streams, connection, sender, segment, &arrival)
+    if connection.reset_by >= 0 and doubt_reset(streams, connection, sender, segment, &arrival):
+        for i in range(2):
+            if is_reached(&connection.direction[i]) and not connection.ended:
+                deliver_held(streams, connection, i, True)
     close_if_done(streams, connection)
-
-
-cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
-    if num:
-        streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
 
 
 cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64_t time) noexcept nogil:
@@ -279,12 +280,15 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     """What a reset carries is a text about it (RFC 9293 3.5.3), not the stream's."""
     cdef Direction* own = &connection.direction[sender]
     cdef Direction* other = &connection.direction[1 - sender]
+    cdef int32_t ahead
     cdef int i
     drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
     if not resets(own, other, segment):
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_RESET,
                             distance(segment.seq, own.next_seq if own.known else own.acked))
         return
+    if waits_behind_reset(connection):
+        return                  # whoever is gone answers every segment that was under way with another one
     if segment.flags & TCP_ACK:
         take_ack(streams, connection, sender, segment, arrival)
     connection.reset_sender = sender
@@ -294,16 +298,19 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+    ahead = distance(segment.seq, furthest(own))
     for i in range(2):
+        if ahead <= 0 and connection.direction[i].beginning:
+            settle_beginning(streams, connection, i)
         connection.direction[i].at_reset = furthest(&connection.direction[i])
     if own.fin and other.fin:
         end_connection(streams, connection, END_FIN)
-    elif not own.known or distance(segment.seq, furthest(own)) <= 0:
+    elif not own.known or ahead <= 0 and (not other.known or own.fin or other.fin or connection.reset_by >= 0):
         connection.refused = sender != connection.opener and other.syn and not own.syn
         end_connection(streams, connection, END_RESET)
     elif connection.reset_by < 0:
         connection.reset_by = sender
-        connection.reset_ahead = distance(segment.seq, furthest(own))
+        connection.reset_ahead = ahead if ahead > 0 else 0
         connection.reset_time = segment.time
         link_reset(streams, connection)
 
@@ -320,6 +327,9 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
     own.fin = True
     own.fin_seq = end
     note_sent(own, end)
+    if connection.fin_by < 0:
+        connection.fin_by = sender
+        connection.fin_frame = segment.frame
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
@@ -335,6 +345,9 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     if not own.known:
         begin_stream(connection, own, &connection.direction[1 - sender], segment)
     ahead = distance(segment.seq, own.next_seq)
+    if waits_behind_reset(connection) and -WINDOW <= ahead <= WINDOW and is_behind_reset(own, segment.seq, segment.length):
+        hold_behind_reset(streams, connection, sender, segment, ahead, arrival)
+        return
     if own.beginning and -WINDOW <= ahead <= WINDOW:
         if ahead < 0:
             begin_earlier(own, &connection.direction[1 - sender], segment.seq)
@@ -353,7 +366,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     if ahead < -WINDOW or ahead > WINDOW:
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OUT_OF_WINDOW, ahead)
         own.strange += 1
-        if own.strange >= STRANGE_SEGMENTS:
+        if own.strange >= STRANGE_SEGMENTS and not waits_behind_reset(connection):
             rebase(streams, connection, sender, segment, arrival)
         else:
             drop_payload(streams, arrival, DROP_OUT_OF_WINDOW, segment.payload.num)
@@ -365,14 +378,7 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         return
     repeated = <uint32_t>(-ahead)
     if repeated >= segment.length:
-        own.retransmitted += segment.length
-        own.retransmissions += 1
-        own.timed = False
-        note_again(own, segment, ahead)
-        tell_again(streams, connection, sender, segment, ahead, segment.length)
-        if differs(own, segment.seq, segment.payload):
-            streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
-        drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
+        pass_over_repeated(streams, connection, sender, segment, ahead, arrival)
         return
     own.retransmitted += repeated
     tell_again(streams, connection, sender, segment, ahead, repeated)
@@ -385,6 +391,39 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.held != NULL:
         deliver_held(streams, connection, sender, False)
+
+
+cdef void pass_over_repeated(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
+                             Arrival* arrival) noexcept nogil:
+    cdef Direction* own = &connection.direction[sender]
+    own.retransmitted += segment.length
+    own.retransmissions += 1
+    own.timed = False
+    note_again(own, segment, ahead)
+    tell_again(streams, connection, sender, segment, ahead, segment.length)
+    if differs(own, segment.seq, segment.payload):
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_CONFLICT, segment.length)
+    drop_payload(streams, arrival, DROP_RETRANSMITTED, segment.payload.num)
+
+
+cdef void hold_behind_reset(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
+                            Arrival* arrival) noexcept nogil:
+    """Of each byte the first copy, as if it had been handed on."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Segment rest = segment[0]
+    cdef int32_t repeated = distance(held_to(own), segment.seq)
+    if repeated >= <int64_t>segment.length:
+        pass_over_repeated(streams, connection, sender, segment, ahead, arrival)
+        return
+    if repeated > 0:
+        own.retransmitted += repeated
+        tell_again(streams, connection, sender, segment, ahead, repeated)
+        drop_payload(streams, arrival, DROP_RETRANSMITTED, keep(segment.payload, repeated).num)
+        streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_OVERLAP, repeated)
+        rest.seq += <uint32_t>repeated
+        rest.length -= <uint32_t>repeated
+        rest.payload = drop(segment.payload, repeated)
+    hold(streams, connection, sender, &rest, arrival)
 
 
 cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -401,31 +440,17 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
     deliver(streams, connection, sender, segment.payload, segment.length, arrival)
 
 
-cdef void deliver(Streams* streams, Connection* connection, int sender, Octets payload, uint32_t length,
-                  Arrival* arrival) noexcept nogil:
-    """Hands `payload` on as the next bytes of the stream, and what is missing of `length` as a gap. While a sink
-    runs, `offset` is the position of the first byte it is handed."""
-    cdef Direction* own = &connection.direction[sender]
-    own.next_seq += length
-    if own.acked_known and 0 < distance(own.next_seq, own.acked) <= WINDOW:
-        if own.next_seq - own.acked > own.flight:
-            own.flight = own.next_seq - own.acked
-    if payload.num:
-        streams.sink.bytes(streams.sink.context, connection, sender, arrival, payload)
-        own.bytes += <int64_t>payload.num
-        own.offset += <int64_t>payload.num
-    if payload.num < length:
-        streams.sink.gap(streams.sink.context, connection, sender, arrival, <int64_t>(length - payload.num), GAP_CUT)
-        own.missing += <int64_t>(length - payload.num)
-        own.offset += <int64_t>(length - payload.num)
-
-
 cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
                Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
     if (own.held_bytes + segment.length > streams.limits.held_bytes
             or own.held_num >= streams.limits.held_segments
             or streams.held_total + segment.length > streams.limits.held_bytes_total):
+        if waits_behind_reset(connection):
+            end_connection(streams, connection, END_RESET)
+            drop_payload(streams, arrival, DROP_AFTER_END, segment.payload.num)
+            streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_AFTER_END, segment.length)
+            return
         streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HELD_LIMIT, own.held_bytes)
         drain_held(streams, connection, sender)
         if not connection.ended:
@@ -451,101 +476,12 @@ cdef void take_payload_after_drain(Streams* streams, Connection* connection, int
             segment.length - <uint32_t>(-ahead), arrival)
 
 
-cdef void deliver_held(Streams* streams, Connection* connection, int sender, bint given_up) noexcept nogil:
-    """Hands on every held segment that the stream has reached, by itself or because a hole was given up."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Direction* other = &connection.direction[1 - sender]
-    while own.held != NULL and not connection.ended and distance(own.held.seq, own.next_seq) <= 0:
-        if given_up and own.held.arrival.acked > other.offset and not other.catching_up:
-            own.catching_up = True
-            catch_up(streams, connection, 1 - sender, own.held.arrival.acked)
-            own.catching_up = False
-        deliver_first(streams, connection, sender)
-    if own.held != NULL and not own.mending:
-        own.hole_since = own.held.arrival.time
-    own.mending = False
-    own.evidence_at = 0
-    if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
-        deliver_held(streams, connection, 1 - sender, False)
-
-
-cdef void deliver_first(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    """Hands on the first held segment, which the stream has reached."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Held* held = unhold_first(streams, own)
-    cdef uint32_t repeated = own.next_seq - held.seq
-    if own.mending and streams.now != NO_TIME:
-        held.arrival.ready = streams.now
-        held.arrival.mended = own.mended
-    elif held.arrival.ready != NO_TIME and own.held_ready > held.arrival.ready:
-        # A hole before it was given up, another one was not: what it follows came later than itself.
-        held.arrival.mended += own.held_ready - held.arrival.ready
-        held.arrival.ready = own.held_ready
-    if repeated >= held.length:
-        own.retransmitted += held.length
-        own.retransmissions += 1
-        if differs(own, held.seq, make_octets(held.data, held.captured)):
-            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
-        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
-    else:
-        own.retransmitted += repeated
-        if repeated and differs(own, held.seq, keep(make_octets(held.data, held.captured), repeated)):
-            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, repeated)
-        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
-        if repeated == 0:
-            remember(own, held.seq, held.length, make_octets(held.data, held.captured))
-        own.held_ready = held.arrival.ready
-        deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
-                held.length - repeated, &held.arrival)
-    free(held)
-
-
-cdef void catch_up(Streams* streams, Connection* connection, int sender, int64_t acked) noexcept nogil:
-    """Gives up the holes of the stream before position `acked`, which its receiver had, and hands on what is there."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef int64_t ahead
-    own.beginning = False
-    while own.held != NULL and own.offset < acked and not connection.ended:
-        ahead = distance(own.held.seq, own.next_seq)
-        if ahead > 0:
-            if ahead > acked - own.offset:
-                ahead = acked - own.offset
-            declare_gap(streams, connection, sender, own.next_seq + <uint32_t>ahead, &own.held.arrival)
-        else:
-            deliver_first(streams, connection, sender)
-
-
-cdef void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
-                      Arrival* arrival) noexcept nogil:
-    """The bytes up to `to_seq` are missing: as one gap or, where parts of them were received, as several."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef uint32_t num, end
-    cdef int cause
-    while distance(to_seq, own.next_seq) > 0 and not connection.ended:
-        end = to_seq
-        cause = judge_hole(own, &end)
-        num = end - own.next_seq
-        own.next_seq = end
-        own.evidence_at = 0
-        streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)
-        own.missing += num
-        own.offset += num
-
-
-cdef void drain_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    """Hands on everything held, with gaps where bytes are missing."""
-    cdef Direction* own = &connection.direction[sender]
-    own.beginning = False
-    while own.held != NULL and not connection.ended:
-        if distance(own.held.seq, own.next_seq) > 0:
-            declare_gap(streams, connection, sender, own.held.seq, &own.held.arrival)
-        deliver_held(streams, connection, sender, True)
-
-
 cdef inline void check_patience(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
     """Gives a hole up that the receiver has acknowledged and that the capture has not shown for long enough."""
     cdef Direction* own = &connection.direction[sender]
     cdef uint32_t to_seq
+    if waits_behind_reset(connection):
+        return
     if not own.known or own.beginning or not own.acked_known or distance(own.acked, own.next_seq) <= 0:
         own.evidence_at = 0
         return
@@ -618,6 +554,9 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     cdef int i
     if connection.ended:
         return
+    if waits_behind_reset(connection):
+        drop_behind_reset(streams, connection, 0)
+        drop_behind_reset(streams, connection, 1)
     drain_held(streams, connection, 0)
     drain_held(streams, connection, 1)
     settle_tail(streams, connection, 0)

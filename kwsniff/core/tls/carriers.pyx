@@ -111,7 +111,9 @@ cdef int64_t plain_at(TlsSide* side, int64_t cipher) noexcept nogil:
     """How far the plain stream had come at this position of the encrypted one; beyond what came, how far it may be then."""
     cdef Turn* turns = <Turn*>side.turns.data
     cdef size_t low = 0, high = side.turns.len // sizeof(Turn), middle
-    if high and turns[high - 1].cipher <= cipher:
+    if high == 0:
+        return cipher
+    if turns[high - 1].cipher <= cipher:
         return turns[high - 1].plain + cipher - turns[high - 1].cipher
     while low < high:
         middle = (low + high) // 2

@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.octets.octets cimport Octets
@@ -35,13 +35,18 @@ cdef struct Hello:
     uint8_t session_id[32]      # that the broker chose,
     uint32_t session_id_num     # and its length
     bint encrypt_then_mac       # RFC 7366
+    uint64_t asked_id           # marks of what a session of 1.2 is resumed by: the id that the client asks for,
+    uint64_t ticket_shown       # the ticket that it shows,
+    uint64_t ticket_given       # and the one that it is given; 0: none
+    bint resumed                # the broker took what the client asked for
 
 cdef Hello* make_hello() noexcept nogil
 cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil
+cdef void take_clear_messages(Hello* hello, Octets record) noexcept nogil
 cdef void end_hello(Hello* hello, int direction) noexcept nogil
 cdef void free_hello(Hello* hello) noexcept nogil
+cdef bint may_be_alert(Octets data) noexcept nogil
 cdef int read_alert(Octets data) noexcept nogil
-cdef Octets alert_text(int number, uint8_t* room) noexcept nogil
 cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil
 cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil
 

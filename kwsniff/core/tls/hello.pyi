@@ -2,8 +2,6 @@ from collections.abc import Iterable
 
 from typing_extensions import Buffer
 
-NAMES: dict[int, bytes]
-
 def read(
     parts: Iterable[tuple[int, Buffer | None]],
 ) -> tuple[int | None, str | None, str | None, str | None]: ...

@@ -6,8 +6,9 @@ Rules
      ServerHello must agree on what a HelloRetryRequest chose (RFC 8446 4.1.4).
   2. A message is collected over records and segments, up to MOST_BYTES. Of one that is cut short, what is whole counts;
      the version does not, unless supported_versions is there: the older field says 1.2 for 1.3 too.
-  3. An alert in the place of a hello says why there is none (RFC 8446 6).
+  3. An alert in the place of a hello says why there is none (RFC 8446 6), in however many pieces it comes.
   4. What does not hold together is no hello, and nothing is said of it.
+  5. Of ids and tickets that resume a session of TLS 1.2 a mark is kept: which earlier session it was tells its secret.
 
     record       | type 22 | version u16 | length u16 | part of a message ...
     message      | type u8 | length u24 | body
@@ -15,112 +16,36 @@ Rules
     ServerHello  | version u16 | random 32 | id u8+ | suite u16 | compression u8 | extensions u16+
     extension    | type u16 | length u16 | data;  server_name: | length u16 | type 0 | length u16 | name
 
-Source: RFC 8446 4.1 and 5.1, RFC 5246 7.4.1, RFC 6066 3; names of suites: IANA's registry.
+Source: RFC 8446 4.1 and 5.1, RFC 5246 7.4.1, RFC 6066 3.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
+from kwsniff.core.octets.hash cimport hash_octets
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, make_octets, u8
+from kwsniff.core.tls.hello_texts cimport name_suite, name_version
 
 cdef enum:
     RECORD_HEADER = 5
     HANDSHAKE = 22
     ALERT = 21
+    FATAL = 2                   # level of an alert; 1 is a warning
     LONGEST_RECORD = 16384      # plaintext in a record (RFC 8446 5.1)
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
+    NEW_TICKET = 4
     MESSAGE_HEADER = 4
     MOST_BYTES = 16384          # of a hello; those with tickets and post-quantum keys have some thousands
     HELLO_FIXED = 34            # version and random
     SERVER_NAME = 0             # extensions
     ENCRYPT_THEN_MAC = 22
+    SESSION_TICKET = 35
     SUPPORTED_VERSIONS = 43
     RANDOM_AT = 2               # in a hello's body; 32 bytes
-    NUM_SUITES = 87
-
-NAMES = {
-    0x0001: b"TLS_RSA_WITH_NULL_MD5", 0x0002: b"TLS_RSA_WITH_NULL_SHA", 0x0004: b"TLS_RSA_WITH_RC4_128_MD5",
-    0x0005: b"TLS_RSA_WITH_RC4_128_SHA", 0x000A: b"TLS_RSA_WITH_3DES_EDE_CBC_SHA",
-    0x0013: b"TLS_DHE_DSS_WITH_3DES_EDE_CBC_SHA", 0x0016: b"TLS_DHE_RSA_WITH_3DES_EDE_CBC_SHA",
-    0x002F: b"TLS_RSA_WITH_AES_128_CBC_SHA", 0x0032: b"TLS_DHE_DSS_WITH_AES_128_CBC_SHA",
-    0x0033: b"TLS_DHE_RSA_WITH_AES_128_CBC_SHA", 0x0034: b"TLS_DH_anon_WITH_AES_128_CBC_SHA",
-    0x0035: b"TLS_RSA_WITH_AES_256_CBC_SHA", 0x0038: b"TLS_DHE_DSS_WITH_AES_256_CBC_SHA",
-    0x0039: b"TLS_DHE_RSA_WITH_AES_256_CBC_SHA", 0x003A: b"TLS_DH_anon_WITH_AES_256_CBC_SHA",
-    0x003B: b"TLS_RSA_WITH_NULL_SHA256", 0x003C: b"TLS_RSA_WITH_AES_128_CBC_SHA256",
-    0x003D: b"TLS_RSA_WITH_AES_256_CBC_SHA256", 0x0040: b"TLS_DHE_DSS_WITH_AES_128_CBC_SHA256",
-    0x0067: b"TLS_DHE_RSA_WITH_AES_128_CBC_SHA256", 0x006A: b"TLS_DHE_DSS_WITH_AES_256_CBC_SHA256",
-    0x006B: b"TLS_DHE_RSA_WITH_AES_256_CBC_SHA256", 0x009C: b"TLS_RSA_WITH_AES_128_GCM_SHA256",
-    0x009D: b"TLS_RSA_WITH_AES_256_GCM_SHA384", 0x009E: b"TLS_DHE_RSA_WITH_AES_128_GCM_SHA256",
-    0x009F: b"TLS_DHE_RSA_WITH_AES_256_GCM_SHA384", 0x00A2: b"TLS_DHE_DSS_WITH_AES_128_GCM_SHA256",
-    0x00A3: b"TLS_DHE_DSS_WITH_AES_256_GCM_SHA384", 0x00A6: b"TLS_DH_anon_WITH_AES_128_GCM_SHA256",
-    0x00A7: b"TLS_DH_anon_WITH_AES_256_GCM_SHA384", 0x00A8: b"TLS_PSK_WITH_AES_128_GCM_SHA256",
-    0x00A9: b"TLS_PSK_WITH_AES_256_GCM_SHA384", 0x00AA: b"TLS_DHE_PSK_WITH_AES_128_GCM_SHA256",
-    0x00AB: b"TLS_DHE_PSK_WITH_AES_256_GCM_SHA384", 0x00C6: b"TLS_SM4_GCM_SM3", 0x00C7: b"TLS_SM4_CCM_SM3",
-    0x1301: b"TLS_AES_128_GCM_SHA256", 0x1302: b"TLS_AES_256_GCM_SHA384",
-    0x1303: b"TLS_CHACHA20_POLY1305_SHA256", 0x1304: b"TLS_AES_128_CCM_SHA256",
-    0x1305: b"TLS_AES_128_CCM_8_SHA256",
-    0xC004: b"TLS_ECDH_ECDSA_WITH_AES_128_CBC_SHA", 0xC005: b"TLS_ECDH_ECDSA_WITH_AES_256_CBC_SHA",
-    0xC007: b"TLS_ECDHE_ECDSA_WITH_RC4_128_SHA", 0xC008: b"TLS_ECDHE_ECDSA_WITH_3DES_EDE_CBC_SHA",
-    0xC009: b"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", 0xC00A: b"TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
-    0xC00E: b"TLS_ECDH_RSA_WITH_AES_128_CBC_SHA", 0xC00F: b"TLS_ECDH_RSA_WITH_AES_256_CBC_SHA",
-    0xC011: b"TLS_ECDHE_RSA_WITH_RC4_128_SHA", 0xC012: b"TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
-    0xC013: b"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", 0xC014: b"TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
-    0xC018: b"TLS_ECDH_anon_WITH_AES_128_CBC_SHA", 0xC019: b"TLS_ECDH_anon_WITH_AES_256_CBC_SHA",
-    0xC023: b"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", 0xC024: b"TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384",
-    0xC025: b"TLS_ECDH_ECDSA_WITH_AES_128_CBC_SHA256", 0xC026: b"TLS_ECDH_ECDSA_WITH_AES_256_CBC_SHA384",
-    0xC027: b"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", 0xC028: b"TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384",
-    0xC029: b"TLS_ECDH_RSA_WITH_AES_128_CBC_SHA256", 0xC02A: b"TLS_ECDH_RSA_WITH_AES_256_CBC_SHA384",
-    0xC02B: b"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", 0xC02C: b"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    0xC02D: b"TLS_ECDH_ECDSA_WITH_AES_128_GCM_SHA256", 0xC02E: b"TLS_ECDH_ECDSA_WITH_AES_256_GCM_SHA384",
-    0xC02F: b"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", 0xC030: b"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    0xC031: b"TLS_ECDH_RSA_WITH_AES_128_GCM_SHA256", 0xC032: b"TLS_ECDH_RSA_WITH_AES_256_GCM_SHA384",
-    0xC09C: b"TLS_RSA_WITH_AES_128_CCM", 0xC09D: b"TLS_RSA_WITH_AES_256_CCM",
-    0xC09E: b"TLS_DHE_RSA_WITH_AES_128_CCM", 0xC09F: b"TLS_DHE_RSA_WITH_AES_256_CCM",
-    0xC0A0: b"TLS_RSA_WITH_AES_128_CCM_8", 0xC0A1: b"TLS_RSA_WITH_AES_256_CCM_8",
-    0xC0A2: b"TLS_DHE_RSA_WITH_AES_128_CCM_8", 0xC0A3: b"TLS_DHE_RSA_WITH_AES_256_CCM_8",
-    0xC0AC: b"TLS_ECDHE_ECDSA_WITH_AES_128_CCM", 0xC0AD: b"TLS_ECDHE_ECDSA_WITH_AES_256_CCM",
-    0xC0AE: b"TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8", 0xC0AF: b"TLS_ECDHE_ECDSA_WITH_AES_256_CCM_8",
-    0xCCA8: b"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-    0xCCA9: b"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    0xCCAA: b"TLS_DHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-    0xCCAC: b"TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256",
-}
-
-ALERTS = {
-    0: b"close_notify", 10: b"unexpected_message", 20: b"bad_record_mac", 21: b"decryption_failed",
-    22: b"record_overflow", 30: b"decompression_failure", 40: b"handshake_failure", 41: b"no_certificate",
-    42: b"bad_certificate", 43: b"unsupported_certificate", 44: b"certificate_revoked", 45: b"certificate_expired",
-    46: b"certificate_unknown", 47: b"illegal_parameter", 48: b"unknown_ca", 49: b"access_denied", 50: b"decode_error",
-    51: b"decrypt_error", 70: b"protocol_version", 71: b"insufficient_security", 80: b"internal_error",
-    86: b"inappropriate_fallback", 90: b"user_canceled", 100: b"no_renegotiation", 109: b"missing_extension",
-    110: b"unsupported_extension", 112: b"unrecognized_name", 113: b"bad_certificate_status_response",
-    115: b"unknown_psk_identity", 116: b"certificate_required", 120: b"no_application_protocol",
-}
-
-cdef Octets[256] alert_names
-
-cdef struct Suite:
-    uint16_t number
-    Octets name
-
-cdef Suite[NUM_SUITES] suites
-
-
-cdef name_suites():
-    cdef bytes name
-    cdef int place
-    if len(NAMES) != NUM_SUITES:
-        raise AssertionError(f"{len(NAMES)} cipher suites, {<int>NUM_SUITES} places")
-    for place, (number, name) in enumerate(NAMES.items()):
-        suites[place].number = number
-        suites[place].name = make_octets(<const uint8_t*><const char*>name, len(name))  # the dict keeps the bytes
-
-
-name_suites()
-
+    LIFETIME = 4                # bytes of a new ticket's lifetime; then | length u16 | ticket (RFC 5077 3.3)
+    TICKET_AT = 6
 
 cdef Hello* make_hello() noexcept nogil:
     """NULL when memory is refused."""
@@ -145,9 +70,6 @@ cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil:
     cdef Octets part
     while data.num and side.state == HELLO_COMES:
         if side.left == 0:
-            if side.head_num == 0 and hello.alert < 0 and read_alert(data) >= 0:
-                hello.alert = read_alert(data)
-                hello.alert_by = direction
             data = read_record_header(side, data)
             continue
         part = keep(data, side.left)
@@ -156,10 +78,26 @@ cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil:
             return
         side.left -= <uint32_t>part.num
         data = drop(data, part.num)
-        if not may_be_hello(contents(&side.message)):
+        if side.head[0] == ALERT:
+            if side.left == 0:
+                take_alert(hello, direction)
+        elif not may_be_hello(contents(&side.message)):
             forget(side)
         elif is_whole(contents(&side.message)):
             end_hello(hello, direction)
+
+
+cdef void take_alert(Hello* hello, int direction) noexcept nogil:
+    """Nothing follows one that is fatal; a hello may follow a warning (RFC 6066 3), and then that was not in its place."""
+    cdef HelloSide* side = &hello.side[direction]
+    cdef uint32_t level = u8(contents(&side.message), 0)
+    if 1 <= level <= FATAL and (hello.alert < 0 or level == FATAL):
+        hello.alert = u8(contents(&side.message), 1)
+        hello.alert_by = direction
+    if level == 1:
+        side.message.len = 0
+    else:
+        forget(side)
 
 
 cdef Octets read_record_header(HelloSide* side, Octets data) noexcept nogil:
@@ -171,9 +109,17 @@ cdef Octets read_record_header(HelloSide* side, Octets data) noexcept nogil:
     if side.head_num == RECORD_HEADER:
         side.left = be16(make_octets(side.head, RECORD_HEADER), 3)
         side.head_num = 0
-        if side.head[0] != HANDSHAKE or side.head[1] != 3 or side.left == 0 or side.left > LONGEST_RECORD:
+        if not may_go_on(side):
             forget(side)
     return data
+
+
+cdef inline bint may_go_on(HelloSide* side) noexcept nogil:
+    if side.head[1] != 3:
+        return False
+    if side.head[0] == ALERT:
+        return side.left == 2 and side.message.len == 0
+    return side.head[0] == HANDSHAKE and 0 < side.left <= LONGEST_RECORD
 
 
 cdef inline uint32_t message_length(Octets message) noexcept nogil:
@@ -222,10 +168,13 @@ cdef void read_client_hello(Hello* hello, int direction, Octets message) noexcep
     cdef uint32_t num_suites
     if not begins_well(rest) or hello.client == 1 - direction:
         return
+    hello.asked_id = mark_of(keep(drop(rest, HELLO_FIXED + 1), u8(rest, HELLO_FIXED)))
     rest = drop(rest, HELLO_FIXED + 1 + u8(rest, HELLO_FIXED))
     num_suites = be16(rest, 0)
     if num_suites < 2 or num_suites & 1:
         return
+    if hello.alert_by == direction:
+        hello.alert = -1
     hello.client = direction
     hello.greeted = True
     hello.num_read += 1
@@ -234,6 +183,7 @@ cdef void read_client_hello(Hello* hello, int direction, Octets message) noexcep
     rest = drop(rest, 2 + num_suites)
     rest = drop(rest, 1 + u8(rest, 0))
     read_server_name(find_extension(rest, SERVER_NAME), &hello.server_name)
+    hello.ticket_shown = mark_of(find_extension(rest, SESSION_TICKET))
 
 
 cdef void read_server_name(Octets extension, Buffer* name) noexcept nogil:
@@ -257,8 +207,11 @@ cdef void read_server_hello(Hello* hello, int direction, Octets message) noexcep
     rest = drop(body, HELLO_FIXED + 1 + u8(body, HELLO_FIXED))
     hello.session_id_num = u8(body, HELLO_FIXED)
     copy_out(body, HELLO_FIXED + 1, hello.session_id, hello.session_id_num)
+    hello.resumed = hello.asked_id != 0 and hello.asked_id == mark_of(make_octets(hello.session_id, hello.session_id_num))
     if rest.num < 2:
         return
+    if hello.alert_by == direction:
+        hello.alert = -1
     hello.num_read += 1
     copy_out(body, RANDOM_AT, hello.server_random, 32)
     hello.server_random_known = True
@@ -272,6 +225,20 @@ cdef void read_server_hello(Hello* hello, int direction, Octets message) noexcep
         hello.version = <uint16_t>be16(body, 0)
         hello.version_known = True
     hello.encrypt_then_mac = holds_extension(drop(rest, 3), ENCRYPT_THEN_MAC)
+
+
+cdef inline uint64_t mark_of(Octets text) noexcept nogil:
+    """Of an id or a ticket; 0 for none."""
+    return hash_octets(text, 0) | 1 if text.num else 0
+
+
+cdef void take_clear_messages(Hello* hello, Octets record) noexcept nogil:
+    """A whole record of the handshake in the clear: the ticket that the broker gives, where it begins in it."""
+    cdef Octets rest = drop(record, RECORD_HEADER)
+    while rest.num >= MESSAGE_HEADER and has(rest, MESSAGE_HEADER, message_length(rest)):
+        if u8(rest, 0) == NEW_TICKET:
+            hello.ticket_given = mark_of(keep(drop(rest, MESSAGE_HEADER + TICKET_AT), be16(rest, MESSAGE_HEADER + LIFETIME)))
+        rest = drop(rest, MESSAGE_HEADER + message_length(rest))
 
 
 cdef Octets find_extension(Octets rest, uint32_t wanted) noexcept nogil:
@@ -296,64 +263,29 @@ cdef Octets seek_extension(Octets rest, uint32_t wanted) noexcept nogil:
     return make_octets(NULL, 0)
 
 
+cdef bint may_be_alert(Octets data) noexcept nogil:
+    """Whether more bytes could make a whole alert of it."""
+    if not 0 < data.num < RECORD_HEADER + 2 or u8(data, 0) != ALERT or data.num > 1 and u8(data, 1) != 3:
+        return False
+    return (data.num < 4 or u8(data, 3) == 0) and (data.num < 5 or u8(data, 4) == 2)
+
+
 cdef int read_alert(Octets data) noexcept nogil:
     """Its description, where `data` begins with a record that is a whole alert: level 1 or 2. -1: it does not."""
     if (data.num < RECORD_HEADER + 2 or u8(data, 0) != ALERT or u8(data, 1) != 3 or be16(data, 3) != 2
-            or not 1 <= u8(data, RECORD_HEADER) <= 2):
+            or not 1 <= u8(data, RECORD_HEADER) <= FATAL):
         return -1
     return u8(data, RECORD_HEADER + 1)
 
 
-# -- texts ------------------------------------------------------------------------------------------------------
-
-cdef Octets hex_text(uint16_t number, uint8_t* room) noexcept nogil:
-    """0x and four digits; `room` has 8 bytes."""
-    cdef const char* digits = b"0123456789abcdef"
-    cdef int i
-    memcpy(room, b"0x", 2)
-    for i in range(4):
-        room[2 + i] = <uint8_t>digits[number >> (12 - 4 * i) & 15]
-    return make_octets(room, 6)
-
-
-cdef name_alerts():
-    for number, text in ALERTS.items():
-        alert_names[<int>number] = make_octets(<const uint8_t*><const char*>(<bytes>text), len(text))
-
-
-name_alerts()
-
-
-cdef Octets alert_text(int number, uint8_t* room) noexcept nogil:
-    """The alert's name (RFC 8446 6, RFC 5246 7.2), or its number. `room` has 8 bytes."""
-    if alert_names[number & 0xFF].num:
-        return alert_names[number & 0xFF]
-    return hex_text(<uint16_t>number, room)
-
-
 cdef Octets version_text(Hello* hello, uint8_t* room) noexcept nogil:
-    """1.3 for 0x0304 and so on; empty when it is not known. `room` has 8 bytes."""
-    if not hello.version_known:
-        return make_octets(NULL, 0)
-    if 0x0301 <= hello.version <= 0x0304:
-        memcpy(room, b"1.0", 3)
-        room[2] += <uint8_t>(hello.version - 0x0301)
-        return make_octets(room, 3)
-    if hello.version == 0x0300:
-        memcpy(room, b"SSL 3.0", 7)
-        return make_octets(room, 7)
-    return hex_text(hello.version, room)
+    """Empty when it is not known. `room` has 8 bytes."""
+    return name_version(hello.version, room) if hello.version_known else make_octets(NULL, 0)
 
 
 cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil:
-    """IANA's name of the suite, or its number; empty when it is not known. `room` has 8 bytes."""
-    cdef int i
-    if not hello.cipher_known:
-        return make_octets(NULL, 0)
-    for i in range(NUM_SUITES):
-        if suites[i].number == hello.cipher:
-            return suites[i].name
-    return hex_text(hello.cipher, room)
+    """Empty when it is not known. `room` has 8 bytes."""
+    return name_suite(hello.cipher, room) if hello.cipher_known else make_octets(NULL, 0)
 
 
 def read(parts):

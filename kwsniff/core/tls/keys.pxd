@@ -13,7 +13,8 @@ cdef class Keyring:
     cdef readonly int64_t opened        # keys that opened something
 
 cdef void* take_key(Opening* opening, Hello* hello, int side, int epoch) noexcept nogil
-cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, uint64_t* number) noexcept nogil
+cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, int* epoch,
+                     uint64_t* number) noexcept nogil
 cdef void drop_key(void* key) noexcept nogil
 cdef int64_t key_overhead(void* key) noexcept nogil
 cdef void note_proven(Opening* opening) noexcept nogil

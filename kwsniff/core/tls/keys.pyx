@@ -40,8 +40,8 @@ cdef enum:
     EXPLICIT = 8                # bytes of a nonce in the record
     ADDITIONAL = 13
     MOST_GUESSES = 2_000_000    # records that are tried in all, some seconds,
-    CONNECTION_GUESSES = 200_000    # and for a direction of a connection
-    TLS_1_3 = 0x0304
+    CONNECTION_GUESSES = 200_000    # and for a direction of a connection;
+    FIRST_RECORDS = 64          # numbers, where one of the hellos shows that it begins here
 
 
 cdef class Key:
@@ -61,10 +61,11 @@ cdef class Key:
 
 
 cdef class Keyring:
-    """Where keys come from: `find((client_random, server_random, session_id, cipher, version, encrypt_then_mac), side, epoch)`
-    gives what Key takes, or None. What was not captured is None; side 0 is the client's. `guess()` gives the sessions that
-    nobody has claimed, for connections without hellos: (client_random, cipher, side, what Key takes), and is told which of
-    them it was; or it is None."""
+    """Where keys come from: `find(hellos, side, epoch)` gives what Key takes, or None; side 0 is the client's. `hellos`:
+    client's and server's random, cipher suite, version, each None where it was not captured; whether it encrypts and then
+    MACs; session id; marks of the ticket that resumes a session and of the one given, or 0; whether it is resumed.
+    `guess(hellos, sides)` gives sessions to try where a hello is missing: (client_random, cipher suite, version, side, epoch,
+    what Key takes); `guess(hellos, (), client_random)` tells which of them it was. It may be None."""
 
     def __init__(self, find, guess=None):
         self.find = find
@@ -87,15 +88,7 @@ cdef void* take_key(Opening* opening, Hello* hello, int side, int epoch) noexcep
 
 cdef void* ask(Keyring keyring, Hello* hello, int side, int epoch) noexcept:
     try:
-        hellos = (
-            (<const char*>hello.client_random)[:32] if hello.client_random_known else None,
-            (<const char*>hello.server_random)[:32] if hello.server_random_known else None,
-            (<const char*>hello.session_id)[:hello.session_id_num],
-            hello.cipher if hello.cipher_known else None,
-            hello.version if hello.version_known else None,
-            bool(hello.encrypt_then_mac),
-        )
-        parts = keyring.find(hellos, side, epoch)
+        parts = keyring.find(told(hello), side, epoch)
         if parts is None:
             return NULL
         key = Key(*parts)
@@ -106,42 +99,65 @@ cdef void* ask(Keyring keyring, Hello* hello, int side, int epoch) noexcept:
         return NULL
 
 
-cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, uint64_t* number) noexcept nogil:
+cdef told(Hello* hello):
+    return (
+        (<const char*>hello.client_random)[:32] if hello.client_random_known else None,
+        (<const char*>hello.server_random)[:32] if hello.server_random_known else None,
+        hello.cipher if hello.cipher_known else None,
+        hello.version if hello.version_known else None,
+        bool(hello.encrypt_then_mac),
+        (<const char*>hello.session_id)[:hello.session_id_num],
+        hello.ticket_shown if hello.resumed else 0,
+        hello.ticket_given,
+        bool(hello.resumed),
+    )
+
+
+cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, int* epoch,
+                     uint64_t* number) noexcept nogil:
     """Whose record this is, by trying the sessions at hand, low numbers first: its key, with the hello filled in. NULL: none."""
     if opening.keyring == NULL:
         return NULL
     with gil:
-        return try_sessions(opening, <Keyring><object>opening.keyring, hello, direction, record, number)
+        return try_sessions(opening, <Keyring><object>opening.keyring, hello, direction, record, epoch, number)
 
 
-cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int direction, Octets record,
+cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int direction, Octets record, int* epoch,
                         uint64_t* number) noexcept:
     cdef int64_t tries
     cdef Key key
     try:
+        sides = [side for side in (0, 1) if hello.client < 0 or (side == 0) == (hello.client == direction)]
         sessions = [] if keyring.guess is None else [
-            (random, cipher, side, Key(*parts)) for random, cipher, side, parts in keyring.guess()
+            (*session, Key(*parts)) for *session, parts in keyring.guess(told(hello), sides)
         ]
         tries = min(CONNECTION_GUESSES, keyring.guesses) // max(len(sessions), 1)
+        if hello.num_read:
+            tries = min(tries, FIRST_RECORDS)
         number[0] = 0
         while sessions and <int64_t>number[0] < tries and keyring.failure is None:
-            for random, cipher, side, key in sessions:
+            for random, cipher, version, side, keys, key in sessions:
                 keyring.guesses -= 1
                 opening.plain.len = opening.opened.len = 0
                 if open_record(opening, key, number[0], record):
-                    memcpy(hello.client_random, PyBytes_AS_STRING(random), 32)
-                    hello.client_random_known = hello.cipher_known = hello.version_known = True
-                    hello.cipher = cipher
-                    hello.version = TLS_1_3
-                    hello.client = direction if side == 0 else 1 - direction
-                    hello.num_read += 1
-                    keyring.guess(random)
+                    fill_in(hello, random, cipher, version, direction if side == 0 else 1 - direction)
+                    keyring.guess(told(hello), (), random)
+                    epoch[0] = keys
                     Py_INCREF(key)
                     return <void*>key
             number[0] += 1
     except BaseException as error:
         keyring.failure = error
     return NULL
+
+
+cdef fill_in(Hello* hello, bytes random, cipher, version, int client):
+    memcpy(hello.client_random, PyBytes_AS_STRING(random), 32)
+    hello.client_random_known = hello.cipher_known = hello.version_known = True
+    hello.cipher = cipher
+    hello.version = version
+    hello.client = client
+    hello.num_read += 1
 
 
 cdef void drop_key(void* key) noexcept nogil:

@@ -21,10 +21,12 @@ from libc.string cimport memset
 from kwsniff.core.octets.buffer cimport contents, release, shrink
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
-from kwsniff.core.tls.hello cimport HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_hello
+from kwsniff.core.tls.hello cimport (
+    HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_clear_messages, take_hello,
+)
 from kwsniff.core.tls.keys cimport drop_key, key_overhead, note_proven, open_run
 from kwsniff.core.tls.recovery cimport (
-    begins_record, change_key, find_key, give_up, guess_session, is_1_3, lose_record, seek_record,
+    begins_record, change_key, find_key, give_up, guess_session, hello_of, is_1_3, lose_record, seek_record,
 )
 from kwsniff.core.tls.sealed cimport *
 from kwsniff.core.tls.carriers cimport (
@@ -46,6 +48,7 @@ cdef Tls* make_tls(Hello* hello) noexcept nogil:
     if tls != NULL:
         tls.hello = hello
         tls.side[0].asked = tls.side[1].asked = -1
+        tls.side[0].guessed = tls.side[1].guessed = -1
     return tls
 
 
@@ -117,7 +120,7 @@ cdef void work_off(Opening* opening, Tls* tls, Connection* connection, int direc
     arrival = arrival_at(side, 0)
     if opening.may_come and side.kept.len > <size_t>opening.most_held:
         let_go(side)
-    elif not opening.may_come and (side.kept.len > WAITS_FOR_HELLO or side.phase != SIDE_CLEAR and knows_hellos(tls)):
+    elif not opening.may_come and (side.kept.len > WAITS_FOR_HELLO or side.phase != SIDE_CLEAR and knows_hellos(tls, side)):
         give_up(opening, tls, connection, direction, &arrival)
 
 
@@ -126,8 +129,10 @@ cdef inline bint is_waiting(Tls* tls, TlsSide* side) noexcept nogil:
     return side.key == NULL and (side.phase == SIDE_CLEAR or side.asked == tls.known)
 
 
-cdef inline bint knows_hellos(Tls* tls) noexcept nogil:
-    return tls.hello.client_random_known and tls.hello.version_known
+cdef inline bint knows_hellos(Tls* tls, TlsSide* side) noexcept nogil:
+    """Those that its keys follow from: of a renegotiation, whose other half may come a little later, its own."""
+    cdef Hello* hello = hello_of(tls, side)
+    return hello.client_random_known and hello.version_known
 
 
 cdef void let_go(TlsSide* side) noexcept nogil:
@@ -259,10 +264,10 @@ cdef size_t advance(Opening* opening, Tls* tls, Connection* connection, int dire
         if length > rest.num:
             break
         if side.phase == SIDE_CLEAR:
-            if not take_clear(tls, side, keep(rest, length)) and not guess_session(opening, tls, direction,
-                                                                                   keep(rest, length)):
-                break
-            if side.phase == SIDE_SEALED and u8(rest, 0) == RECORD_DATA:
+            if not take_clear(tls, direction, keep(rest, length)):
+                if not guess_session(opening, tls, direction, rest, &length):
+                    break
+            elif side.phase == SIDE_SEALED and u8(rest, 0) == RECORD_DATA:
                 continue
         elif is_1_3(tls) and u8(rest, 0) != RECORD_DATA:
             pass                        # a change_cipher_spec that means nothing (RFC 8446 5)
@@ -277,9 +282,12 @@ cdef size_t advance(Opening* opening, Tls* tls, Connection* connection, int dire
     return used
 
 
-cdef bint take_clear(Tls* tls, TlsSide* side, Octets record) noexcept nogil:
+cdef bint take_clear(Tls* tls, int direction, Octets record) noexcept nogil:
     """A record in the clear; one of data is the first that is not. False: it waits for the other side's hello."""
+    cdef TlsSide* side = &tls.side[direction]
     cdef int kind = <int>u8(record, 0)
+    if kind == RECORD_HANDSHAKE and direction != tls.hello.client:
+        take_clear_messages(tls.hello, record)
     if kind != RECORD_CHANGE and kind != RECORD_DATA:
         return True
     if not tls.hello.version_known:
@@ -302,7 +310,9 @@ cdef size_t take_sealed(Opening* opening, Tls* tls, Connection* connection, int 
     cdef Octets control
     cdef size_t i, num, length = 0
     cdef int kind
-    if not find_key(opening, tls, direction) or side.phase == SIDE_LOST:
+    if not find_key(opening, tls, direction) and not guess_session(opening, tls, direction, records, NULL):
+        return 0
+    if side.phase == SIDE_LOST:
         return 0
     num = open_run(opening, side.key, side.number, records, most)
     if num == 0:

@@ -17,7 +17,7 @@ Source: RFC 8446 5.2 and 5.3; RFC 5246 6.2.3.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.buffer cimport contents, release
-from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, u8
+from kwsniff.core.octets.octets cimport Octets, be16, drop, has, keep, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.keys cimport drop_key, find_number, guess_key, key_overhead, take_key
@@ -47,10 +47,13 @@ cdef void change_key(TlsSide* side, int epoch) noexcept nogil:
     side.number = 0
 
 
+cdef Hello* hello_of(Tls* tls, TlsSide* side) noexcept nogil:
+    """The hellos of its keys: those of a renegotiation are new ones."""
+    return tls.again if tls.again != NULL and side.epoch > EPOCH_DATA and not is_1_3(tls) else tls.hello
+
+
 cdef void* key_of(Opening* opening, Tls* tls, int direction, int epoch) noexcept nogil:
-    cdef Hello* hello = tls.hello
-    if tls.again != NULL and tls.side[direction].epoch > EPOCH_DATA and not is_1_3(tls):
-        hello = tls.again
+    cdef Hello* hello = hello_of(tls, &tls.side[direction])
     if hello == NULL or hello.client < 0:
         return NULL
     return take_key(opening, hello, 0 if direction == hello.client else 1, epoch)
@@ -75,28 +78,40 @@ cdef bint find_key(Opening* opening, Tls* tls, int direction) noexcept nogil:
     return side.key != NULL
 
 
-cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets record) noexcept nogil:
-    """Whether this record of a connection whose hellos were not captured opens with secrets at hand. Both directions then
-    begin where they are, with any number."""
+cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets records, size_t* passed) noexcept nogil:
+    """Whether secrets at hand open records of a connection of which a hello was not captured: the first of `records`, or
+    (`passed`: bytes before it) the first that can be sealed. Without ServerHello both directions begin where they are."""
     cdef TlsSide* side = &tls.side[direction]
     cdef TlsSide* other = &tls.side[1 - direction]
+    cdef Octets rest = records
     cdef uint64_t number = 0
+    cdef int epoch = EPOCH_DATA
+    cdef bint greeted = tls.hello.version_known
     cdef void* key
-    if tls.hello.client_random_known or u8(record, 0) != RECORD_DATA or side.asked == tls.known:
+    if tls.hello.client_random_known and tls.hello.version_known:
         return False
-    side.asked = tls.known
-    key = guess_key(opening, tls.hello, direction, record, &number)
+    if side.guessed == tls.known:
+        return False
+    while passed != NULL and begins_record(rest) and u8(rest, 0) != RECORD_DATA:
+        rest = drop(rest, RECORD_HEADER + be16(rest, 3))
+    if not begins_record(rest) or not has(rest, RECORD_HEADER, be16(rest, 3)):
+        return False
+    side.guessed = tls.known
+    key = guess_key(opening, tls.hello, direction, keep(rest, RECORD_HEADER + be16(rest, 3)), &epoch, &number)
     if key == NULL:
         return False
-    change_key(side, EPOCH_DATA)
+    change_key(side, epoch)
     side.key = key
     side.number = number
     side.phase = SIDE_SEALED
-    side.by_trying = True
-    change_key(other, EPOCH_DATA)
-    other.by_trying = True
-    lose_record(other, -1, GAP_NOT_DECRYPTED)
-    other.was_clear = False
+    tls.by_trying = True
+    if passed != NULL:
+        passed[0] = records.num - rest.num
+    if not greeted and other.phase != SIDE_SEALED:
+        change_key(other, epoch)
+        if other.phase != SIDE_LOST:
+            lose_record(other, -1, GAP_NOT_DECRYPTED)
+        other.was_clear = False
     return True
 
 

@@ -55,7 +55,7 @@ cdef Tls* load_tls(Source* source, Hello* hello) noexcept nogil:
     for i in range(2):
         side = &tls.side[i]
         side.key = NULL
-        side.asked = -1
+        side.asked = side.guessed = -1
         get_bytes(source, &side.kept)
         get_bytes(source, &side.carriers)
         get_bytes(source, &side.turns)

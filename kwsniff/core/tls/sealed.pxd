@@ -48,6 +48,7 @@ cdef struct TlsSide:
     uint64_t number         # of the next record
     void* key               # see keys.pyx; or NULL
     int64_t asked           # `known` of the connection when its key was asked for and not there
+    int64_t guessed         # the same of secrets at hand that were tried, where a hello is missing
     bint proven             # the key has opened a record
     int64_t place           # in the encrypted stream of the first byte kept
     Buffer kept
@@ -65,7 +66,6 @@ cdef struct TlsSide:
     bint was_clear          # nothing was encrypted before
     int owed                # a gap of the plain stream that waits for its beginning: its cause + 1
     bint overflowed         # records that waited for secrets were let go
-    bint by_trying          # which secrets are this connection's was found out by trying them
 
 cdef struct Tls:
     TlsSide side[2]         # by endpoint
@@ -74,6 +74,7 @@ cdef struct Tls:
     bint begun              # plaintext came
     bint inside             # plaintext is being handed on
     int64_t known           # grows with what may give a key
+    bint by_trying          # which secrets are this connection's was found out by trying them
 
 # Where plaintext goes. `offset` is a position in the plain stream; num -1: nobody knows how many.
 cdef struct TlsSink:

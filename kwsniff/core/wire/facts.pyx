@@ -14,7 +14,7 @@ Rules
                 `- topic (depth 1) `- partition (depth 2)
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.wire.batches cimport BatchHit, describe_batch
 from kwsniff.core.octets.buffer cimport append_raw, release
@@ -416,11 +416,11 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
             facts.records += batch.count
         if batch.magic >= 1 and batch.max_timestamp > 0:
             note_made(facts, batch.max_timestamp)
-        last = batch.base_offset + batch.last_offset_delta
+        last = <int64_t>(<uint64_t>batch.base_offset + <uint64_t>batch.last_offset_delta)
         if hit != NULL:
             hit.batches += 1
             know_first(&hit.base_offset, batch.base_offset)
-            know(&hit.last_offset, batch.base_offset + batch.last_offset_delta)
+            know(&hit.last_offset, last)
         if facts.wants_batches and facts.batch_hits.len < facts.most_hits * sizeof(BatchHit):
             note_batch(facts, fold, records, &batch)
     facts.records_uncounted = facts.records_uncounted or uncounted

@@ -1,0 +1,24 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""Memory that was freed, and that the C library keeps for what may come: rows come and go by the megabyte.
+
+Rules
+  1. Nothing in here knows whose it was; whoever watches the process's size asks for it.
+  2. Other libraries than glibc's are left alone.
+"""
+
+cdef extern from *:
+    """
+    #ifdef __GLIBC__
+    #include <malloc.h>
+    static void kwsniff_trim(void) { malloc_trim(0); }
+    #else
+    static void kwsniff_trim(void) {}
+    #endif
+    """
+    void trim "kwsniff_trim"() nogil
+
+
+def give_memory_back():
+    """Has the C library give memory that was freed back to the system; glibc keeps much of it."""
+    with nogil:
+        trim()

@@ -1,0 +1,145 @@
+# cython: language_level=3
+"""What is handed on of a stream: bytes in their order, and gaps where there are none.
+
+Rules
+  1. While a sink runs, `offset` is the position of the first byte it is handed.
+  2. Held bytes are handed on after those of the other direction that their sender had received by then.
+  3. What is missing is one gap or, where parts of it were received, several.
+  4. What comes behind a reset that waits to be gainsaid is not handed on.
+
+    next_seq v
+    ---------[ payload ][ cut ]        deliver
+    ---------[ hole ][######]          declare_gap, then deliver_first
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport free
+
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
+from kwsniff.core.tcp.connections cimport (
+    DROP_RETRANSMITTED, GAP_CUT, ODD_CONFLICT, Arrival, Connection, Direction, Held, Streams,
+)
+from kwsniff.core.tcp.held cimport unhold_first
+from kwsniff.core.tcp.progress cimport WINDOW
+from kwsniff.core.tcp.recent cimport differs, remember
+from kwsniff.core.tcp.resets cimport is_behind_reset, waits_behind_reset
+from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.selective cimport judge_hole
+
+
+cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
+    if num:
+        streams.sink.dropped(streams.sink.context, arrival.capture, cause, <int64_t>num)
+
+
+cdef inline void deliver(Streams* streams, Connection* connection, int sender, Octets payload, uint32_t length,
+                  Arrival* arrival) noexcept nogil:
+    """Hands `payload` on as the next bytes of the stream, and what is missing of `length` as a gap. While a sink
+    runs, `offset` is the position of the first byte it is handed."""
+    cdef Direction* own = &connection.direction[sender]
+    own.next_seq += length
+    if own.acked_known and 0 < distance(own.next_seq, own.acked) <= WINDOW:
+        if own.next_seq - own.acked > own.flight:
+            own.flight = own.next_seq - own.acked
+    if payload.num:
+        streams.sink.bytes(streams.sink.context, connection, sender, arrival, payload)
+        own.bytes += <int64_t>payload.num
+        own.offset += <int64_t>payload.num
+    if payload.num < length:
+        streams.sink.gap(streams.sink.context, connection, sender, arrival, <int64_t>(length - payload.num), GAP_CUT)
+        own.missing += <int64_t>(length - payload.num)
+        own.offset += <int64_t>(length - payload.num)
+
+
+cdef inline void deliver_held(Streams* streams, Connection* connection, int sender, bint given_up) noexcept nogil:
+    """Hands on every held segment that the stream has reached, by itself or because a hole was given up."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Direction* other = &connection.direction[1 - sender]
+    while own.held != NULL and not connection.ended and distance(own.held.seq, own.next_seq) <= 0:
+        if waits_behind_reset(connection) and is_behind_reset(own, own.held.seq, own.held.length):
+            break
+        if given_up and own.held.arrival.acked > other.offset and not other.catching_up:
+            own.catching_up = True
+            catch_up(streams, connection, 1 - sender, own.held.arrival.acked)
+            own.catching_up = False
+        deliver_first(streams, connection, sender)
+    if own.held != NULL and not own.mending:
+        own.hole_since = own.held.arrival.time
+    own.mending = False
+    own.evidence_at = 0
+    if given_up and not other.catching_up and not other.beginning and other.held != NULL and distance(other.held.seq, other.next_seq) <= 0:
+        deliver_held(streams, connection, 1 - sender, False)
+
+
+cdef inline void deliver_first(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Hands on the first held segment, which the stream has reached."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Held* held = unhold_first(streams, own)
+    cdef uint32_t repeated = own.next_seq - held.seq
+    if own.mending and streams.now != NO_TIME:
+        held.arrival.ready = streams.now
+        held.arrival.mended = own.mended
+    elif held.arrival.ready != NO_TIME and own.held_ready > held.arrival.ready:
+        # A hole before it was given up, another one was not: what it follows came later than itself.
+        held.arrival.mended += own.held_ready - held.arrival.ready
+        held.arrival.ready = own.held_ready
+    if repeated >= held.length:
+        own.retransmitted += held.length
+        own.retransmissions += 1
+        if differs(own, held.seq, make_octets(held.data, held.captured)):
+            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
+        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
+    else:
+        own.retransmitted += repeated
+        if repeated and differs(own, held.seq, keep(make_octets(held.data, held.captured), repeated)):
+            streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, repeated)
+        drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, repeated if repeated < held.captured else held.captured)
+        if repeated == 0:
+            remember(own, held.seq, held.length, make_octets(held.data, held.captured))
+        own.held_ready = held.arrival.ready
+        deliver(streams, connection, sender, drop(make_octets(held.data, held.captured), repeated),
+                held.length - repeated, &held.arrival)
+    free(held)
+
+
+cdef inline void catch_up(Streams* streams, Connection* connection, int sender, int64_t acked) noexcept nogil:
+    """Gives up the holes of the stream before position `acked`, which its receiver had, and hands on what is there."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef int64_t ahead
+    own.beginning = False
+    while own.held != NULL and own.offset < acked and not connection.ended:
+        ahead = distance(own.held.seq, own.next_seq)
+        if ahead > 0:
+            if ahead > acked - own.offset:
+                ahead = acked - own.offset
+            declare_gap(streams, connection, sender, own.next_seq + <uint32_t>ahead, &own.held.arrival)
+        else:
+            deliver_first(streams, connection, sender)
+
+
+cdef inline void declare_gap(Streams* streams, Connection* connection, int sender, uint32_t to_seq,
+                      Arrival* arrival) noexcept nogil:
+    """The bytes up to `to_seq` are missing: as one gap or, where parts of them were received, as several."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef uint32_t num, end
+    cdef int cause
+    while distance(to_seq, own.next_seq) > 0 and not connection.ended:
+        end = to_seq
+        cause = judge_hole(own, &end)
+        num = end - own.next_seq
+        own.next_seq = end
+        own.evidence_at = 0
+        streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)
+        own.missing += num
+        own.offset += num
+
+
+cdef inline void drain_held(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Hands on everything held, with gaps where bytes are missing."""
+    cdef Direction* own = &connection.direction[sender]
+    own.beginning = False
+    while own.held != NULL and not connection.ended:
+        if distance(own.held.seq, own.next_seq) > 0:
+            declare_gap(streams, connection, sender, own.held.seq, &own.held.arrival)
+        deliver_held(streams, connection, sender, True)
