@@ -48,6 +48,10 @@ class FittingRows:
             fits &= ends | _is_number(calls["connection_id"], filters.connection)
         if filters.client is not None:
             fits &= self._of_client(calls, filters.client)
+        if filters.client_is is not None:
+            wanted = {filters.client_is}.__contains__
+            nameless = _words(calls["client_id"], lambda name: name is None)
+            fits &= _words(calls["client_id"], wanted) | nameless & _words(calls["client_address"], wanted)
         if filters.errors:
             fits &= self._failed(calls, codes, keys)
         if filters.group is not None and not self._generous:

@@ -22,6 +22,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--api", action="append", default=[], metavar="NAME|KEY", help="may be repeated")
     group.add_argument("--client", metavar="TEXT", help="part of the client id, or address, or address:port")
+    group.add_argument(
+        "--client-is", metavar="NAME", help="the whole client id; or the address of clients without one"
+    )
     group.add_argument("--topic", metavar="NAME", help="a topic, by name or by an id whose name was seen")
     group.add_argument("--group", metavar="NAME", help="a group id, or the key of a coordinator lookup")
     group.add_argument(
@@ -49,6 +52,7 @@ def chosen_filters(args: argparse.Namespace) -> "Filters":
         statuses=parse_statuses(args.status),
         apis=parse_apis(args.api, catalog),
         client=args.client,
+        client_is=args.client_is,
         topic=args.topic,
         group=args.group,
         errors=parse_errors(args.error, catalog),

@@ -19,9 +19,9 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "round_trip": "case when network = 0 then round_trip when timed then 0 end",
     "network": "network",
     "transmission": "transmission",
-    "broker": "broker_time",
+    "broker": "broker_time + case when behind_wait = 'broker' then queued else 0 end",
     "queue": "case when coalesce(behind_wait, 'none') not in ('throttle', 'replicas', 'group', "
-    "'authentication_delay') then queued when timed then 0 end",
+    "'authentication_delay', 'broker') then queued when timed then 0 end",
 }
 ROUND_TRIP: Final = "round_trip"
 """The way to the broker of calls whose times do not have it: the capture was taken at the broker."""
@@ -41,6 +41,8 @@ _OF_OTHERS: Final[Mapping[str, str]] = {
 }
 KINDS: Final = ("client", "broker", "api", "topic", "partition", "acks", "codec", "version", "software")
 
+# Who stands in line behind a call that took the broker many times as long as usual waits for the broker;
+# calls that stand in line because there are many of them do not.
 # What a Produce with acks=-1 took longer than the same broker takes for what needs no follower is a wait for
 # replicas here, and for who stands in line behind it, though no single call proves it.
 _FACTS: Final = """
@@ -55,6 +57,17 @@ held as (
     select l.run_id, l.call_id, l.broker_ns - least(l.broker_ns, u.broker_ns)::bigint as waited
     from latency l join usual u using (broker)
     where l.wait = 'replicas_possible' and (l.run_id, l.call_id) not in (from lone_produce)
+),
+common as (select broker, median(broker_ns) as broker_ns from latency where wait = 'none' group by broker),
+stuck as (
+    select run_id, call_id, queue_wait_ns, epoch_us(until - request_time) * 1000 as stood
+    from (
+        select l.*, max(case when l.broker_ns >= 10 * m.broker_ns then response_end_time end) over (
+            partition by run_id, connection_id order by request_time, call_id
+            rows between unbounded preceding and 1 preceding
+        ) as until
+        from latency l join common m using (broker)
+    ) where queue_wait_ns > 0 and stood > 0.5 * queue_wait_ns
 )
 select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.acks, c.request_time,
     trim(concat_ws(' ', c.client_software_name, c.client_software_version)) as software,
@@ -63,6 +76,7 @@ select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.ack
     l.broker_ns - coalesce(h.waited, 0) as broker_time,
     l.queue_wait_ns as queued,
     case when b.waited > 0.5 * l.queue_wait_ns then 'replicas'
+        when coalesce(l.behind_wait, 'none') = 'none' and s.call_id is not null then 'broker'
         else replace(l.behind_wait, '_possible', '') end as behind_wait,
     l.request_transmission_ns + l.response_transmission_ns as transmission,
     l.deliberate_wait_ns + coalesce(h.waited, 0) as waited, replace(l.wait, '_possible', '') as wait,
@@ -72,6 +86,7 @@ from client_call c
 left join latency l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id
 left join held h on h.call_id = c.call_id and h.run_id is not distinct from c.run_id
 left join held b on b.call_id = l.behind and b.run_id is not distinct from c.run_id
+left join stuck s on s.call_id = c.call_id and s.run_id is not distinct from c.run_id
 """
 
 

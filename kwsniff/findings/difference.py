@@ -146,6 +146,8 @@ def _times(before: Groups, after: Groups, *, parts_of_one: bool) -> Iterator[Dif
             ):
                 continue
             weight = _contrast(pair, everything[part])
+            if weight == _ALONE and key[0] == "broker" == _OWNERS[f"{part}_ms"]:
+                weight = 1 - (1 - _ALONE) * _lean(part, before, after, everything[part])
             if parts_of_one:
                 weight = _enriched(key, before, after, calls)
             yield _difference(
@@ -195,13 +197,25 @@ def _differs(pair: _Pair, least: int) -> bool:
 
 def _contrast(pair: _Pair, everything: _Pair) -> float:
     """From 0.5, calls of others are as much slower, to 1: they are not."""
+    apart = _apart(pair, everything)
+    return _ALONE if apart is None else _ALIKE + (1 - _ALIKE) * apart
+
+
+def _apart(pair: _Pair, everything: _Pair) -> float | None:
+    """How much less others are slower: from 0, as much, to 1; None where there are none."""
     others = everything.bad.calls - pair.bad.calls
     if others < LEAST_CALLS:
-        return _ALONE
+        return None
     outside = max(everything.excess - pair.excess, 0.0) / others
     inside = pair.excess / pair.bad.calls
-    contrast: float = _ALIKE + (1 - _ALIKE) * max(1 - outside / inside, 0.0)
-    return contrast
+    return float(max(1 - outside / inside, 0.0))
+
+
+def _lean(part: str, before: Groups, after: Groups, everything: _Pair) -> float:
+    """Whether one client bears it: 0, all are as much slower, and what they have in common is the broker."""
+    pairs = (_pair(key, part, before, after) for key in after if key[0] == "client")
+    found = (_apart(pair, everything) for pair in pairs if pair.excess > 0)
+    return max((apart for apart in found if apart is not None), default=0.0)
 
 
 def _enriched(key: tuple[str, str], before: Groups, after: Groups, calls: Sequence[int]) -> float:

@@ -53,6 +53,18 @@ select min(first_time) as first_time, max(last_time) as last_time,
     epoch(max(last_time) - min(first_time)) as seconds
 from captures;
 
+-- What a run recorded without a pause: captures of one folder may be hours apart, and say nothing of the time between.
+create temp view stretch as
+select run_id, min(first_time) as begins, max(last_time) as ends
+from (
+    select run_id, first_time, last_time, count(*) filter (apart) over (partition by run_id order by first_time, last_time rows unbounded preceding) as number
+    from (
+        select run_id, first_time, last_time, first_time > to_seconds(10) + max(last_time) over (
+            partition by run_id order by first_time, last_time rows between unbounded preceding and 1 preceding) as apart
+        from captures where first_time is not null
+    )
+) group by run_id, number;
+
 -- Sums that an analysis makes while rows pass (call_sums.py, volumes.py); of a folder they are asked here.
 create temp view call_sum as
 select client, kind, count(*) as calls, count(record_count) as known,

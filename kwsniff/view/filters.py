@@ -27,13 +27,15 @@ ANY_ERROR: Final = None
 class Filters:
     """A call is shown if it fits all that are given; None and empty fit everything.
 
-    ``client`` is part of a client id, or an address, or address:port. ``connection`` is a number, or one
+    ``client`` is part of a client id, or an address, or address:port; ``client_is`` the whole of a client id,
+    or the address of a client without one. ``connection`` is a number, or one
     end's address:port. ``errors`` has error codes, or ANY_ERROR; ``statuses`` words of the list of statuses.
     """
 
     calls: frozenset[int] | None = None
     apis: frozenset[int] = frozenset()
     client: str | None = None
+    client_is: str | None = None
     topic: str | None = None
     group: str | None = None
     errors: frozenset[int | None] = frozenset()
@@ -49,7 +51,9 @@ class Filters:
     @property
     def looks_inside(self) -> bool:
         """Whether messages have to be decoded to tell."""
-        return bool(self.errors) or (self.client, self.topic, self.group) != (None, None, None)
+        return bool(self.errors) or any(
+            wanted is not None for wanted in (self.client, self.client_is, self.topic, self.group)
+        )
 
     def fits(self, call: Call) -> bool:
         """By what is known before decoding. ``client`` may still be a client id."""
@@ -75,6 +79,8 @@ class Filters:
         """By what the messages say. ``topics``: topic id -> name."""
         if self.client is not None and not self._fits_client(decoded):
             return False
+        if self.client_is is not None and self.client_is != _name_of(decoded):
+            return False
         if self.errors and not self._fits_error(decoded):
             return False
         if self.group is not None and not _has(
@@ -90,11 +96,8 @@ class Filters:
         packet = decoded.call.packets[0]
         if self.client in _endpoints(packet["client_address"], packet["client_port"], alone=True):
             return True
-        request = decoded.message("request")
-        for child in request.header.children if request and request.header else ():
-            if child.name == "client_id" and isinstance(child.value, str):
-                return (self.client or "").lower() in child.value.lower()
-        return False
+        name = _client_id(decoded)
+        return name is not None and (self.client or "").lower() in name.lower()
 
     def _fits_error(self, decoded: DecodedCall) -> bool:
         response = decoded.message("response")
@@ -118,6 +121,20 @@ def _has(decoded: DecodedCall, meanings: set[Meaning], wanted: set[Value]) -> bo
                     if one in wanted:
                         return True
     return False
+
+
+def _client_id(decoded: DecodedCall) -> str | None:
+    request = decoded.message("request")
+    for child in request.header.children if request and request.header else ():
+        if child.name == "client_id" and isinstance(child.value, str):
+            return child.value
+    return None
+
+
+def _name_of(decoded: DecodedCall) -> str:
+    """As findings call a client: by its id, else by its address."""
+    name = _client_id(decoded)
+    return str(decoded.call.packets[0]["client_address"]) if name is None else name
 
 
 def _endpoints(address: str, port: int, *, alone: bool = False) -> tuple[str, ...]:

@@ -95,6 +95,9 @@ class Selection:
             _keep(fits, self._connected(columns))
         if filters.client is not None:
             _keep(fits, self._named(columns, filters.client))
+        if filters.client_is is not None:
+            names = texts(columns["client_id"])
+            _keep(fits, (name is None or name == filters.client_is for name in names))
         return fits
 
     def _may_fail(self, columns: Mapping[str, Any]) -> Iterator[bool]:

@@ -49,6 +49,18 @@ def test_the_culprit_comes_first(
     assert first["call_ids"]
 
 
+@pytest.mark.parametrize("side", ["broker", "client"])
+def test_who_stands_in_line_at_a_stopped_broker_waits_for_the_broker(
+    side: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only broker was stopped for 3 s; most calls of the producer were behind the first that waited."""
+    capture = CAPTURES / "incidents" / "broker_stalled" / f"{side}.pcap"
+    first, *rest = compared(capsys, str(capture), "--at", "2026-11-22T00:48:46.383")
+    assert named(first) == ("broker", "10.88.0.1:9092", "broker_ms")
+    assert first["call_ids"]
+    assert "queue_ms" not in {row["what"] for row in rest}
+
+
 @pytest.mark.parametrize("version", ["", "_3_9"])
 @pytest.mark.parametrize("side", ["broker", "client"])
 def test_a_follower_that_stands_still_shows_in_what_waits_for_replicas(

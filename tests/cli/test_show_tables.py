@@ -42,6 +42,7 @@ def test_each_call_is_shown_as_without_tables(
 @pytest.mark.parametrize(
     "words",
     ["--error any", "--topic orders", "--group billing", "--client bill", "--min-latency 5ms",
+     "--client-is billing-1",
      "--connection 11", "--api fetch -n 1", "--status answered", "--error 0 --api produce"],
 )  # fmt: skip
 def test_filters_choose_the_same_calls(

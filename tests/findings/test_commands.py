@@ -74,7 +74,7 @@ def test_show_takes_a_client_of_any_name(name: str, capsys: pytest.CaptureFixtur
     assert given[:2] == ["show", "first.pcap"]
     capture = ROOT / "captures" / "first_steps" / "capture.pcap"
     run(["show", str(capture), *given[2:]])  # whatever it finds: the name was no bad usage
-    assert f"--client {name}" in " ".join(given).replace("--client=", "--client ")
+    assert f"--client-is {name}" in " ".join(given).replace("--client-is=", "--client-is ")
     assert "usage" not in capsys.readouterr().err
 
 
@@ -150,6 +150,23 @@ def test_of_two_subjects_a_command_shows_its_own(
             call for each in found if each["subject"] != finding["subject"] for call in each["call_ids"]
         }
         assert not calls & others, finding["command"]
+
+
+@pytest.mark.parametrize("name", ["shop", "10.88.0.11"])
+def test_show_leaves_out_clients_whose_names_have_the_name_in_them(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In loss_5 aio-shop and py-shop are at work, from 10.88.0.11 and 10.88.0.12; nobody is called so."""
+    capture = INCIDENTS / "loss_5" / "client.pcap"
+    asked = {
+        each.command for each in load_rules() if each.command.startswith("kwsniff show {capture} --client")
+    }
+    for command in sorted(asked):
+        assert command.startswith("kwsniff show {capture} --client-is {subject}")
+    assert run(["show", str(capture), "--client", name, "--json"]) == 0
+    capsys.readouterr()
+    assert run(["show", str(capture), "--client-is", name, "--json"]) == 1
+    assert called(["show", str(capture), "--client-is", "aio-shop"], capsys)
 
 
 @pytest.mark.slow

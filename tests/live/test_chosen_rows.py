@@ -25,6 +25,7 @@ FILTERS = [
     "--error any", "--error 3", "--error 0 --api produce", "--api produce --api fetch", "--client billing",
     "--client 127.0.0.1:43882", "--call 20000", "--connection 11", "--status answered",
     "--connection 127.0.0.1:9092", "--min-latency 10ms", "--client BILL --api fetch",
+    "--client-is billing-1",
 ]  # fmt: skip
 
 

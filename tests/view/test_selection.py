@@ -25,6 +25,8 @@ FILTERS: tuple[dict[str, Any], ...] = (
     {"apis": frozenset({1, 3})},
     {"client": "SHOP"},
     {"client": "127.0.0.1"},
+    {"client_is": "shop"},
+    {"client_is": "SHOP"},
     {"topic": "orders"},
     {"group": "billing"},
     {"connection": "11"},

@@ -1,0 +1,122 @@
+"""Captures of one folder may be hours apart: the time between them was not recorded, and proves nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kwsniff.findings.evaluate import Finding, evaluate
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.tables import open_tables
+from kwsniff.tables.schema import TABLES, arrow_schema
+
+SECOND = 10**6
+"""Times are microseconds; how long something took is in nanoseconds."""
+AT = {"broker_address": "10.0.0.1", "broker_port": 9092, "client_id": "shop", "client_address": "10.0.0.2"}
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    schema = arrow_schema(TABLES[name])
+    columns = [pa.array([row.get(field.name) for row in rows]).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _find(name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Finding]:
+    (rule,) = (rule for rule in load_rules() if rule.name == name)
+    tables = {
+        table: _table(table, [{"run_id": "run", **row} for row in some]) for table, some in rows.items()
+    }
+    with open_tables(tables, [rule.query]) as database:
+        return evaluate(database, rules=[rule], total=0)
+
+
+def _capture(first: float, last: float) -> dict[str, Any]:
+    return {"first_time": int(first * SECOND), "last_time": int(last * SECOND)}
+
+
+def _call(
+    number: int, since: float, until: float | None, connection: int, api: str = "Fetch"
+) -> dict[str, Any]:
+    row = {
+        "call_id": number,
+        "connection_id": connection,
+        "api_name": api,
+        "request_time": int(since * SECOND),
+    }
+    if until is None:
+        return {**AT, **row, "caller": "client", "status": "unanswered", "reason": "open_at_end"}
+    end = int(until * SECOND)
+    took = (end - int(since * SECOND)) * 1000
+    return {
+        **AT, **row, "caller": "client", "status": "answered", "response_time": end, "response_end_time": end,
+        "latency_ns": took, "total_ns": took, "broker_ns": took, "queue_wait_ns": 0, "deliberate_wait_ns": 0,
+        "wait": "none", "behind_wait": "none", "retransmissions": 0,
+    }  # fmt: skip
+
+
+def _stalls(captures: Sequence[dict[str, Any]], open_since: float) -> list[tuple[float | None, int]]:
+    """Answers every half second of two captures of 10 s; two calls are still open when the first one ends."""
+    calls = [
+        _call(
+            number,
+            capture["first_time"] / SECOND + number * 0.5,
+            capture["first_time"] / SECOND + number * 0.5 + 0.01,
+            1,
+        )
+        for capture in captures
+        for number in range(19)
+        if capture is not captures[0] or 100 + number * 0.5 < open_since
+    ]
+    for number, call in enumerate(calls):
+        call["call_id"] = number
+    calls += [_call(900, open_since, None, 2, "Metadata"), _call(901, open_since, None, 3, "Metadata")]
+    answered = [call for call in calls if call["status"] == "answered"]
+    found = _find("broker_stalled", {"captures": captures, "api_calls": calls, "latencies": answered})
+    return [(each.value and round(each.value, 2), each.calls) for each in found]
+
+
+def test_nobody_waits_for_a_broker_between_two_captures() -> None:
+    assert _stalls([_capture(100, 110), _capture(5000, 5010)], 109.2) == []
+
+
+def test_a_broker_that_stands_still_when_a_capture_ends_is_found_whatever_came_later() -> None:
+    # The last answer comes at 105.01, where the capture ends at 110.
+    alone = _stalls([_capture(100, 110)], 105.1)
+    assert alone == [(4.99, 2)]
+    assert _stalls([_capture(100, 110), _capture(5000, 5010)], 105.1) == alone
+
+
+def test_whoever_is_answered_meanwhile_is_another_connection() -> None:
+    """Every Produce that waits 1 s or longer, and whether others were answered: by a look at all pairs."""
+    rng = random.Random(5)
+    for _ in range(40):
+        calls, at = [], 100.0
+        for number in range(24):
+            at += rng.choice((0.0, 0.05, 0.25))
+            slow = rng.random() < 0.3
+            row = _call(
+                number,
+                at,
+                at + (rng.choice((0.5, 0.75, 1.25)) if slow else 0.05),
+                rng.randint(1, 3),
+                "Produce",
+            )
+            calls.append({**row, "acks": -1 if slow else 1, "topics": ["orders"]})
+        held = [each for each in calls if each["acks"] == -1]
+        alone = [
+            each["call_id"]
+            for each in held
+            if any(
+                each["connection_id"] != other["connection_id"]
+                and each["request_time"] + SECOND // 10
+                <= other["response_end_time"]
+                <= each["response_end_time"] - SECOND // 10
+                for other in calls
+            )
+        ]
+        found = _find("replication_slow", {"api_calls": calls, "latencies": calls})
+        shown = sorted(call for each in found if "answered others" in each.text for call in each.call_ids)
+        assert shown == (alone if len(alone) >= 2 else []), (shown, alone)
