@@ -195,6 +195,50 @@ def test_conflict_in_a_retransmission_of_several_segments(others: bytes, more: b
     assert names(tables) == expected
 
 
+def test_a_segment_of_several_that_were_early_gives_none_of_them_another_time() -> None:
+    """Behind a hole, the second and third request come, then both again as one segment that begins earlier
+    than the third: the first copy of each counts."""
+    talk = Talk().open()
+    talk.send(True, request(1), keep=False)
+    at = talk.next[True]
+    talk.send(True, request(2))
+    talk.send(True, request(3))
+    talk.send(True, request(2) + request(3), seq=at)
+    talk.send(False, response(1) + response(2) + response(3))
+    tables = tables_of(talk.packets)
+    asked = {row["correlation_id"]: row["request_frame"] for row in tables["api_calls"]}
+    assert asked == {1: None, 2: 4, 3: 5}
+    row = connection_of(tables)
+    assert (row["client_bytes"], row["client_missing_bytes"], row["client_retransmitted_bytes"]) == (
+        2 * len(request(1)),
+        len(request(1)),
+        2 * len(request(1)),
+    )
+
+
+def test_a_segment_around_early_ones_brings_what_they_leave_open() -> None:
+    """It begins before one early segment and ends behind another: a part before, between and behind them."""
+    talk = Talk().open()
+    start = talk.next[True]
+    data = request(1) + request(2) + request(3)
+    for first, last in ((30, 40), (10, 20)):
+        talk.send(True, data[first:last], seq=start + first)
+    talk.send(True, data[5:], seq=start + 5)
+    talk.send(True, data[:5], seq=start)
+    talk.next[True] = start + len(data)
+    for number in (1, 2, 3):
+        talk.send(False, response(number))
+    tables = tables_of(talk.packets)
+    asked = {row["correlation_id"]: row["request_frame"] for row in tables["api_calls"]}
+    assert (asked, [row["status"] for row in tables["api_calls"]]) == ({1: 7, 2: 6, 3: 6}, ["answered"] * 3)
+    row = connection_of(tables)
+    assert (row["client_bytes"], row["client_missing_bytes"], row["client_retransmitted_bytes"]) == (
+        len(data),
+        0,
+        20,
+    )
+
+
 def test_time_that_runs_backwards_gives_no_latency() -> None:
     talk = Talk().open()
     ask(talk, 1)

@@ -19,6 +19,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +161,11 @@ def is_of_side(segment: Segment, message: Message, client: bytes) -> bool:
 
 
 def is_passed(segments: list[Segment], message: Message, client: bytes) -> bool:
-    """Whether its sender's numbers went beyond it in what is left. Those of a reset prove nothing."""
+    """Whether its sender's numbers went beyond it in what is left. Those of a reset prove nothing, and what
+    is said behind one is for nobody: that it was not acknowledged is no sign of a loss."""
     end = message.seq + len(message.data)
-    return any(
-        ahead(s.end, end) >= 0
-        for s in segments
-        if (s.ends[0] == client) == message.from_client and not s.flags & RST
-    )
+    said = takewhile(lambda s: not s.flags & RST, segments)
+    return any(ahead(s.end, end) >= 0 for s in said if is_of_side(s, message, client))
 
 
 def kept(row: Row) -> tuple[Any, ...]:
@@ -180,6 +180,10 @@ def faults(
     if sum(r["correlation_id"] == message.correlation_id for r in before["api_calls"]) > 1:
         return  # correlation ids that come again: which one it is, nobody can say
     now = [r for r in after["api_calls"] if is_of(r, message, either=True)]
+    if not mine and not message.from_client:  # an answer behind a reset: it was nobody's, and is not missed
+        yield from other_faults(before["api_calls"], after["api_calls"], message)
+        yield from hole_faults(before, after, left, message, client)
+        return
     yield from other_faults(
         [r for r in before["api_calls"] if r not in mine],
         [r for r in after["api_calls"] if r not in now],
@@ -209,10 +213,19 @@ def other_faults(before: list[Row], after: list[Row], message: Message) -> Itera
             row["status"] == "unanswered"
             and not message.from_client
             and now["status"] == "response_not_captured"
-        ) and kept(row) != kept(now):
+        ) and kept(row) not in (kept(now), kept(now | {"latency_ns": waited(row)})):
             yield f"{name} is {now['status']}, {now['reason']} now"
     for row in (row for rows in found.values() for row in rows):
         yield f"call {row['correlation_id']}, {row['status']}, {row['reason']} is new"
+
+
+def waited(row: Row) -> int:
+    """The latency of a call whose answer came early and waited for what was lost before it, else -1. Without the
+    message that ended the wait, nobody can see how long it was."""
+    if row["latency_ns"] is None or row["response_time"] is None:
+        return -1
+    early = (row["response_time"] - row["request_time"]) // timedelta(microseconds=1) * 1_000
+    return row["latency_ns"] if row["latency_ns"] > early + 1_000 else -1
 
 
 def is_of(row: Row, message: Message, *, either: bool = False) -> bool:

@@ -63,6 +63,7 @@ cdef struct Held:
     uint32_t seq
     uint32_t length
     uint32_t captured
+    bint is_rest            # of a segment of which another part stands before it
     bint has_ack
     uint32_t ack            # the other direction may not have begun yet, see beginnings.pxd
     Arrival arrival

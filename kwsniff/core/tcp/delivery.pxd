@@ -86,7 +86,7 @@ cdef inline void deliver_first(Streams* streams, Connection* connection, int sen
         held.arrival.ready = own.held_ready
     if repeated >= held.length:
         own.retransmitted += held.length
-        own.retransmissions += 1
+        own.retransmissions += not held.is_rest
         if differs(own, held.seq, make_octets(held.data, held.captured)):
             streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)

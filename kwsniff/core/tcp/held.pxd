@@ -3,7 +3,8 @@
 
 Rules
   1. They are kept in the order of their numbers, and in that of their coming where these are the same.
-  2. Bounds are the caller's; what is held is counted here.
+  2. One that reaches over others is kept in parts, each behind what came before it: the first copy of a byte wins.
+  3. Bounds are the caller's; what is held is counted here.
 
     held -> segment, bytes -> segment, bytes -> ... <- held_last
 """
@@ -13,38 +14,57 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from kwsniff.core.capture.packets cimport TCP_ACK, Segment
+from kwsniff.core.octets.octets cimport Octets, drop, keep
 from kwsniff.core.tcp.connections cimport Arrival, Direction, Held, Streams
 from kwsniff.core.tcp.segments cimport distance
 
 
-cdef inline bint keep_held(Streams* streams, Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
-    """Copies the segment into its place; False when memory is refused."""
+cdef inline size_t keep_held(Streams* streams, Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
+    """Copies the segment into its place; how many bytes of it were not kept because memory was refused."""
     cdef Held** link = &own.held
-    cdef Held* held = <Held*>malloc(sizeof(Held) + segment.payload.num)
-    if held == NULL:
-        return False
-    held.seq = segment.seq
-    held.length = segment.length
-    held.captured = <uint32_t>segment.payload.num
-    held.arrival = arrival[0]
-    held.has_ack = segment.flags & TCP_ACK != 0
-    held.ack = segment.ack
-    held.data = <uint8_t*>&held[1]
+    cdef Held* held
+    cdef uint32_t done = 0
+    cdef uint32_t num
     if own.held == NULL:
         own.hole_since = segment.time
-    memcpy(held.data, segment.payload.at, segment.payload.num)
-    own.held_bytes += held.length
-    own.held_num += 1
-    streams.held_total += <int64_t>(sizeof(Held) + held.captured)
-    if own.held_last != NULL and distance(held.seq, own.held_last.seq) >= 0:
+    if own.held_last != NULL and distance(segment.seq, own.held_last.seq) >= 0:
         link = &own.held_last.next
-    while link[0] != NULL and distance(held.seq, link[0].seq) >= 0:
-        link = &link[0].next
-    held.next = link[0]
-    link[0] = held
-    if held.next == NULL:
-        own.held_last = held
-    return True
+    while done < segment.length:
+        while link[0] != NULL and distance(segment.seq + done, link[0].seq) >= 0:
+            link = &link[0].next
+        num = segment.length - done
+        if link[0] != NULL and distance(segment.seq + segment.length, link[0].seq) > 0:
+            num = link[0].seq - segment.seq - done
+        held = make_held(segment, done, num, arrival)
+        if held == NULL:
+            streams.no_memory = True
+            return drop(segment.payload, done).num
+        held.next = link[0]
+        link[0] = held
+        link = &held.next
+        if held.next == NULL:
+            own.held_last = held
+        own.held_bytes += held.length
+        own.held_num += 1
+        streams.held_total += <int64_t>(sizeof(Held) + held.captured)
+        done += num
+    return 0
+
+
+cdef inline Held* make_held(Segment* segment, uint32_t at, uint32_t num, Arrival* arrival) noexcept nogil:
+    cdef Octets payload = keep(drop(segment.payload, at), num)
+    cdef Held* held = <Held*>malloc(sizeof(Held) + payload.num)
+    if held != NULL:
+        held.seq = segment.seq + at
+        held.length = num
+        held.captured = <uint32_t>payload.num
+        held.is_rest = at > 0
+        held.arrival = arrival[0]
+        held.has_ack = segment.flags & TCP_ACK != 0
+        held.ack = segment.ack
+        held.data = <uint8_t*>&held[1]
+        memcpy(held.data, payload.at, payload.num)
+    return held
 
 
 cdef inline Held* unhold_next(Streams* streams, Direction* own, Held* before) noexcept nogil:

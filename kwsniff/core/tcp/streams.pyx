@@ -456,9 +456,7 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
         return
-    if not keep_held(streams, own, segment, arrival):
-        streams.no_memory = True
-        drop_payload(streams, arrival, DROP_NO_MEMORY, segment.payload.num)
+    drop_payload(streams, arrival, DROP_NO_MEMORY, keep_held(streams, own, segment, arrival))
 
 
 cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,
