@@ -220,8 +220,8 @@ def other_faults(before: list[Row], after: list[Row], message: Message) -> Itera
 
 
 def waited(row: Row) -> int:
-    """The latency of a call whose answer came early and waited for what was lost before it, else -1. Without the
-    message that ended the wait, nobody can see how long it was."""
+    """The latency of a call whose answer came early and waited for what was lost before it, else -1. Without
+    the message that ended the wait, nobody can see how long it was."""
     if row["latency_ns"] is None or row["response_time"] is None:
         return -1
     early = (row["response_time"] - row["request_time"]) // timedelta(microseconds=1) * 1_000
