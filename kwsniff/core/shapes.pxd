@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xa6a1be3e7c4eb8daull
+    #define KWSNIFF_SHAPES 0x181fee838b1b78b2ull
     """
     const unsigned long long KWSNIFF_SHAPES

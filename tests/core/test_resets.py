@@ -197,6 +197,31 @@ def test_who_closes_behind_a_reset_that_nobody_took() -> None:
     assert (row["end"], row["closed_by"], row["close_frame"]) == ("fin", "client", 8)
 
 
+@pytest.mark.parametrize("more", [b"", response(3)])
+def test_an_acknowledgement_behind_a_reset_proves_what_the_client_had_sent_before_it_closed(
+    more: bytes,
+) -> None:
+    """The capture missed a request; its client closed, then reset what came; the broker had the request."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2), keep=False)
+    at = talk.next[True]
+    talk.send(True, flags=FIN | ACK)
+    talk.send(False, ack=at - len(request(2)))
+    talk.send(True, flags=RST)
+    talk.send(False, ack=at)
+    talk.send(False, response(2), ack=at)
+    talk.send(False, more)
+    tables = tables_of(talk.packets)
+    assert_answered(tables, 1)
+    holes = [(r["name"], r["direction"], r["value"]) for r in tables["anomalies"] if "segment" in r["name"]]
+    assert holes == [("segment_not_captured", "client", len(request(2)))]
+    row = connection_of(tables)
+    assert (row["end"], row["closed_by"], row["client_missing_bytes"], row["broker_missing_bytes"]) == (
+        "reset", "client", len(request(2)), 0,
+    )  # fmt: skip
+
+
 def test_a_reset_that_is_gainsaid_too_late() -> None:
     """What goes on behind it is a connection of its own; a call is lost, and none is blamed on the broker."""
     talk = Talk().open()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import cycle, islice
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.running import chunks, frozen, run
@@ -35,7 +35,7 @@ def test_any_chunk_size_gives_the_same_tables(name: str, size: int) -> None:
     sizes=st.lists(st.integers(0, 300), min_size=1, max_size=40).filter(any),
     name=st.sampled_from(sorted(CAPTURES)),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_uneven_chunks_give_the_same_tables(sizes: list[int], name: str) -> None:
     data = CAPTURES[name]
     whole, _ = run([data])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.compare import Tables, analyzed, analyzed_packets, in_order, written
@@ -233,7 +233,7 @@ SMALL_NG = files.pcapng(files.frames(scenes.two_clients().packets()), noise=True
     cut=st.integers(0, 60),
     ng=st.booleans(),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 def test_damaged_files_never_raise(flips: list[tuple[int, int]], cut: int, ng: bool) -> None:
     """Behind the magic number anything may happen to the bytes: rows or anomalies, no exception, no crash."""
     data = bytearray(SMALL_NG if ng else SMALL)

@@ -121,19 +121,19 @@ def check(marks: list[Row], calls: list[Row]) -> None:
         assert found == [plainly(call, marks) for call in calls]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(scenes(ordered=True))
 def test_halving_finds_what_looking_at_every_mark_finds(scene: tuple[list[Row], list[Row]]) -> None:
     check(*scene)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(scenes(ordered=False))
 def test_marks_out_of_order_are_looked_at_one_by_one(scene: tuple[list[Row], list[Row]]) -> None:
     check(*scene)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(scenes(ordered=True), st.integers(1, 5))
 def test_so_many_calls_apart_nothing_proves_anything(scene: tuple[list[Row], list[Row]], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -156,7 +156,7 @@ def test_many_marks_out_of_order_prove_nothing(number: int, proven: bool) -> Non
 members = st.tuples(st.sampled_from("abc"), st.integers(0, 2000), st.integers(0, 1500))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(members, min_size=1, max_size=30), st.sampled_from([0.0, 0.5, 30.0 * MS]))
 def test_the_last_member_to_ask_is_found_among_all(rows: list[tuple[str, int, int]], network: float) -> None:
     meetings, asked = Meetings(), []

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
+from kwsniff.core.tcp.progress cimport furthest
 from kwsniff.core.tcp.segments cimport distance
 
 cdef extern from *:
@@ -31,3 +32,15 @@ cdef inline bint is_reset(Connection* connection, int64_t time) noexcept nogil:
     """Whether the reset has been there for so long that nobody will gainsay it."""
     return (connection.reset_by >= 0 and not connection.ended and time != NO_TIME
             and connection.reset_time != NO_TIME and time - connection.reset_time > RESET_PATIENCE)
+
+
+cdef inline uint32_t end_of(Direction* own) noexcept nogil:
+    """The number behind everything that is known of a direction, its FIN included."""
+    cdef uint32_t end = furthest(own)
+    return own.fin_seq + 1 if own.fin and distance(own.fin_seq + 1, end) > 0 else end
+
+
+cdef inline bint is_told_whole(Direction* own, Direction* other) noexcept nogil:
+    """Whether a side had closed, and nothing is missing that an acknowledgement behind the reset could prove."""
+    return ((own.fin or other.fin) and distance(end_of(own), own.next_seq) <= own.fin
+            and distance(end_of(other), other.next_seq) <= other.fin)

@@ -7,7 +7,8 @@ Rules
   2. It ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both sides go on talking before,
      there was none. Behind one with the number expected what is sent is held until then: it was for nobody, or nothing
      is lost. One beyond is a challenge to its receiver, or follows lost segments: what comes is handed on.
-  3. Where a side had closed already, or was never seen, one with the number expected ends the connection at once.
+  3. Where a side was never seen, one with the number expected ends the connection at once; so it does where one had
+     closed already, unless bytes are missing, of which an acknowledgement may still come.
   4. A side that took a reset answers nothing more, and one that sent it says nothing more: that is how both are known.
 
     acked          next_seq, held, sent     + flight, LEAST_WINDOW or more

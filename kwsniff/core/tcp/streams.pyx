@@ -56,7 +56,8 @@ from kwsniff.core.tcp.repairs cimport (
     end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
-    doubt_reset, drop_behind_reset, goes_on_after_reset, is_behind_reset, is_reset, resets, waits_behind_reset,
+    doubt_reset, drop_behind_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
+    waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
@@ -298,14 +299,14 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
-    ahead = distance(segment.seq, furthest(own))
+    ahead = distance(segment.seq, end_of(own))
     for i in range(2):
         if ahead <= 0 and connection.direction[i].beginning:
             settle_beginning(streams, connection, i)
-        connection.direction[i].at_reset = furthest(&connection.direction[i])
+        connection.direction[i].at_reset = end_of(&connection.direction[i])
     if own.fin and other.fin:
         end_connection(streams, connection, END_FIN)
-    elif not own.known or ahead <= 0 and (not other.known or own.fin or other.fin or connection.reset_by >= 0):
+    elif not own.known or ahead <= 0 and (not other.known or connection.reset_by >= 0 or is_told_whole(own, other)):
         connection.refused = sender != connection.opener and other.syn and not own.syn
         end_connection(streams, connection, END_RESET)
     elif connection.reset_by < 0:
