@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x181fee838b1b78b2ull
+    #define KWSNIFF_SHAPES 0x77079a20e67de5f4ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
+
+import pytest
 
 from tests.core.hand import (
     ACK,
@@ -12,6 +15,7 @@ from tests.core.hand import (
     Rows,
     Talk,
     ask,
+    connection_of,
     ipv4,
     names,
     request,
@@ -143,3 +147,73 @@ def test_a_connection_has_so_many_events_and_no_more() -> None:
     assert len(tables["tcp_events"]) == 3
     assert [row["value"] for row in tables["anomalies"] if row["name"] == "tcp_events_limit"] == [2]
     assert names(tables) == ["tcp_events_limit"]
+
+
+def stamp(number: int) -> bytes:
+    """TCP's option with this time of the sender (RFC 7323 3.2)."""
+    return struct.pack(">BBBBII", 1, 1, 8, 10, number, 0)
+
+
+def filled(late: int, *, stamped: bool = True, asked: int = 3, after_ms: int = 20) -> Rows:
+    """The first half of a response comes behind the second one, `late` ticks of its sender's clock later, and
+    `after_ms` behind the first of the acknowledgements that ask for it. To the broker and back takes 20 ms."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2))
+    missing = talk.next[False]
+    talk.next[False] += 5
+    talk.send(False, response(2)[5:], options=stamp(100) if stamped else b"")
+    for _ in range(asked):
+        talk.send(True, ack=missing)
+    talk.send(False, response(2)[:5], seq=missing, options=stamp(100 + late) if stamped else b"")
+    talk.send(True)
+    first = len(talk.packets) - 2 - asked
+    moments = [20 * number for number in range(first)]
+    moments += [20 * first + 6 * number for number in range(asked)]  # nearer ones would be copies
+    moments += [20 * first + after_ms, 20 * first + 1_000]
+    times = [START_NS + moment * 1_000_000 for moment in moments]
+    return tables_of(talk.packets, times_ns=times)
+
+
+def sent_again(tables: Rows) -> tuple[list[Any], int, list[int]]:
+    (row,) = tables["connections"]
+    rows = [(*event[1:2], *event[3:5]) for event in events_of(tables) if event[0] == "retransmission"]
+    return rows, row["broker_retransmitted_bytes"], [call["retransmissions"] for call in tables["latencies"]]
+
+
+LOST = [("broker", len(response(1)), 5)], 5, [0, 1]
+OVERTAKEN: tuple[list[Any], int, list[int]] = [], 0, [0, 0]
+
+
+@pytest.mark.parametrize(("late", "expected"), [(1, LOST), (0, OVERTAKEN), (-1, OVERTAKEN)])
+def test_what_fills_a_hole_with_a_later_stamp_was_sent_again(
+    late: int, expected: tuple[list[Any], int, list[int]]
+) -> None:
+    """Nobody stamps what comes first in a stream later than what comes behind it (RFC 7323 3)."""
+    tables = filled(late, asked=0)
+    assert sent_again(tables) == expected
+    assert connection_of(tables)["broker_out_of_order"] == 1
+    assert call_numbers(tables) == [2] * len(expected[0])
+
+
+@pytest.mark.parametrize(
+    ("asked", "after_ms", "expected"), [(3, 20, LOST), (3, 19, OVERTAKEN), (2, 20, OVERTAKEN)]
+)
+def test_what_was_asked_for_three_times_was_sent_again(
+    asked: int, after_ms: int, expected: tuple[list[Any], int, list[int]]
+) -> None:
+    """Where nothing is stamped; but not what comes before its sender can have heard of it."""
+    assert sent_again(filled(0, stamped=False, asked=asked, after_ms=after_ms)) == expected
+
+
+@pytest.mark.parametrize(("late", "again"), [(1, 1), (0, 0)])
+def test_an_acknowledgement_tells_that_an_answer_was_sent_before(late: int, again: int) -> None:
+    """The broker's numbers had passed the answer before it came."""
+    talk = Talk().open()
+    ask(talk, 1)
+    talk.send(True, request(2))
+    answer = response(2)
+    talk.send(False, seq=talk.next[False] + len(answer), options=stamp(100))
+    talk.send(False, answer, options=stamp(100 + late))
+    talk.send(True)
+    assert len(sent_again(spaced(talk))[0]) == again

@@ -10,13 +10,19 @@ Rules
                           ^ asked for again and again
 """
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
 from kwsniff.core.tcp.repairs cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.selective cimport forget_ranges, take_sack
+
+
+cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
+    """Whether bytes behind this number were seen; held ones stand behind the hole that is asked for."""
+    return (distance(own.next_seq, acked) > 0
+            or own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, acked) > 0)
 
 
 cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -35,7 +41,7 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
         if other.num_sacked:
             forget_ranges(other, segment.ack)
     elif (other.known and segment.length == 0 and segment.ack == other.acked
-            and distance(segment.ack, other.next_seq) < 0 and not segment.flags & (TCP_SYN | TCP_FIN)):
+            and is_under_way(other, segment.ack) and not segment.flags & (TCP_SYN | TCP_FIN)):
         if other.repeated_acks == 0:
             other.repeated_time = segment.time
             other.repeated_frame = segment.frame

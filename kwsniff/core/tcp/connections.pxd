@@ -65,6 +65,8 @@ cdef struct Held:
     uint32_t captured
     bint is_rest            # of a segment of which another part stands before it
     bint has_ack
+    bint stamped
+    uint32_t stamp          # of its sender's clock
     uint32_t ack            # the other direction may not have begun yet, see beginnings.pxd
     Arrival arrival
     uint8_t* data
@@ -117,6 +119,8 @@ cdef struct Direction:
     uint32_t acked_from     # and the first one that was seen
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
+    bint sent_stamped
+    uint32_t sent_stamp     # and when, by its own clock
     Range sacked[8]         # in no order; see selective.pxd
     uint32_t num_sacked
     uint32_t flight         # most bytes under way at once

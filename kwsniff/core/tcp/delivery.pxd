@@ -16,6 +16,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
 
 from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.declared cimport TCP_EVENT_RETRANSMISSION
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.tcp.connections cimport (
     DROP_RETRANSMITTED, GAP_CUT, ODD_CONFLICT, Arrival, Connection, Direction, Held, Streams,
@@ -23,6 +24,7 @@ from kwsniff.core.tcp.connections cimport (
 from kwsniff.core.tcp.held cimport unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW
 from kwsniff.core.tcp.recent cimport differs, remember
+from kwsniff.core.tcp.repairs cimport tell_event
 from kwsniff.core.tcp.resets cimport is_behind_reset, waits_behind_reset
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.selective cimport judge_hole
@@ -80,10 +82,15 @@ cdef inline void deliver_first(Streams* streams, Connection* connection, int sen
     if own.mending and streams.now != NO_TIME:
         held.arrival.ready = streams.now
         held.arrival.mended = own.mended
+        held.arrival.retransmissions = own.retransmissions + connection.direction[1 - sender].retransmissions
     elif held.arrival.ready != NO_TIME and own.held_ready > held.arrival.ready:
         # A hole before it was given up, another one was not: what it follows came later than itself.
         held.arrival.mended += own.held_ready - held.arrival.ready
         held.arrival.ready = own.held_ready
+    if repeated:
+        tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender, own.offset - repeated,
+                   repeated if repeated < held.length else held.length, -1, held.arrival.time, held.arrival.frame,
+                   held.arrival.capture)
     if repeated >= held.length:
         own.retransmitted += held.length
         own.retransmissions += not held.is_rest

@@ -62,6 +62,8 @@ cdef inline Held* make_held(Segment* segment, uint32_t at, uint32_t num, Arrival
         held.arrival = arrival[0]
         held.has_ack = segment.flags & TCP_ACK != 0
         held.ack = segment.ack
+        held.stamped = segment.stamped
+        held.stamp = segment.stamp
         held.data = <uint8_t*>&held[1]
         memcpy(held.data, payload.at, payload.num)
     return held

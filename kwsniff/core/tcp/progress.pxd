@@ -11,6 +11,7 @@ Rules
 
 from libc.stdint cimport int32_t, uint32_t
 
+from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.tcp.connections cimport Direction
 from kwsniff.core.tcp.segments cimport distance
 
@@ -40,8 +41,10 @@ cdef inline bint fits(Direction* own, uint32_t seq) noexcept nogil:
     return not own.known or -WINDOW <= distance(seq, own.next_seq) <= WINDOW
 
 
-cdef inline void note_sent(Direction* own, uint32_t to_seq) noexcept nogil:
+cdef inline void note_sent(Direction* own, Segment* segment, uint32_t to_seq) noexcept nogil:
     """A segment without payload says how far its sender has come."""
     if fits(own, to_seq) and (not own.sent_known or distance(to_seq, own.sent) > 0):
         own.sent = to_seq
         own.sent_known = True
+        own.sent_stamped = segment.stamped
+        own.sent_stamp = segment.stamp

@@ -4,7 +4,9 @@
 Rules
   1. Any acknowledgement tells how long the way takes at most. How long it takes tell those that nothing held up.
   2. A segment that comes again after it was acknowledged is nobody's loss.
-  3. A hole counts from the segment that showed it to the one that fills it; one that is given up does not.
+  3. What fills a hole was sent again where its sender's stamps, or its receiver, prove it; else it may have been
+     overtaken on its way.
+  4. A hole counts from the segment that showed it to the one that fills it; one that is given up does not.
 
     sent   ---- 1 ---- 2 ------- 2 again ->        seen   ---- 1 ---- 3 ---- 4 ---- 2 ->
                        [ Again ]                                      [  mended  ]
@@ -63,6 +65,21 @@ cdef inline void note_again(Direction* own, Segment* segment, int32_t ahead) noe
     again.time = segment.time
     again.since = own.sent_at if own.sent_at != NO_TIME else segment.time
     again.proven = own.repeated_acks >= REPEATED_ACKS
+
+
+cdef inline bint was_lost(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether what comes next in its stream was sent before and lost on its way here. What was sent in order has stamps
+    in order: a later one than that of bytes behind it says so. Without stamps the receiver's requests do, once the
+    sender had time to meet them; a segment that was overtaken is not that late."""
+    if own.held == NULL and (not own.sent_known or distance(own.sent, segment.seq + segment.length) < 0):
+        return False
+    if segment.stamped:
+        if own.held != NULL:
+            return own.held.stamped and distance(segment.stamp, own.held.stamp) > 0
+        return own.sent_stamped and distance(segment.stamp, own.sent_stamp) > 0
+    return (own.repeated_acks >= REPEATED_ACKS and own.acked == segment.seq and other.round_trip >= 0
+            and segment.time != NO_TIME and own.repeated_time != NO_TIME
+            and segment.time - own.repeated_time >= other.round_trip)
 
 
 cdef inline void note_mended(Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:

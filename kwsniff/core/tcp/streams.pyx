@@ -53,7 +53,8 @@ from kwsniff.core.tcp.held cimport drop_held, held_to, is_reached, keep_held
 from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
-    end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment, zero_window_until,
+    end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment,
+    was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
     doubt_reset, drop_behind_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
@@ -199,7 +200,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         if own.other_syn and not connection.ended:
             pass_over_syn(streams, connection, sender, &arrival)
     elif not segment.flags & TCP_SYN:
-        note_sent(own, segment.seq)
+        note_sent(own, segment, segment.seq)
     if connection.direction[1 - sender].acked_known and not connection.ended:
         check_patience(streams, connection, 1 - sender, &arrival)
     if own.held != NULL:
@@ -327,7 +328,7 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
         return                  # an old one, or none of this stream's
     own.fin = True
     own.fin_seq = end
-    note_sent(own, end)
+    note_sent(own, segment, end)
     if connection.fin_by < 0:
         connection.fin_by = sender
         connection.fin_frame = segment.frame
@@ -358,6 +359,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
         own.strange = 0
         remember(own, segment.seq, segment.length, segment.payload)
         time_segment(own, segment, segment.length)
+        if was_lost(own, &connection.direction[1 - sender], segment):
+            take_lost(streams, connection, sender, segment, arrival)
         if own.held != NULL:
             note_mended(own, segment, arrival)
         deliver(streams, connection, sender, segment.payload, segment.length, arrival)
@@ -392,6 +395,16 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     deliver(streams, connection, sender, drop(segment.payload, repeated), segment.length - repeated, arrival)
     if own.held != NULL:
         deliver_held(streams, connection, sender, False)
+
+
+cdef void take_lost(Streams* streams, Connection* connection, int sender, Segment* segment,
+                    Arrival* arrival) noexcept nogil:
+    """The first copy that is seen of what was sent again."""
+    cdef Direction* own = &connection.direction[sender]
+    own.retransmitted += <int64_t>segment.length
+    own.retransmissions += 1
+    arrival.retransmissions += 1
+    tell_again(streams, connection, sender, segment, 0, segment.length)
 
 
 cdef void pass_over_repeated(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
@@ -438,6 +451,7 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
     own.next_seq = segment.seq
     own.acked_known = False
     own.num_sacked = 0
+    own.sent_known = False
     deliver(streams, connection, sender, segment.payload, segment.length, arrival)
 
 
