@@ -156,7 +156,7 @@ def stamp(number: int) -> bytes:
 
 def filled(late: int, *, stamped: bool = True, asked: int = 3, after_ms: int = 20) -> Rows:
     """The first half of a response comes behind the second one, `late` ticks of its sender's clock later, and
-    `after_ms` behind the first of the acknowledgements that ask for it. To the broker and back takes 20 ms."""
+    `after_ms` behind the first of the acknowledgements that ask for it. There and back takes 20 ms."""
     talk = Talk().open()
     ask(talk, 1)
     talk.send(True, request(2))
