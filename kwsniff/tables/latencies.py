@@ -54,7 +54,8 @@ LATENCIES = TableSchema(
         _part(
             "network_ns",
             "What lies beyond the capture: the round trip between the capture and the broker, as prompt "
-            "acknowledgements near the call tell it, and the time until lost segments had come again.",
+            "acknowledgements near the call tell it, and the time until lost segments had come again. Of a "
+            "lost answer whose hole was seen by a prompt answer to the next request, also the time before.",
         ),
         _part(
             "queue_wait_ns",

@@ -38,7 +38,7 @@ FLOORS = {
     ("client", "broker"): 0.98,
     ("client", "both"): 0.97,
     ("client", "network"): 0.99,
-    ("client", "lost"): 0.92,
+    ("client", "lost"): 0.95,
     ("client", "line"): 0.99,
     ("client", "behind"): 1.0,
     ("broker", "wait"): 0.99,

@@ -169,6 +169,33 @@ def test_a_hole_in_the_response_is_the_networks_until_it_is_filled(tmp_path: Pat
     assert whole < 100 * MICROSECOND
 
 
+@pytest.mark.parametrize(
+    ("max_wait_ms", "next_ms", "broker_ms"),
+    [
+        (None, 3, 1),  # the next call was quick: the broker had been done with this one
+        (None, 60, 80 + 60),  # it was not: both may have stood in the same queue
+        (500, 3, 80 + 3),  # a fetch may have waited for records until then
+    ],
+    ids=["quick", "slow", "fetch"],
+)
+def test_a_lost_answer_whose_hole_the_next_one_shows_is_not_the_brokers(
+    tmp_path: Path, max_wait_ms: int | None, next_ms: int, broker_ms: int
+) -> None:
+    """Nothing comes behind the answer until the next request is answered, which is sent 80 ms later."""
+    scene, script = far()
+    start = 1000 * MS
+    call = messages.fetch(11, 1, BIG, max_wait_ms=max_wait_ms) if max_wait_ms else heartbeat(1)
+    script.call(call, at=start, answer_at=start + WAY + 3 * MS)
+    script.call(heartbeat(2), at=start + 80 * MS, answer_at=start + 80 * MS + WAY + next_ms * MS)
+    packets = scene.packets()
+    lost, shows = payloads(packets, from_client=False)
+    filled = shows.time_ns + 130 * MS
+    row = latencies(tmp_path, moved(packets, lost, filled))[1]
+    assert row["total_ns"] == 80 * MS + WAY + next_ms * MS + 130 * MS
+    assert row["broker_ns"] + row["deliberate_wait_ns"] == broker_ms * MS
+    assert row["network_ns"] == row["total_ns"] - broker_ms * MS
+
+
 def test_a_hole_in_the_requests_is_the_networks_until_it_is_filled(tmp_path: Path) -> None:
     """Seen at the broker: the first of two requests comes 250 ms after the second."""
     scene = Scene()

@@ -8,7 +8,9 @@ Rules
      tell it, by how much longer than usual its answer came by the broker's own stamps, and the time until a lost
      segment had come again. A segment sent again counts when the receiver had asked for it, or had been silent for
      longer than it may delay an acknowledgement, and when the answer came late enough to be its fruit; a hole in what
-     the capture shows counts from when it was noticed until it was filled.
+     the capture shows counts from when it was noticed until it was filled. Where an answer to the next request was
+     what showed it, as soon as one could come, the lost answer had been on its way: the broker, quick then, is not
+     blamed for the time before.
   3. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
      next request waits for that is deliberate. One from before answers late: the throttle lies in the call itself.
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
@@ -30,7 +32,7 @@ Rules
 from libc.stdint cimport int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
-from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, MAX_FRONT, Served
+from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, MAX_FRONT, Served, waiting_call
 from kwsniff.core.wire.facts cimport Facts
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.capture.packets cimport NO_TIME
@@ -112,6 +114,8 @@ cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, 
     way = way_to_broker(asks, answers)
     arrived = arrived_again(asks, call, sent, done, way)
     way = at_most(way, done - arrived)
+    if had_left(context, dialog, call, response, facts, done, way):
+        done = at_most(done, arrived + way + LOCAL)
     # This time the answer was longer on its way than usual.
     done -= within(response.first.late, 0, done - arrived - way)
     parts.network += answered - done + arrived - sent + way
@@ -239,6 +243,19 @@ cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t do
                 and (again.proven or again.time - sent >= SILENCE + way)):
             arrived = again.time
     return arrived
+
+
+cdef inline bint had_left(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
+                          int64_t noticed, int64_t way) noexcept nogil:
+    """Whether the answer is what was missing, and its hole was noticed as soon as the next request could be answered.
+    Calls that wait on purpose may have done so until then."""
+    cdef Call* next
+    if (response.first.mended == call.last.mended_back or response.first.time != response.first.ready
+            or dialog.num == 0 or facts == NULL or facts.num_errors or call.max_wait.is_known and call.max_wait.value
+            or is_rendezvous(context, call)):
+        return False
+    next = waiting_call(dialog, 0)
+    return next.ended and next.last.ready != NO_TIME and way <= noticed - next.last.ready <= way + SHORT
 
 
 cdef int64_t repaired(Direction* own, int64_t since, int64_t until) noexcept nogil:
