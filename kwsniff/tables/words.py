@@ -44,7 +44,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "handshake": "by the TCP handshake",
         "content": "by who sends requests",
         "port": "by the port numbers",
-        "unknown": "not told apart: the sender of the first packet is called client",
+        "unknown": "not told apart: the side with the higher port is called client",
     },
     "end": {
         "open": "still open when the capture ended",

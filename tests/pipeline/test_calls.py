@@ -9,7 +9,7 @@ import pytest
 from tests.pipeline.compare import analyzed, analyzed_packets, assert_scene, moment
 from tests.traffic import groups, messages, scenes
 from tests.traffic.records import batch
-from tests.traffic.tcp import MILLISECOND, Scene
+from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 
 
 def test_every_message_gives_its_row(tmp_path: Path) -> None:
@@ -139,3 +139,18 @@ def test_reset_and_end_of_capture_are_different_reasons(tmp_path: Path) -> None:
             script.reset(at=9 * MILLISECOND)
         tables = assert_scene(tmp_path, scene, without=["status"])
         assert [row["reason"] for row in tables["api_calls"]] == [reason]
+
+
+@pytest.mark.parametrize("client", ["10.0.0.1", "10.0.9.1"])
+@pytest.mark.parametrize("from_client", [True, False])
+def test_where_nobody_tells_who_is_who_the_higher_port_is_called_client(
+    client: str, from_client: bool, tmp_path: Path
+) -> None:
+    """docs/tables.md, role: no handshake, nothing that is Kafka; whoever is seen first."""
+    scene = Scene()
+    script = scene.connection(client=Endpoint(client, 50_001), broker=Endpoint("10.0.5.1", 9092))
+    script.write(b"nothing that anybody knows", 0, from_client=from_client)
+    script.write(b"nor this", 1 * MILLISECOND, from_client=not from_client)
+    (row,) = analyzed_packets(tmp_path, scene.packets())["connections"]
+    assert (row["role"], row["client_port"], row["broker_port"]) == ("unknown", 50_001, 9092)
+    assert (row["client_bytes"], row["broker_bytes"]) == ((26, 8) if from_client else (8, 26))

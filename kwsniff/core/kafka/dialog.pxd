@@ -308,6 +308,13 @@ cdef inline int side_of(Dialog* dialog, int direction) noexcept nogil:
     return 0 if direction == dialog.client else 1
 
 
+cdef inline int called_client(Dialog* dialog) noexcept nogil:
+    """The endpoint that rows call the client: where nobody knows, the one with the higher port."""
+    if dialog.client >= 0:
+        return dialog.client
+    return 1 if dialog.connection.port[1] > dialog.connection.port[0] else 0
+
+
 cdef inline int why_missing(int cause) noexcept nogil:
     if cause == GAP_CUT:
         return REASON_CUT_BY_SNAPLEN

@@ -16,7 +16,7 @@ from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.dialog cimport (
     KEPT_CLIENT_ID, KEPT_GROUP_ID, KEPT_GROUP_INSTANCE_ID, KEPT_MEMBER_ID, KEPT_PROTOCOL_TYPE, KEPT_TOPICS,
     KEPT_TRANSACTIONAL_ID, TEXT_BROKER_ADDRESS, TEXT_CLIENT_ADDRESS, TEXT_CLIENT_ID, TEXT_MECHANISM, TEXT_PRINCIPAL,
-    TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program,
+    TEXT_SOFTWARE_NAME, TEXT_SOFTWARE_VERSION, Call, Context, Dialog, Program, called_client,
 )
 from kwsniff.core.wire.facts cimport NO_PARTITION, TOPIC_BY_ID, ErrorHit, Facts
 from kwsniff.core.kafka.frames cimport Frame
@@ -77,7 +77,7 @@ cdef inline void put_broker_address(Context* context, Table* table, int column, 
 
 cdef void put_endpoints(Context* context, Table* table, Dialog* dialog, int client_address, int client_port,
                         int broker_address, int broker_port) noexcept nogil:
-    cdef int client = dialog.client if dialog.client >= 0 else 0
+    cdef int client = called_client(dialog)
     put_again(table, client_address, &dialog.texts[<int>TEXT_CLIENT_ADDRESS + number_of(context, table)],
               address_text(dialog, client))
     if client_port >= 0:

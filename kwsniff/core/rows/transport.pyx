@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset, strlen
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
 from kwsniff.core.capture.tunnels cimport write_tunnels
-from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, REQUEST, RESPONSE, Context, Dialog
+from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, REQUEST, RESPONSE, Context, Dialog, called_client
 from kwsniff.core.kafka.preambles cimport CARRIER_CONNECT
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, make_octets
@@ -54,7 +54,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
         dialog = &bare
     if not begin_row(table):
         return
-    client = dialog.client if dialog.client >= 0 else 0
+    client = called_client(dialog)
     asks = &connection.direction[client]
     answers = &connection.direction[1 - client]
     put_int64(table, CONNECTIONS_CONNECTION_ID, connection.id)
