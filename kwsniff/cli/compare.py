@@ -116,8 +116,9 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
             there = "no times" if first is None else f"{first:%Y-%m-%dT%H:%M:%S} to {last:%Y-%m-%dT%H:%M:%S}"
             raise UsageError(f"--at {args.at} lies outside of what was captured ({there})")
         said = f"timestamptz '{moment.isoformat()}'"
-        before = Side(f"request_time < {said}", (moment - first).total_seconds())
-        after = Side(f"request_time >= {said}", (last - moment).total_seconds())
+        # What was under way then is part of what came after: it may be what went wrong.
+        before = Side(f"end_time < {said}", (moment - first).total_seconds())
+        after = Side(f"end_time >= {said}", (last - moment).total_seconds())
         return (databases[0], before), (databases[0], after)
     if args.slowest:
         (row,) = fetch(databases[0], f"select quantile_cont(counted, {_SLOWEST}) as bound from fact")  # noqa: S608
@@ -176,7 +177,9 @@ def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int
         f"Calls behind the first: {', '.join(map(str, first.call_ids[:6])) or 'none to show'}.", room
     )
     yield from wrapped(
-        "_ms: mean per call. errors: share of calls. carries: share of all time, or calls, in BAD.", room
+        "_ms: mean per call; longest: of one. errors: share of calls. "
+        "carries: share of all time, or calls, in BAD.",
+        room,
     )
 
 
@@ -185,4 +188,5 @@ def _figure(number: float | None) -> str:
 
 
 def _interval(bounds: tuple[float, float]) -> str:
-    return f"{_figure(bounds[0])} to {_figure(bounds[1])}"
+    # What is no mean has none.
+    return "" if bounds[0] == bounds[1] else f"{_figure(bounds[0])} to {_figure(bounds[1])}"

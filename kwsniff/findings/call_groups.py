@@ -14,6 +14,9 @@ PARTS: Final = (
     "network", "transmission", "queue", "broker", "throttle", "replicas", "group", "authentication_delay",
 )  # fmt: skip
 """Parts of a call's time; waits for records that do not exist yet are none of them."""
+STANDSTILLS: Final = ("network", "broker", "replicas")
+"""Parts that somebody who stands still makes long: a few calls, which a mean of many does not tell."""
+LONG_NS: Final = 1_000_000_000
 
 _COLUMNS: Final[Mapping[str, str]] = {
     "round_trip": "case when network = 0 then round_trip when timed then 0 end",
@@ -23,6 +26,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "queue": "case when coalesce(behind_wait, 'none') not in ('throttle', 'replicas', 'group', "
     "'authentication_delay', 'broker') then queued when timed then 0 end",
 }
+LONGEST: Final = "longest_"
 ROUND_TRIP: Final = "round_trip"
 """The way to the broker of calls whose times do not have it: the capture was taken at the broker."""
 _OF_CALL: Final[Mapping[str, str]] = {
@@ -80,6 +84,7 @@ select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.ack
         else replace(l.behind_wait, '_possible', '') end as behind_wait,
     l.request_transmission_ns + l.response_transmission_ns as transmission,
     l.deliberate_wait_ns + coalesce(h.waited, 0) as waited, replace(l.wait, '_possible', '') as wait,
+    c.request_time + to_microseconds(coalesce(l.total_ns, 0) // 1000) as end_time,
     l.total_ns - case when l.wait in ('data', 'data_possible', 'long_poll', 'long_poll_possible')
         then l.deliberate_wait_ns else 0 end as counted
 from client_call c
@@ -107,10 +112,22 @@ def collect(database: "duckdb.DuckDBPyConnection") -> None:
 def read_groups(
     database: "duckdb.DuckDBPyConnection", side: Side
 ) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
-    """(kind, subject) -> API -> calls, timed, failed, and of each part its sum and sum of squares."""
+    """(kind, subject) -> API -> calls, timed, failed, and of each part its sum and sum of squares; of
+    STANDSTILLS the longest, too, and number and sum of those that took LONG_NS."""
     sums = ", ".join(
-        f"sum({_part(part)})::double as {part}_sum, sum(({_part(part)})::double ** 2) as {part}_squares"
-        for part in (*PARTS, ROUND_TRIP)
+        [
+            *(
+                f"sum({_part(part)})::double as {part}_sum, "
+                f"sum(({_part(part)})::double ** 2) as {part}_squares"
+                for part in (*PARTS, ROUND_TRIP)
+            ),
+            *(
+                f"max({_part(part)})::double as {part}_longest, "
+                f"count(*) filter ({_part(part)} >= {LONG_NS}) as {part}_long, "
+                f"sum({_part(part)}) filter ({_part(part)} >= {LONG_NS})::double as {part}_long_sum"
+                for part in STANDSTILLS
+            ),
+        ]
     )
     groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     groups["all", ""] = {}
@@ -153,7 +170,7 @@ def read_proofs(
     database: "duckdb.DuckDBPyConnection", side: Side, kind: str, subject: str, what: str
 ) -> list[int]:
     """Calls that show a difference, most telling first."""
-    part = what.removesuffix("_ms")
+    part = what.removeprefix(LONGEST).removesuffix("_ms")
     if what == "errors":
         chosen, order = "failed", "request_time"
     elif part in (*PARTS, ROUND_TRIP):

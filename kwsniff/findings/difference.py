@@ -8,15 +8,28 @@ ones; where GOOD does not have it, with all calls of that API in GOOD. A differe
   among many make the interval wide,
 - and the subject carries at least 5 % of all time in BAD.
 
+Two calls or more that took a second or longer are a difference as well, where nothing in GOOD took a third
+of that: a broker that stands still holds up few calls, and the mean of many does not show it.
+
 Waits for records that do not exist yet are left out: they harm nobody.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from kwsniff.findings.call_groups import KINDS, PARTS, ROUND_TRIP, Side, read_groups, read_losses, read_proofs
+from kwsniff.findings.call_groups import (
+    KINDS,
+    LONGEST,
+    PARTS,
+    ROUND_TRIP,
+    STANDSTILLS,
+    Side,
+    read_groups,
+    read_losses,
+    read_proofs,
+)
 from kwsniff.findings.evaluate import MOST_PROOFS, fetch
 
 if TYPE_CHECKING:
@@ -34,8 +47,15 @@ RATE_RATIO: Final = 2.0
 LEAST_LOST: Final = 0.005
 LEAST_LOST_BYTES: Final = 1000
 LOST_RATIO: Final = 3.0
+LEAST_LONG: Final = 2
+LONG_RATIO: Final = 3.0
 _RATE_WEIGHT: Final = 0.2
+_FALLING_WEIGHT: Final = 0.02
+"""Fewer calls are what follows when somebody waits; alone, they are still an answer."""
 _LOSS_WEIGHT: Final = 0.25
+_OWNS: Final = 1.1
+_STOOD_STILL: Final = 1.5
+"""Others hold calls up as well, while they wait for who stands still: a coordinator for its follower."""
 _ALIKE: Final = 0.5
 _ALONE: Final = 0.3
 """What a subject counts for when the rest is as much slower, and when there is no rest."""
@@ -117,8 +137,10 @@ def compare(
     known.
     """
     before, after = read_groups(*good), read_groups(*bad)
+    times = [*_times(before, after, parts_of_one=good[1].slowest)]
     found = [
-        *_times(before, after, parts_of_one=good[1].slowest),
+        *times,
+        *([] if good[1].slowest else _standstills(before, after, {each.what for each in times})),
         *_errors(before, after),
         *_rates(before, after, good[1].seconds, bad[1].seconds),
     ]
@@ -153,6 +175,34 @@ def _times(before: Groups, after: Groups, *, parts_of_one: bool) -> Iterator[Dif
             yield _difference(
                 key, f"{part}_ms", pair, 1e6, pair.excess / max(total, pair.excess), weight=weight
             )
+
+
+def _standstills(before: Groups, after: Groups, told: Container[str]) -> Iterator[Difference]:
+    """Few calls that took long, which nothing in GOOD did; `told`: what means show already."""
+    total = sum(_sum(row, part) for row in after["all", ""].values() for part in PARTS)
+    for part in STANDSTILLS:
+        if f"{part}_ms" in told:
+            continue
+        good = _longest(before["all", ""], part)
+        for key, rows in after.items():
+            longest = _longest(rows, part)
+            spent = sum(float(row[f"{part}_long_sum"] or 0) for row in rows.values())
+            if (
+                key[0] == "all"
+                or (part == "network" and key[0] not in ("client", "broker"))
+                or sum(row[f"{part}_long"] for row in rows.values()) < LEAST_LONG
+                or longest < LONG_RATIO * good
+                or spent < LEAST_SHARE * total
+            ):
+                continue
+            pair = _Pair()
+            pair.good.add(1, good, 0, 1)
+            pair.bad.add(1, longest, 0, 1)
+            yield _difference(key, f"{LONGEST}{part}_ms", pair, 1e6, spent / total, weight=_ALIKE)
+
+
+def _longest(rows: Mapping[str, Mapping[str, Any]], part: str) -> float:
+    return max((float(row[f"{part}_longest"] or 0) for row in rows.values()), default=0.0)
 
 
 def _pair(key: tuple[str, str], part: str, before: Groups, after: Groups) -> _Pair:
@@ -276,7 +326,8 @@ def _rates(
             continue
         if high.interval[0] > low.interval[1]:
             share = abs(high.total - low.total) / max(calls, high.total)
-            yield _difference(key, "calls_per_second", pair, 1, share, weight=_RATE_WEIGHT)
+            weight = _RATE_WEIGHT if low is pair.good else _FALLING_WEIGHT
+            yield _difference(key, "calls_per_second", pair, 1, share, weight=weight)
 
 
 def _losses(
@@ -299,7 +350,8 @@ def _difference(
     key: tuple[str, str], what: str, pair: _Pair, unit: float, share: float, *, weight: float
 ) -> Difference:
     good, bad = pair.good.mean / unit, pair.bad.mean / unit
-    owns = 1.1 if _OWNERS[what] == key[0] else 1.0
+    part = what.removeprefix(LONGEST)
+    owns = (_OWNS if part == what else _STOOD_STILL) if _OWNERS[part] == key[0] else 1.0
     return Difference(
         subject_kind=key[0], subject=key[1], what=what, good=good, bad=bad,
         ratio=bad / good if good else None, call_ids=(),

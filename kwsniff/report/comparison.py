@@ -86,8 +86,8 @@ def _calls(
         rows = [row for number in each.call_ids for row in calls.get(number, ())]
         if rows:
             lines = [
-                ("GOOD", f"{_figure(each.good)} ({_interval(each.good_interval)})"),
-                ("BAD", f"{_figure(each.bad)} ({_interval(each.bad_interval)})"),
+                ("GOOD", _bounded(each.good, each.good_interval)),
+                ("BAD", _bounded(each.bad, each.bad_interval)),
             ]
             items.append(
                 Item(
@@ -105,5 +105,11 @@ def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def _bounded(value: float, bounds: tuple[float, float]) -> str:
+    within = _interval(bounds)
+    return f"{_figure(value)} ({within})" if within else _figure(value)
+
+
 def _interval(bounds: tuple[float, float]) -> str:
-    return f"{_figure(bounds[0])} to {_figure(bounds[1])}"
+    # What is no mean has none.
+    return "" if bounds[0] == bounds[1] else f"{_figure(bounds[0])} to {_figure(bounds[1])}"

@@ -61,6 +61,29 @@ def test_who_stands_in_line_at_a_stopped_broker_waits_for_the_broker(
     assert "queue_ms" not in {row["what"] for row in rest}
 
 
+@pytest.mark.parametrize(
+    ("name", "broker", "moments"),
+    [
+        # A capture begins before its broker stops; the calls that wait then are few among many quick ones.
+        ("stalled_golang", "10.88.0.1:9092", ("+5s", "+7s", "+9s")),
+        ("stalled_zookeeper", "10.88.0.2:9093", ("+6s", "+8s", "+10s")),
+    ],
+)
+def test_a_broker_that_stood_still_comes_before_what_was_asked_less_often_for_it(
+    name: str, broker: str, moments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Moments before it stopped, and while it stood still: what was under way then belongs to BAD."""
+    capture = str(CAPTURES / "incidents" / name / "broker.pcap")
+    for moment in moments:
+        rows = compared(capsys, capture, "--at", moment)
+        first = rows[0]
+        assert named(first) == ("broker", broker, "longest_broker_ms")
+        assert first["bad"] > 2000
+        assert first["good"] < 1000
+        assert len(first["call_ids"]) >= 2
+        assert "calls_per_second" in [row["what"] for row in rows[1:]]
+
+
 @pytest.mark.parametrize("version", ["", "_3_9"])
 @pytest.mark.parametrize("side", ["broker", "client"])
 def test_a_follower_that_stands_still_shows_in_what_waits_for_replicas(

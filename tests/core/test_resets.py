@@ -282,6 +282,17 @@ def test_a_refused_connection() -> None:
     )
 
 
+@pytest.mark.parametrize("length", [0, 30])
+def test_who_acknowledged_something_was_not_refused(length: int) -> None:
+    """The SYN of the broker is not in the capture; who answers it has it (RFC 9293 3.10.7.3)."""
+    talk = Talk(70_000, 0)
+    talk.send(True, flags=SYN)
+    talk.send(True, b"x" * length)
+    talk.send(False, flags=RST | ACK, seq=1)
+    row = connection_of(tables_of(talk.packets))
+    assert (row["refused"], row["end"], row["closed_by"]) == (False, "reset", "broker")
+
+
 def test_a_reset_that_does_not_acknowledge_the_syn() -> None:
     """RFC 9293 3.10.7.3: anybody can send one."""
     talk = Talk(70_000, 0)

@@ -48,11 +48,36 @@ def test_a_cause_that_goes_on_is_named_whatever_is_cut(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["first_half", "second_half", "begun_late", *WHOLE])
+@pytest.mark.parametrize("change", ["first_half", "second_half", "middle", "begun_late", "dropped", *WHOLE])
 @pytest.mark.parametrize("recording", [each for each in ALL.values() if not each.cause], ids=lambda r: r.name)
 def test_parts_of_healthy_recordings_are_healthy(recording: Recording, change: str, tmp_path: Path) -> None:
     judged = vary(recording, VARIATIONS[change], tmp_path)
-    assert judged is None or not judged.others
+    others = set() if judged is None else {*judged.others}
+    # A capture that lost packets says so, and nothing else.
+    assert others <= ({"capture_incomplete"} if change == "dropped" else set())
+
+
+@pytest.mark.parametrize(
+    ("taken", "change", "is_found", "not_said"),
+    [
+        # Its only broker: what waits for followers elsewhere waits no longer here than what needs none.
+        (("stalled_golang", "broker"), "begun_late", True, "replication_slow"),
+        # One segment was sent again, and another one long before: a broker that stands still has got it.
+        (("stalled_zookeeper", "broker"), "ended_early", True, "path_dead"),
+        # Nobody answers, which the capture has whole.
+        (("path_dead_python", "client"), "second_half", False, "one_sided"),
+        # What was lost of these were the broker's SYN and its alert.
+        (("tls_to_plain_java", "broker"), "dropped", False, "connection_refused"),
+        (("plaintext_on_tls", "broker"), "dropped", False, "broker_hangs_up"),
+    ],
+)
+def test_a_part_blames_nobody_else(
+    taken: tuple[str, str], change: str, is_found: bool, not_said: str, tmp_path: Path
+) -> None:
+    judged = vary(_recording(*taken), VARIATIONS[change], tmp_path)
+    assert judged is not None
+    assert judged.rank == 1 or not is_found
+    assert not_said not in judged.others
 
 
 def test_a_capture_that_is_written_anew_is_the_same(tmp_path: Path) -> None:

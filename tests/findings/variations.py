@@ -6,6 +6,7 @@ may be gone with the packets: what is required then is silence, and no blame of 
 
 from __future__ import annotations
 
+import random
 import struct
 import sys
 import tempfile
@@ -39,6 +40,7 @@ GIVEN: Final = {
 """What the recordings beside the checkout show."""
 _ETHERNET, _COOKED = 1, 113
 _OTHERS: Final = {b"billing": b"invoice", b"shop": b"mart", b"orders": b"parcel"}
+_LOST: Final = 0.2
 _IPV4: Final = b"\x08\x00"
 
 
@@ -123,6 +125,19 @@ def ended_early(capture: Pcap) -> Pcap:
     return capture.of(capture.packets[: len(capture.packets) * 8 // 10])
 
 
+def middle(capture: Pcap) -> Pcap:
+    """Without the first and the last quarter of its time."""
+    begin, end = capture.packets[0].ticks, capture.packets[-1].ticks
+    quarter = (end - begin) // 4
+    return capture.of([each for each in capture.packets if begin + quarter <= each.ticks < end - quarter])
+
+
+def dropped(capture: Pcap) -> Pcap:
+    """Without one packet in five, which the capture lost: those of its connections all got there."""
+    chance = random.Random(len(capture.packets))
+    return capture.of([each for each in capture.packets if chance.random() >= _LOST])
+
+
 def slower(capture: Pcap) -> Pcap:
     """Half as fast."""
     return _scaled(capture, 2, 1)
@@ -164,7 +179,17 @@ def among_others(capture: Pcap) -> Pcap:
 
 VARIATIONS: Final[dict[str, Callable[[Pcap], Pcap]]] = {
     change.__name__: change
-    for change in (first_half, second_half, begun_late, ended_early, slower, faster, among_others)
+    for change in (
+        first_half,
+        second_half,
+        middle,
+        begun_late,
+        ended_early,
+        dropped,
+        slower,
+        faster,
+        among_others,
+    )
 }
 
 

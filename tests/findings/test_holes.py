@@ -1,0 +1,112 @@
+"""What a capture lost is no trouble of the network, of a broker or of a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .test_stretches import AT, SECOND, _call, _capture, _find
+
+CONNECTION = {
+    **AT, "protocol": "kafka", "caller": "client", "client_bytes": 50_000, "broker_bytes": 50_000,
+    "client_missing_bytes": 0, "broker_missing_bytes": 0, "vantage": "broker",
+}  # fmt: skip
+
+
+def _connection(number: int, **columns: Any) -> dict[str, Any]:
+    times = {"first_time": 0, "last_time": 9 * SECOND, "first_frame": number}
+    return {**CONNECTION, **times, "connection_id": number, **columns}
+
+
+def _stalls(calls: list[dict[str, Any]], connections: list[dict[str, Any]]) -> list[int]:
+    latencies = [call for call in calls if "total_ns" in call]
+    tables = {
+        "api_calls": calls, "latencies": latencies, "captures": [_capture(0, 10)], "connections": connections,
+    }  # fmt: skip
+    return [finding.calls for finding in _find("broker_stalled", tables)]
+
+
+def _quick(first: int, since: float, until: float) -> list[dict[str, Any]]:
+    """A call on connection 9 every 100 ms, answered at once."""
+    number = round((until - since) * 10)
+    return [_call(first + i, since + i / 10, since + i / 10 + 0.001, 9, "Metadata") for i in range(number)]
+
+
+def test_calls_that_waited_while_others_were_answered_do_not_wait_for_who_stands_still() -> None:
+    # The broker is quiet from 8 s on, as one is that nobody asks.
+    waiting = [_call(1, 2, None, 1), _call(2, 2.1, None, 2)]
+    connections = [_connection(1), _connection(2), _connection(9)]
+    assert _stalls([*waiting, *_quick(10, 0, 8)], connections) == []
+    # Those that were sent when it fell silent do.
+    late = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2)]
+    assert _stalls([*late, *_quick(10, 0, 8)], connections) == [2]
+
+
+def test_in_a_capture_with_holes_a_call_without_an_answer_proves_nothing() -> None:
+    calls = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2), *_quick(10, 0, 8)]
+    whole = [_connection(1), _connection(2), _connection(9)]
+    assert _stalls(calls, whole) == [2]
+    assert _stalls(calls, [*whole, _connection(3, broker_missing_bytes=10_000)]) == []
+    # A segment or two of many are no reason to be silent.
+    assert _stalls(calls, [*whole, _connection(3, broker_missing_bytes=1_000)]) == [2]
+
+
+def test_a_broker_that_refuses_connections_is_gone_and_does_not_stand_still() -> None:
+    calls = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2), *_quick(10, 0, 8)]
+    refused = _connection(3, refused=True, first_time=9 * SECOND)
+    assert _stalls(calls, [_connection(1), _connection(2), _connection(9), refused]) == []
+
+
+def test_what_may_have_waited_behind_a_lost_fetch_does_not_make_a_broker_slow() -> None:
+    slow = [_call(i, i / 10, i / 10 + 0.08, 1, "ListOffsets") for i in range(40)]
+    poll = _call(100, 0, 0.001, 1)
+    tables = {"api_calls": [*slow, poll], "latencies": slow, "captures": [_capture(0, 10)]}
+
+    def found(**columns: int) -> list[str]:
+        rows = {**tables, "connections": [_connection(1, **columns)]}
+        return [each.finding for each in _find("broker_slow", rows)]
+
+    assert found() == ["broker_slow"]
+    assert found(client_missing_bytes=1) == []
+    assert found(broker_missing_bytes=1) == []
+    tables["api_calls"] = slow  # nothing on it waits long
+    assert found(broker_missing_bytes=1) == ["broker_slow"]
+
+
+def test_an_answer_that_the_capture_lost_is_not_one_that_the_broker_did_not_give() -> None:
+    asked = {"request_frame": 5, "api_key": 3, "api_version": 12}
+    call = {**_call(1, 1, None, 1, "Metadata"), "reason": "connection_closed", **asked}
+
+    def found(missing: int) -> list[str]:
+        closed = _connection(1, closed_by="broker", close_frame=9, broker_missing_bytes=missing)
+        return [
+            each.finding for each in _find("broker_hangs_up", {"api_calls": [call], "connections": [closed]})
+        ]
+
+    assert found(0) == ["broker_hangs_up"]
+    assert found(40) == []
+
+
+def test_a_member_that_may_have_left_where_the_capture_lost_it_has_not_expired() -> None:
+    member = {"group_id": "billing", "error_code": 0, "client_id": "shop"}
+    joined = {**_call(1, 1, 1.1, 1, "JoinGroup"), **member}
+    told = {**_call(2, 6, 6.1, 1, "Heartbeat"), **member, "error_code": 25}
+
+    def found(**columns: int) -> list[str]:
+        rows = {"api_calls": [joined, told], "connections": [_connection(1), _connection(2, **columns)]}
+        return [each.finding for each in _find("session_expired", rows)]
+
+    assert found() == ["session_expired"]
+    assert found(broker_missing_bytes=40) == ["session_expired"]
+    assert found(client_missing_bytes=40) == []
+
+
+def test_a_side_that_sends_everything_again_is_not_one_of_which_the_capture_has_half() -> None:
+    alone = {"client_packets": 20, "broker_packets": 0, "broker_bytes": 0, "client_retransmitted_bytes": 0,
+             "broker_retransmitted_bytes": 0}  # fmt: skip
+
+    def found(again: int) -> list[str]:
+        connection = _connection(1, capture="a", **{**alone, "client_retransmitted_bytes": again})
+        return [each.finding for each in _find("one_sided", {"connections": [connection]})]
+
+    assert found(0) == ["one_sided"]
+    assert found(400_000) == []
