@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x77079a20e67de5f4ull
+    #define KWSNIFF_SHAPES 0x5f72fa72ef868753ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -119,6 +119,8 @@ cdef struct Direction:
     uint32_t acked_from     # and the first one that was seen
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
+    int64_t sent_frame      # the packet that said so
+    int64_t sent_time
     bint sent_stamped
     uint32_t sent_stamp     # and when, by its own clock
     Range sacked[8]         # in no order; see selective.pxd

@@ -46,5 +46,7 @@ cdef inline void note_sent(Direction* own, Segment* segment, uint32_t to_seq) no
     if fits(own, to_seq) and (not own.sent_known or distance(to_seq, own.sent) > 0):
         own.sent = to_seq
         own.sent_known = True
+        own.sent_frame = segment.frame
+        own.sent_time = segment.time
         own.sent_stamped = segment.stamped
         own.sent_stamp = segment.stamp

@@ -61,6 +61,7 @@ from kwsniff.core.tcp.resets cimport (
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
+from kwsniff.core.tcp.strays cimport doubt_sent
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
@@ -181,6 +182,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     if segment.flags & TCP_RST:
         take_reset(streams, connection, sender, segment, &arrival)
         return
+    doubt_sent(streams, connection, sender, segment, &arrival)
     note_window(streams, connection, sender, segment)
     arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
     if segment.flags & TCP_SYN:
