@@ -19,6 +19,8 @@ pytest.register_assert_rewrite(
 )  # before any test imports it: lets it explain what differed
 
 _ONE_PROCESS = "spark"
+_LIVE = "live"
+_GROUPS = (_ONE_PROCESS, _LIVE, "measured")
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -30,10 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A session of Spark takes a gigabyte: with several processes, one of them has all tests that need it."""
+    """With several processes, one has all tests that need a session of Spark, which takes a gigabyte, and one
+    all that record, which would hear each other.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(_ONE_PROCESS))
+        elif item.get_closest_marker("live"):
+            item.add_marker(pytest.mark.xdist_group(_LIVE))
 
 
 class _Skips:
@@ -51,7 +57,9 @@ class _Skips:
         self._note(report)
 
     def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
-        name = report.nodeid.removesuffix(f"@{_ONE_PROCESS}")  # xdist adds the group
+        name = report.nodeid
+        for group in _GROUPS:  # which xdist adds
+            name = name.removesuffix(f"@{group}")
         if report.skipped and not hasattr(report, "wasxfail") and name not in self._noted:
             self._noted.add(name)
             with self._path.open("a", encoding="utf-8") as file:

@@ -9,6 +9,8 @@ import pytest
 from tests.findings.measured import HIDDEN, Judged, judge, page, recordings
 from tests.house.tree import DOCS
 
+pytestmark = pytest.mark.xdist_group("measured")  # what one process has judged the others would judge again
+
 
 @lru_cache(None)
 def _judged() -> tuple[Judged, ...]:

@@ -15,10 +15,10 @@ def test_every_target_under_sanitizers(tmp_path: Path):
     if lacking:
         pytest.skip(f"no sanitized core: {lacking}")
     build(tmp_path, SANITIZERS)
-    for name in TARGETS:
-        done = sanitize.run(tmp_path, ["--target", name, "--seconds", "0", "--seed", "77"])
-        assert done.returncode == 0, done.stderr[-4000:]
-        assert f"{name}: {TARGETS[name][1]} executions" in done.stdout
+    done = sanitize.run(tmp_path, ["--seconds", "0", "--seed", "77"])
+    assert done.returncode == 0, done.stderr[-4000:]
+    for name, (_, executions) in TARGETS.items():
+        assert f"{name}: {executions} executions" in done.stdout
     crashes = sorted((Path(__file__).parent / "crashes").iterdir())
     done = sanitize.feed(tmp_path, crashes)
     assert done.returncode == 0, done.stderr[-4000:]
