@@ -235,10 +235,10 @@ CONNECTIONS = TableSchema(
         ),
         _count(
             "messages_hash",
-            "A hash of the first four requests and the first four responses, byte by byte: what carries the "
-            "same messages has the same.",
+            "A hash of the first four requests and the first four responses, byte by byte, or of all where a "
+            "connection that was closed had fewer: what carries the same messages has the same.",
             "Kafka messages",
-            null="fewer were seen whole from the beginning of what was captured",
+            null="one of them was not seen whole, or there were fewer and the connection was not closed",
         ),
     ),
 )

@@ -6,7 +6,9 @@ What proves it, and nothing less does:
   or the lengths where these have no hash, and the lengths where both were seen to their end: NAT leaves
   them as they are;
 - or the messages are the same, the one's broker is at the address of the other's client, as a proxy is, and
-  both begin together; and no third connection would do as well: clients that start alike say the same.
+  both begin together; and no third connection would do as well: clients that start alike say the same. Where
+  the other one names the client it is for (PROXY protocol), that is this one's; else, of conversations of
+  fewer than four calls, the whole is the same, between three hosts, and by one clock the proxy's is later.
 
 Both ask for times that overlap. The first seen of them is the one that counts.
 """
@@ -27,12 +29,14 @@ from kwsniff.timelines.twin_marks import KEYS, Marks
 COLUMNS: Final = (
     "connection_id", "capture", "client_address", "client_port", "broker_address", "broker_port",
     "first_time", "last_time", "client_isn", "broker_isn", "messages_hash", "end", "client_bytes",
-    "client_missing_bytes", "broker_bytes", "broker_missing_bytes", "syn_retries", "handshake",
+    "client_missing_bytes", "broker_bytes", "broker_missing_bytes", "syn_retries", "handshake", "calls",
+    "proxied_address", "proxied_port",
 )  # fmt: skip
 """What `find_twins` reads of the table of connections."""
 
 _ENDS: Final = ("client_address", "client_port", "broker_address", "broker_port")
 _SLACK: Final = 1_000_000  # microseconds that the clocks of two captures may be apart
+_HASHED: Final = 4  # calls: fewer prove less
 _MOST_ALIKE: Final = 64  # more that are alike prove nothing of any two
 _TOGETHER: Final = 4096  # rows that are looked at as Python objects at a time
 
@@ -236,4 +240,31 @@ def _stands_before(a: Row, b: Row) -> bool:
         and (a["client_address"], a["broker_address"]) != (b["client_address"], b["broker_address"])
         and _overlap(a, b)
         and abs(a["first_time"] - b["first_time"]) <= _SLACK
+        and (
+            min(a["calls"], b["calls"]) >= _HASHED or _is_carried(a, b)
+            if b["proxied_address"] is None
+            else _names(b, a)
+        )
+    )
+
+
+def _names(row: Row, other: Row) -> bool:
+    """Whether the PROXY header of one names the other's client, or the one that this was for in its turn."""
+    named = row["proxied_address"], row["proxied_port"]
+    return named in (
+        (other["client_address"], other["client_port"]),
+        (other["proxied_address"], other["proxied_port"]),
+    )
+
+
+def _is_carried(a: Row, b: Row) -> bool:
+    """Whether short `b` is all of `a`, begun by a host between theirs after `a` had begun."""
+    return bool(
+        len({a["client_address"], a["broker_address"], b["broker_address"]}) == 3
+        and a["capture"] == b["capture"]
+        and a["handshake"]
+        and b["handshake"]
+        and a["first_time"] <= b["first_time"]
+        and abs(a["last_time"] - b["last_time"]) <= _SLACK
+        and _sizes(a) == _sizes(b)
     )

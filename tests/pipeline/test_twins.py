@@ -17,14 +17,30 @@ OUTSIDE = ("198.51.100.7", 61_000)
 SERVER = ("10.0.0.9", 9092)
 
 
-def talk(client_isn: int = 999, broker_isn: int = 4_999, calls: int = 6, first: int = 1) -> list[bytes]:
+def talk(
+    client_isn: int = 999,
+    broker_isn: int = 4_999,
+    calls: int = 6,
+    first: int = 1,
+    *,
+    header: bytes = b"",
+    closed: bool = True,
+) -> list[bytes]:
     said = Talk(client_isn, broker_isn).open()
+    if header:
+        said.send(True, header)
     for number in range(first, first + calls):
         ask(said, number)
-    said.send(True, flags=FIN | ACK)
-    said.send(False, flags=FIN | ACK)
-    said.send(True)
+    if closed:
+        said.send(True, flags=FIN | ACK)
+        said.send(False, flags=FIN | ACK)
+        said.send(True)
     return said.packets
+
+
+def proxied(port: int) -> bytes:
+    """The first line of what a proxy opens for this port of the client (PROXY protocol, version 1)."""
+    return f"PROXY TCP4 {CLIENT[0]} {BROKER[0]} {port} {BROKER[1]}\r\n".encode()
 
 
 def under(packets: list[bytes], client: End, broker: End = BROKER) -> list[bytes]:
@@ -68,12 +84,54 @@ def test_both_sides_of_a_proxy(tmp_path: Path) -> None:
     assert twins_in(path) == [(0, None), (1, 0)]
 
 
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_short_conversation_on_both_sides_of_a_proxy(tmp_path: Path, calls: int) -> None:
+    path = capture(tmp_path, talk(calls=calls), under(talk(77, 88, calls=calls), PROXY, SERVER))
+    assert twins_in(path) == [(0, None), (1, 0)]
+    assert len(analyze(path).findings) == 1
+
+
+def test_a_header_proves_a_short_conversation_through_a_proxy_beside_the_client(tmp_path: Path) -> None:
+    behind = talk(77, 88, calls=2, header=proxied(CLIENT[1]))
+    beside = (CLIENT[0], BROKER[1])
+    path = capture(tmp_path, under(talk(calls=2), CLIENT, beside), under(behind, (CLIENT[0], 40_000), SERVER))
+    assert twins_in(path) == [(0, None), (1, 0)]
+
+
+@pytest.mark.parametrize("calls", [2, 6])
+def test_a_header_says_which_of_two_clients_that_say_the_same(tmp_path: Path, calls: int) -> None:
+    """The one that is seen first at the one side is not the first at the other."""
+    path = capture(
+        tmp_path,
+        talk(calls=calls),
+        under(talk(11, 22, calls=calls), (CLIENT[0], 50_001)),
+        under(talk(33, 44, calls=calls, header=proxied(50_001)), PROXY, SERVER),
+        under(talk(55, 66, calls=calls, header=proxied(50_000)), (PROXY[0], 40_001), SERVER),
+    )
+    assert twins_in(path) == [(0, None), (1, None), (2, 1), (3, 0)]
+
+
 NO_TWINS = {
     "other messages under the same numbers": [talk(), under(talk(first=50), OUTSIDE)],
     "more messages under the same numbers": [talk(), under(talk(calls=7), OUTSIDE)],
     "two clients that say the same to one broker": [talk(), under(talk(77, 88), OUTSIDE)],
     "two clients that say the same to two brokers": [talk(), under(talk(77, 88), OUTSIDE, SERVER)],
-    "too few messages": [talk(calls=3), under(talk(77, 88, calls=3), PROXY, SERVER)],
+    "too few messages of connections that were not closed": [
+        talk(calls=3, closed=False),
+        under(talk(77, 88, calls=3, closed=False), PROXY, SERVER),
+    ],
+    "too few messages between two hosts": [
+        talk(calls=3),
+        under(talk(77, 88, calls=3), PROXY, (CLIENT[0], 9093)),
+    ],
+    "too few messages, and the proxy began first": [
+        under(talk(77, 88, calls=3), PROXY, SERVER),
+        talk(calls=3),
+    ],
+    "a header that names another client": [
+        talk(),
+        under(talk(77, 88, header=proxied(50_009)), PROXY, SERVER),
+    ],
     "other messages behind a proxy": [talk(), under(talk(77, 88, first=50), PROXY, SERVER)],
     "two clients that say the same through a proxy": [
         talk(),

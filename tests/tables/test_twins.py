@@ -20,6 +20,7 @@ PLAIN: dict[str, Any] = {
     "broker_port": 9092, "first_time": 5 * SECOND, "last_time": 9 * SECOND, "client_isn": None,
     "broker_isn": None, "messages_hash": None, "end": "open", "client_bytes": 1, "client_missing_bytes": 0,
     "broker_bytes": 1, "broker_missing_bytes": 0, "syn_retries": 0, "handshake": True,
+    "calls": 4, "proxied_address": None, "proxied_port": None,
 }  # fmt: skip
 
 
@@ -113,3 +114,24 @@ def test_memory_does_not_grow_with_connections() -> None:
     assert twins.left_out == (1 << 20) - 1_000
     assert most < 80 << 20
     assert pa.total_allocated_bytes() - before < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("columns", "twin"),
+    [
+        ({}, True),
+        ({"capture": "b.pcap"}, False),  # of two clocks nobody knows what came first
+        ({"handshake": False}, False),  # it may have said more
+        ({"last_time": 11 * SECOND}, False),  # it outlived the other
+        ({"broker_bytes": 2}, False),
+        ({"client_bytes": 2}, False),
+        ({"client_bytes": 2, "proxied_address": "10.0.0.1", "proxied_port": 50_000}, True),
+        ({"client_bytes": 2, "proxied_address": "10.0.0.1", "proxied_port": 50_001}, False),
+        ({"calls": 9, "broker_bytes": 2}, False),
+    ],
+)
+def test_short_conversations_are_twins_only_as_a_whole(columns: dict[str, Any], twin: bool) -> None:
+    before = {"connection_id": 3, "messages_hash": 5, "calls": 3, "end": "fin"}
+    behind = before | {"connection_id": 4, "client_address": "10.0.0.2", "broker_address": "10.0.0.3"}
+    found = find_twins(Connections([before, behind | columns]), 10).found
+    assert found == ({4: Twin(3, None)} if twin else {})

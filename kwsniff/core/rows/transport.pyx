@@ -112,14 +112,21 @@ cdef inline int64_t first_number(Direction* own) noexcept nogil:
     return own.isn if own.syn else <int64_t><uint32_t>(own.next_seq - <uint32_t>own.offset - 1)
 
 
+cdef inline bint is_hashed(Dialog* dialog) noexcept nogil:
+    """Whether the hash has as many messages as it takes, or all of a connection that was closed."""
+    cdef int asked = dialog.num_hashed[REQUEST], answered = dialog.num_hashed[RESPONSE]
+    cdef int end = dialog.connection.end
+    if asked == HASHED_MESSAGES and answered == HASHED_MESSAGES:
+        return True
+    return asked > 0 and answered > 0 and (end == END_FIN or end == END_RESET)
+
+
 cdef void put_marks(Table* table, Dialog* dialog, Direction* asks, Direction* answers) noexcept nogil:
     """What twins have in common."""
     put_known(table, CONNECTIONS_CLIENT_ISN, dialog.client >= 0 and (asks.syn or asks.known), first_number(asks))
     put_known(table, CONNECTIONS_BROKER_ISN, dialog.client >= 0 and (answers.syn or answers.known),
               first_number(answers))
-    put_known(table, CONNECTIONS_MESSAGES_HASH,
-              dialog.confirmed and dialog.num_hashed[REQUEST] == HASHED_MESSAGES
-              and dialog.num_hashed[RESPONSE] == HASHED_MESSAGES,
+    put_known(table, CONNECTIONS_MESSAGES_HASH, dialog.confirmed and is_hashed(dialog),
               <int64_t>(mix(dialog.messages_hash[REQUEST], dialog.messages_hash[RESPONSE]) >> JSON_LEAVES))
 
 
