@@ -31,20 +31,21 @@ def named(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize(
-    ("pair", "culprit"),
+    ("pair", "culprits", "what"),
     [
-        # What was done stands in the recordings' about.toml.
-        ((clock("near"), clock("quota")), ("client", "shop", "throttle_ms")),
-        ((clock("near_3_9"), clock("quota_3_9")), ("client", "shop", "throttle_ms")),
-        ((clock("near", "client"), clock("loss_2", "client")), ("client", "billing-1", "network_ms")),
-        ((clock("near", "client"), clock("far_120", "client")), ("client", "billing-1", "network_ms")),
+        # What was done stands in the recordings' about.toml; the relay's client machine has two of them.
+        ((clock("near"), clock("quota")), {"shop"}, "throttle_ms"),
+        ((clock("near_3_9"), clock("quota_3_9")), {"shop"}, "throttle_ms"),
+        ((clock("near", "client"), clock("loss_2", "client")), {"billing-1", "shop"}, "network_ms"),
+        ((clock("near", "client"), clock("far_120", "client")), {"billing-1", "shop"}, "network_ms"),
     ],
 )
 def test_the_culprit_comes_first(
-    pair: tuple[str, str], culprit: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+    pair: tuple[str, str], culprits: set[str], what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, *_ = compared(capsys, *pair)
-    assert named(first) == culprit
+    assert (first["subject_kind"], first["what"]) == ("client", what)
+    assert first["subject"] in culprits
     assert first["bad"] > first["good"]
     assert first["call_ids"]
 
