@@ -41,11 +41,15 @@ def endings(segments: list[Segment], client: bytes) -> dict[str, list[Segment]]:
 
 def selective(segments: list[Segment], seq: int, client: bytes, *, of_client: bool) -> list[Segment]:
     """The same where the receiver of the message at this number had missed the byte before it, behind the
-    place of the capture: it has the message all the same, and says so."""
+    place of the capture: it has the message all the same, and says so. A broker that answers has all that
+    was asked until then."""
     out: list[Segment] = []
+    has_all = False
     for segment in segments:
         took = ahead(segment.ack, seq)
-        if (segment.ends[0] == client) == of_client or not segment.flags & ACK or took < 0:
+        is_receivers = (segment.ends[0] == client) != of_client
+        has_all = has_all or (of_client and is_receivers and took > 0 and bool(segment.payload))
+        if has_all or not is_receivers or not segment.flags & ACK or took < 0:
             out.append(segment)
         elif took == 0:
             out.append(segment.acknowledging(seq - 1))
