@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x5f72fa72ef868753ull
+    #define KWSNIFF_SHAPES 0x4e4d295033347d4aull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -16,6 +16,7 @@ from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
 from kwsniff.core.tcp.repairs cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.strays cimport doubt_acked, note_acked_ahead
 from kwsniff.core.tcp.selective cimport forget_ranges, take_sack
 
 
@@ -38,6 +39,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             other.acked_from = segment.ack
         other.acked = segment.ack
         other.acked_known = True
+        if other.known and distance(segment.ack, other.next_seq) > 0:
+            note_acked_ahead(other, segment)
         if other.num_sacked:
             forget_ranges(other, segment.ack)
     elif (other.known and segment.length == 0 and segment.ack == other.acked
@@ -47,6 +50,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             other.repeated_frame = segment.frame
             other.repeated_capture = streams.capture
         other.repeated_acks += 1
+    if distance(other.acked, segment.ack) > 0:
+        doubt_acked(streams, connection, sender, segment, arrival)
     if not other.known:
         return
     if segment.sack.num:

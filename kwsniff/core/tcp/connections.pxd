@@ -117,6 +117,10 @@ cdef struct Direction:
     uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
     bint acked_known
     uint32_t acked_from     # and the first one that was seen
+    int64_t acked_frame     # where the latest was that told of bytes not shown by then
+    int64_t acked_time
+    uint32_t fewer_acked    # the highest of those since that told less,
+    uint32_t fewer_acks     # and how many these are in a row
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
     int64_t sent_frame      # the packet that said so

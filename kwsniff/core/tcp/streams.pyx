@@ -61,11 +61,10 @@ from kwsniff.core.tcp.resets cimport (
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.strays cimport doubt_sent
+from kwsniff.core.tcp.strays cimport doubt, is_at_fin, pass_over_held
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
-
 cdef extern from *:
     """
     #define SECOND 1000000000LL
@@ -182,7 +181,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     if segment.flags & TCP_RST:
         take_reset(streams, connection, sender, segment, &arrival)
         return
-    doubt_sent(streams, connection, sender, segment, &arrival)
+    doubt(streams, connection, sender, segment, &arrival)
     note_window(streams, connection, sender, segment)
     arrival.zero_window = zero_window_until(own, segment.time) + zero_window_until(other, segment.time)
     if segment.flags & TCP_SYN:
@@ -542,7 +541,7 @@ cdef void settle_tail(Streams* streams, Connection* connection, int sender) noex
     cdef Direction* own = &connection.direction[sender]
     cdef Arrival arrival = latest_arrival(connection)
     cdef uint32_t to_seq
-    if not own.known or connection.ended:
+    if not own.known or connection.ended or is_at_fin(own):
         return
     if own.acked_known and distance(own.acked, own.next_seq) <= WINDOW:
         to_seq = own.acked - is_behind_fin(own, own.acked)
@@ -573,8 +572,10 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     if waits_behind_reset(connection):
         drop_behind_reset(streams, connection, 0)
         drop_behind_reset(streams, connection, 1)
-    drain_held(streams, connection, 0)
-    drain_held(streams, connection, 1)
+    for i in range(2):
+        if is_at_fin(&connection.direction[i]):
+            pass_over_held(streams, connection, i, NULL, connection.direction[i].fin_seq)
+        drain_held(streams, connection, i)
     settle_tail(streams, connection, 0)
     settle_tail(streams, connection, 1)
     if connection.ended:
