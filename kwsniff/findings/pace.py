@@ -13,7 +13,7 @@ MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
 _TICK_US: Final = 500_000
 """Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
-_NOT_LEADER: Final = (6, 74, 75, 76)
+_NOT_LEADER: Final = (6, 74, 75)
 _NEVER: Final = np.iinfo(np.int64).max
 
 
