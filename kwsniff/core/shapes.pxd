@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x4e4d295033347d4aull
+    #define KWSNIFF_SHAPES 0xe1202e19034e4dd9ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -55,7 +55,8 @@ LATENCIES = TableSchema(
             "network_ns",
             "What lies beyond the capture: the round trip between the capture and the broker, as prompt "
             "acknowledgements near the call tell it, and the time until lost segments had come again. Of a "
-            "lost answer whose hole was seen by a prompt answer to the next request, also the time before.",
+            "lost answer whose hole was seen by a prompt answer to the next request, also the time before. "
+            "Of one with nothing behind it, the broker's timeout, where IP's numbers show that it was sent.",
         ),
         _part(
             "queue_wait_ns",

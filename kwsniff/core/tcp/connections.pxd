@@ -15,7 +15,7 @@ cdef struct Arrival:
     int64_t ready       # when everything before it in its stream was there, too
     int64_t mended      # nanoseconds that its stream had waited for lost segments by then,
     int64_t mended_back # and that the other direction's had
-    int64_t late        # nanoseconds that it was longer on its way than usual, as far as stamps tell; or 0
+    int64_t late        # nanoseconds that it was longer on its way than usual, as far as stamps and numbers tell; or 0
 
 cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
@@ -178,6 +178,11 @@ cdef struct Direction:
     uint32_t num_seen
     uint32_t last_ident     # of IP, in the latest packet,
     bint idents_differ      # and whether they tell packets from each other
+    bint numbered           # and count the packets of this direction: see unseen.pxd
+    bint bare               # the latest packet had no payload
+    uint32_t unseen         # packets missing before the latest one
+    int64_t silence         # before that, where some are missing
+    int64_t seen_time       # of the latest packet
 
 cdef struct Connection:
     Connection* chain       # same hash bucket

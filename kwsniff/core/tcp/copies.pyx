@@ -24,6 +24,7 @@ from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TC
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
 from kwsniff.core.tcp.resets cimport waits_behind_reset
+from kwsniff.core.tcp.unseen cimport note_number
 
 cdef enum:
     LOW_MICROS = 0xFFFFFF
@@ -45,6 +46,7 @@ cdef inline uint32_t place_of(Segment* segment) noexcept nogil:
 
 cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
     cdef Seen* seen = &own.seen[own.num_seen & (SEEN - 1)]
+    note_number(own, segment)
     if own.num_seen == 0:
         own.network = segment.network
     elif segment.ident != own.last_ident:

@@ -41,8 +41,8 @@ from kwsniff.core.declared cimport (
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.octets.octets cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
+from kwsniff.core.tcp.arrivals cimport begin_arrival, latest_arrival
 from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream
-from kwsniff.core.tcp.stamps cimport take_stamp
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
@@ -65,6 +65,7 @@ from kwsniff.core.tcp.strays cimport doubt, is_at_fin, pass_over_held
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
+
 cdef extern from *:
     """
     #define SECOND 1000000000LL
@@ -106,19 +107,6 @@ cdef void end_streams(Streams* streams) noexcept nogil:
 
 
 # -- taking segments --------------------------------------------------------------------------------------------
-
-cdef inline void begin_arrival(Arrival* arrival, Streams* streams, Direction* own, Direction* other,
-                               Segment* segment) noexcept nogil:
-    arrival.time = segment.time
-    arrival.frame = segment.frame
-    arrival.acked = -1
-    arrival.capture = streams.capture
-    arrival.retransmissions = own.retransmissions + other.retransmissions
-    arrival.ready = segment.time
-    arrival.mended = own.mended
-    arrival.mended_back = other.mended
-    arrival.late = take_stamp(own, segment)
-
 
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef int sender = source_endpoint(segment)
@@ -242,18 +230,6 @@ cdef void give_up(Streams* streams, Connection* connection) noexcept nogil:
         arrival = latest_arrival(connection)
         streams.sink.oddity(streams.sink.context, connection, 0, &arrival, ODD_EVICTED, connection.packets)
     end_connection(streams, connection, END_EVICTED)
-
-
-cdef Arrival latest_arrival(Connection* connection) noexcept nogil:
-    """For what is noticed when no packet comes any more."""
-    cdef Arrival arrival
-    memset(&arrival, 0, sizeof(Arrival))
-    arrival.time = connection.last_time
-    arrival.frame = connection.last_frame
-    arrival.acked = -1
-    arrival.capture = connection.last_capture
-    arrival.ready = arrival.time
-    return arrival
 
 
 cdef void begin_again(Streams* streams, Connection* connection) noexcept nogil:
