@@ -84,6 +84,18 @@ def test_two_interfaces_hold_two_conversations() -> None:
     assert not [row for row in rows["anomalies"] if row["name"].startswith("segment")]
 
 
+@pytest.mark.parametrize("first", [0, 6], ids=["opened", "begun before"])
+@pytest.mark.parametrize("untagged", [0, 1])
+def test_one_of_two_networks_may_have_no_tag(untagged: int, first: int) -> None:
+    """Packet by packet in turn: an answer without a tag belongs where its numbers do."""
+    talks = [talk(500_000, 900_000, 0)[first:], talk(2_900_000_000, 77, 300_000)[first:]]
+    talks[1 - untagged] = [in_vlan(20)(row) for row in talks[1 - untagged]]
+    want = [row for part in talks for row in calls(of_frames(part)[0], frames=False)]
+    rows, _ = of_frames([row for pair in zip(*talks, strict=True) for row in pair])
+    assert len(rows["connections"]) == 2
+    assert sorted(map(str, calls(rows, frames=False))) == sorted(map(str, want))
+
+
 def test_two_conversations_begun_before_the_capture_are_told_apart() -> None:
     one = [in_vlan(10)(row) for row in talk(500_000, 900_000, 0)][6:]
     two = [in_vlan(20)(row) for row in talk(2_900_000_000, 77, 300_000)][6:]

@@ -85,7 +85,8 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     cdef int64_t strange, least = -1
     cdef uint64_t hash
     cdef int num = 0
-    if (connection != NULL and connection.direction[sender].network == segment.network
+    if (connection != NULL and connection.direction[sender].num_seen
+            and connection.direction[sender].network == segment.network
             and same_endpoints(connection, low, high, low_port, high_port)):
         return connection
     hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
