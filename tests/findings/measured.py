@@ -40,9 +40,7 @@ HIDDEN: Final = {
         "path_dead",
         "broker",
     ): "nothing was under way when the path died: there it is a client that says nothing",
-    ("loss_2", "broker"): "lost requests come late, and nothing shows it",
     ("loss_2_3_9", "broker"): "lost requests come late, and nothing shows it",
-    ("loss_3_far", "broker"): "lost requests come late, and nothing shows it",
 }
 """Recordings in which what was done cannot be seen, and why; they count as not found."""
 

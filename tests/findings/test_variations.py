@@ -66,6 +66,11 @@ def test_parts_of_healthy_recordings_are_healthy(recording: Recording, change: s
         (("stalled_zookeeper", "broker"), "ended_early", True, "path_dead"),
         # Nobody answers, which the capture has whole.
         (("path_dead_python", "client"), "second_half", False, "one_sided"),
+        # A broker that no longer knows a connection resets it: it was closed before, and nobody hangs up.
+        (("idle_closed", "broker"), "middle", False, "broker_hangs_up"),
+        (("idle_sarama", "broker"), "second_half", True, "broker_hangs_up"),
+        # Of the transaction only its end is left, which was refused.
+        (("producer_fenced", "broker"), "second_half", True, "persistent_error"),
         # What was lost of these were the broker's SYN and its alert.
         (("tls_to_plain_java", "broker"), "dropped", False, "connection_refused"),
         (("plaintext_on_tls", "broker"), "dropped", False, "broker_hangs_up"),
