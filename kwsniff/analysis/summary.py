@@ -176,6 +176,7 @@ class Summary:
             "no_packets": self.times.missed,
             "captures": [_with_iso_times(row) for row in self.captures],
             "findings": self.findings or [],
+            "judged": self.findings is not None,
             "unread": [{"capture": printable(each.name), "reason": each.why} for each in self.unread],
             "rows": {**self.rows, "captures": len(self.captures), "findings": len(self.findings or [])},
             "calls": calls,

@@ -19,9 +19,12 @@ def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def findings_part(findings: Sequence[Mapping[str, Any]], top: int) -> Iterator[Grid | str]:
-    """A grid of the problems and warnings, if there are any, and what the first of them is."""
-    bad = [each for each in findings if each["severity"] != "info"]
+def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | str]:
+    """A grid of the problems and warnings, and what the first of them is; where calls were judged and there is
+    none, a line that says so."""
+    bad = [each for each in summary.get("findings") or [] if each["severity"] != "info"]
+    if not bad and summary.get("judged") and summary["calls"]:
+        yield "Nothing wrong was found; `kwsniff why` says what that stands on"
     if bad:
         rows = [
             (
