@@ -20,8 +20,8 @@ def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | str]:
-    """A grid of the problems and warnings, and what the first of them is; where calls were judged and there is
-    none, a line that says so."""
+    """A grid of the problems and warnings, and what the first of them is; a line where calls were judged and
+    there is none."""
     bad = [each for each in summary.get("findings") or [] if each["severity"] != "info"]
     if not bad and summary.get("judged") and summary["calls"]:
         yield "Nothing wrong was found; `kwsniff why` says what that stands on"
