@@ -17,6 +17,7 @@ from tests.traffic.tcp import MICROSECOND, MILLISECOND, Scene
 
 MS = MILLISECOND
 FAR = 80 * MS
+CAPTURES = Path(__file__).parents[2] / "captures"
 
 
 def told(folder: Path, scene: Scene) -> str:
@@ -88,3 +89,24 @@ def test_one_odd_connection_does_not_speak_for_a_capture(near: int, taken: bool,
     text = told(tmp_path, scene)
     assert ("taken at the client" in text) == taken
     assert "both run" not in text
+
+
+NOTHING_WRONG = "Nothing wrong was found; `kwsniff why` says what that stands on"
+
+
+@pytest.mark.parametrize(
+    ("capture", "tables", "says"),
+    [
+        ("idle/capture.pcap", None, True),
+        ("idle/capture.pcap", ("api_calls", "latencies"), False),  # nobody judged
+        ("throttled/capture.pcap", None, False),
+        ("tls_1_3/capture.pcap", None, False),  # no call was seen
+    ],
+)
+def test_a_summary_says_where_nothing_wrong_was_found(
+    capture: str, tables: tuple[str, ...] | None, says: bool
+) -> None:
+    found = kwsniff.analyze(CAPTURES / capture, tables=tables)
+    out = io.StringIO()
+    show_summary({**found.summary, "tables": {}}, out, top=10)
+    assert (NOTHING_WRONG in out.getvalue().splitlines()) == says
