@@ -176,3 +176,28 @@ def test_a_client_without_a_name_is_one(name: bytes | None) -> None:
         talk.send(True, framed(header(18, 0, number, name)))
         talk.send(False, response(number))
     assert [row[:2] for row in calls_of(tables_of(talk.packets))] == [(n, "answered") for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("kept", [1, 3, 4, 5, 8, 13, 14, 20])
+def test_a_first_request_that_a_capture_cut_hides_no_call_behind_it(kept: int) -> None:
+    """From its whole header on it is a request, too; before, only its response is known."""
+    talk = Talk().open()
+    for number in (1, 2, 3):
+        talk.send(True, framed(header(12, 0, number, b"a-client") + b"\0\1g" + bytes(4) + b"\0\1m"))
+        talk.send(False, framed(struct.pack(">ih", number, 0)))
+    talk.packets[3] = talk.packets[3][: 40 + kept]
+    tables = tables_of(talk.packets)
+    first = (1, "answered" if kept >= 14 else "response_only", "cut_by_snaplen")
+    assert sorted(calls_of(tables)) == [first, (2, "answered", None), (3, "answered", None)]
+    assert connection_of(tables)["client_missing_bytes"] == 4 + 10 + 8 + 10 - kept
+
+
+@pytest.mark.parametrize("kept", [14, 28, 53])
+def test_a_long_client_name_that_a_capture_cuts_hides_nothing(kept: int) -> None:
+    talk = Talk().open()
+    for number in (1, 2, 3):
+        talk.send(True, api_versions(number, client_id=b"c" * 40))
+        talk.send(False, versions(number))
+    tables = tables_of([packet[: 40 + kept] for packet in talk.packets])
+    assert calls_of(tables) == [(number, "answered", "cut_by_snaplen") for number in (1, 2, 3)]
+    assert connection_of(tables)["client_missing_bytes"] == 3 * (4 + 10 + 40 - kept)

@@ -39,6 +39,7 @@ from kwsniff.core.declared cimport *
 
 cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries
+    HEADER_BYTES = 14           # of a request, up to the client's name
     SOCKS = 5                   # its version
 
 
@@ -190,6 +191,11 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
     cdef int protocol
     if look == LOOK_MORE and not enough:
         return LOOK_MORE
+    if look == LOOK_MORE and data.num >= HEADER_BYTES and dialog.client == direction:
+        look = LOOK_YES                                     # a gap inside the client's name: all before it fits
+    elif look == LOOK_MORE and name_protocol(data) == PROTOCOL_OTHER:
+        dialog.framing[direction].state = FRAMING_LOST      # a gap before anything could tell
+        return LOOK_NO
     if look == LOOK_ODD or look == LOOK_YES and dialog.client < 0:
         look = look_closely(context, data) if look == LOOK_ODD else look_twice(context, data)
         if look == LOOK_MORE and not enough:
