@@ -21,7 +21,9 @@ def connections_line(summary: Facts) -> str:
     if not protocols:
         return "No TCP connections: was the capture taken on the right interface, with the right filter?"
     advice = "give broker ports with --port if there should be"
-    if summary["ports"]:
+    if all(item["protocol"] == "empty" for item in summary["connections"]):
+        advice = "see how they ended: nothing was said on them"
+    elif summary["ports"]:
         advice = f"nor on port {', '.join(map(str, summary['ports']))}: see how the connections ended"
     encrypted = sum(item["count"] for item in summary["connections"] if item["protocol"] == "tls")
     hellos = sum(item["connections"] for item in summary["unanswered_hellos"])

@@ -19,7 +19,8 @@ select
     (select count(distinct broker) from connection where protocol = 'kafka') as brokers,
     (select count(*) from connection where protocol = 'kafka') as connections,
     (select count(*) from connection where protocol = 'kafka' and not handshake) as begun_before,
-    (select count(*) from connection where protocol = 'tls') as sealed,
+    (select count(*) from connection where protocol = 'tls' and not (coalesce(tls_hello, false)
+        and tls_cipher is null and broker_packets > 0 and broker_missing_bytes = 0)) as sealed,
     (select count(*) from connection where protocol = 'kafka'
         and (client_packets = 0 or broker_packets = 0)) as one_sided,
     (select count(*) from call where status = 'response_not_captured') as not_captured,
@@ -35,7 +36,8 @@ def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
     """How much traffic a judgement stands on, and what limits it.
 
     calls, whole_calls, clients, brokers, connections, payload_bytes, seconds (or None), first_time,
-    captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls.
+    captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls. Where a
+    ClientHello got no ServerHello there is nothing that TLS hides.
     """
     return fetch(database, _BASIS)[0]
 

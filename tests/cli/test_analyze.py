@@ -252,6 +252,8 @@ def test_without_kafka_the_summary_says_what_to_try() -> None:
     assert "No Kafka calls on 2 connections (2 other); give broker ports with --port" in shown(plain)
     secret = {"rows": {"connections": 1}, "connections": [{"protocol": "tls", "count": 1}]}
     assert "capture on a plaintext listener" in shown(secret)
+    refused = {"rows": {"connections": 2}, "connections": [{"protocol": "empty", "count": 2}]}
+    assert "--port" not in shown(refused)
 
 
 def test_what_the_capture_lacks_is_said() -> None:

@@ -118,6 +118,25 @@ def test_a_refused_connection_and_its_repeated_syn() -> None:
     ]
 
 
+@pytest.mark.parametrize("taps", [1, 2])
+def test_each_attempt_that_was_refused_counts(taps: int) -> None:
+    """Windows asks three times, 500 ms apart, with the same number; IP counts its packets."""
+    times, packets = [], []
+    for attempt in range(3):
+        talk = Talk(70_000, 0)
+        talk.send(True, flags=SYN)
+        talk.send(False, flags=RST | ACK)
+        for number, packet in enumerate(talk.packets * taps):
+            numbered = packet[:4] + bytes([9, attempt]) + packet[6:]
+            packets.append(numbered)
+            times.append(START_NS + attempt * 500_000_000 + number * 250_000)
+    tables = tables_of(packets, times_ns=times)
+    assert [row["refused"] for row in tables["connections"]] == [True] * 3
+    assert [(row["kind"], row["frame"]) for row in tables["tcp_events"]] == [
+        ("refused", 2 + 2 * taps * attempt) for attempt in range(3)
+    ]
+
+
 def test_a_reset_names_the_call_that_waited() -> None:
     talk = Talk().open()
     ask(talk, 1)

@@ -13,7 +13,10 @@ import pytest
 
 import kwsniff
 from kwsniff.findings.rule import load_rules
+from tests.core.hand import ACK, FIN, START_NS, Talk
 from tests.house.tree import ROOT
+from tests.traffic.files import Frame, pcap
+from tests.traffic.hello import client_hello, records, server_hello
 
 STALLED = ROOT / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
 HEALTHY = ROOT / "captures" / "incidents" / "healthy_idle" / "broker.pcap"
@@ -60,6 +63,19 @@ def test_a_healthy_capture_is_told_with_what_the_judgement_stands_on() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Nothing wrong was found. That stands on ")
     assert "PROBLEM" not in done.stdout
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_tls_hides_is_not_said_of_a_hello_without_an_answer(answered: bool, tmp_path: Path) -> None:
+    talk = Talk().open()
+    talk.send(True, records(client_hello()))
+    talk.send(False, records(server_hello()) if answered else b"")
+    talk.send(False, flags=FIN | ACK)
+    place = tmp_path / "hello.pcap"
+    place.write_bytes(pcap([Frame(START_NS, packet, len(packet)) for packet in talk.packets], 101))
+    said = _why(place).stdout
+    assert ("1 TLS connection(s) were not opened" in said) == answered
+    assert ("docs/tls.md" in said) == answered
 
 
 def test_what_is_no_capture_is_one_line_and_exits_with_2(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Rules
   1. A SYN in the middle of a connection means nothing until its SYN+ACK, or a segment with the number behind it, says that
      there is a new connection: a live peer answers it with a challenge. Till then its number is kept.
   2. A SYN takes a number; what it carries comes behind it (RFC 7413).
+  3. A SYN behind the refusal of the same one is another attempt, unless it is a copy.
 
     SYN other_isn ... SYN+ACK, or data at other_isn + 1    another connection
                   ... data at next_seq                     the same one: an oddity
@@ -17,6 +18,7 @@ from libc.stdint cimport uint32_t
 from kwsniff.core.declared cimport TCP_EVENT_SYN_AGAIN
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport ODD_HANDSHAKE, Arrival, Connection, Direction, Streams, begin_connection
+from kwsniff.core.tcp.copies cimport is_copy
 from kwsniff.core.tcp.repairs cimport tell_event, time_segment
 from kwsniff.core.tcp.segments cimport distance
 
@@ -29,7 +31,8 @@ cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexc
     if connection.packets == 0:
         return False
     if own.syn and segment.seq == own.isn:
-        return False        # a repeated SYN, even after the end
+        # A repeated SYN, even after the end. Windows asks anew where it was refused, with the same number.
+        return connection.refused and not is_copy(connection, sender, segment)
     if connection.ended or connection.reset_by >= 0:
         return True
     if (segment.flags & TCP_ACK and other.other_syn and not own.other_syn
