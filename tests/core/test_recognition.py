@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.core.hand import ACK, Rows, Talk, ask, assert_answered, connection_of, response, tables_of
+import kwsniff
+from tests.core.hand import (
+    ACK,
+    START_NS,
+    Rows,
+    Talk,
+    ask,
+    assert_answered,
+    connection_of,
+    response,
+    tables_of,
+)
+from tests.traffic.files import Frame, pcap
 from tests.traffic.hello import client_hello, records
 
 
@@ -201,3 +215,40 @@ def test_a_long_client_name_that_a_capture_cuts_hides_nothing(kept: int) -> None
     tables = tables_of([packet[: 40 + kept] for packet in talk.packets])
     assert calls_of(tables) == [(number, "answered", "cut_by_snaplen") for number in (1, 2, 3)]
     assert connection_of(tables)["client_missing_bytes"] == 3 * (4 + 10 + 40 - kept)
+
+
+def early_summary(number: int) -> tuple[bytes, bytes]:
+    """ReadShareGroupStateSummary v0 of 3.9 and 4.0: no leader's epoch in the answer."""
+    topic = bytes(range(16))
+    asked = b"\2g" + b"\2" + topic + b"\2" + struct.pack(">ii", 3, 4) + bytes(3)
+    told = b"\2" + topic + b"\2" + struct.pack(">ih", 3, 0) + b"\0" + struct.pack(">iq", 5, 6) + bytes(3)
+    return framed(header(87, 0, number) + b"\0" + asked), framed(struct.pack(">i", number) + b"\0" + told)
+
+
+def early_heartbeat(number: int) -> tuple[bytes, bytes]:
+    """ConsumerGroupHeartbeat v0 of 3.5 and 3.6, of a client with an assignor of its own."""
+    assignor = b"\2r" + struct.pack(">hhbh", 0, 1, 0, 1) + b"\1\0"
+    asked = b"\2g\2m" + struct.pack(">i", 7) + b"\0\0" + struct.pack(">i", 45_000) + b"\0\0\0"
+    asked += b"\2" + assignor + b"\0\0"
+    told = struct.pack(">ih", 0, 0) + b"\0\2m" + struct.pack(">i", 7) + b"\0"
+    told += struct.pack(">i", 5_000) + b"\xff\0"
+    return framed(header(68, 0, number) + b"\0" + asked), framed(struct.pack(">i", number) + b"\0" + told)
+
+
+@pytest.mark.parametrize("spoken", [early_summary, early_heartbeat])
+@pytest.mark.parametrize("opened", [True, False])
+def test_what_was_spoken_before_a_release_is_known_in_the_middle_of_a_stream_too(
+    spoken: Callable[[int], tuple[bytes, bytes]], opened: bool, tmp_path: Path
+) -> None:
+    talk = Talk().open() if opened else Talk()
+    for number in (1, 2):
+        for from_client, message in zip((True, False), spoken(number), strict=True):
+            talk.send(from_client, message)
+    place = tmp_path / "early.pcap"
+    place.write_bytes(pcap([Frame(START_NS, packet, len(packet)) for packet in talk.packets], 101))
+    found = kwsniff.analyze(place, tables=("api_calls", "anomalies"))
+    assert calls_of({"api_calls": found.api_calls.to_pylist()}) == [
+        (1, "answered", None),
+        (2, "answered", None),
+    ]
+    assert found.anomalies.num_rows == 0

@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
-from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, Program, count_bytes, lost_bin
+from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, count_bytes, lost_bin
 from kwsniff.core.kafka.frames cimport *
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets, u8
 from kwsniff.core.capture.packets cimport NO_TIME
@@ -24,7 +24,7 @@ from kwsniff.core.kafka.first_answers cimport ANSWER_BYTES, join_kept, wait_for_
 from kwsniff.core.kafka.preambles cimport (
     CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, count_early, note_early, peel,
 )
-from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, run
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.recognition cimport (
     is_gssapi_token, is_surely, look_at_request, may_be_foreign, name_protocol,
 )
@@ -235,13 +235,11 @@ cdef int look_twice(Context* context, Octets data) noexcept nogil:
     """While nobody knows which side asks, a header is not enough: a response with correlation id 11 reads as the
     header of a Produce v11. The body must be one too, and a request whose end is not here must name its client."""
     cdef uint32_t size = be32(data, 0)
-    cdef Program* program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
     cdef EngineStop stop
     cdef Octets message = drop(keep(data, 4 + <size_t>size), 4)
     cdef int status
-    if program == NULL:
+    if read_message(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST, message, &status, &stop) == NULL:
         return LOOK_NO
-    status = run(context, program, message, &stop)
     if message.num == size:
         if 0 < <int16_t>be16(data, 12) and has_few_behind(message, status, &stop):
             return LOOK_YES

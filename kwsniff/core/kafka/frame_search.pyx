@@ -15,11 +15,11 @@ from libc.string cimport memset
 from kwsniff.core.declared cimport ANOMALY_FRAMING_LOST, ANOMALY_FRAMING_RESUMED, PROTOCOL_OTHER
 from kwsniff.core.kafka.first_bytes cimport turn_away
 from kwsniff.core.octets.buffer cimport contents
-from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, waiting_call
+from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, confirm, waiting_call
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame, Link
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.early_responses cimport park
-from kwsniff.core.kafka.programs cimport find_program, has_few_behind, run
+from kwsniff.core.kafka.programs cimport has_few_behind, read_message
 from kwsniff.core.kafka.recognition cimport look_at_request
 from kwsniff.core.kafka.responses cimport answer_waiting, decodes
 from kwsniff.core.kafka.row_sink cimport write_anomaly
@@ -63,10 +63,10 @@ cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint fi
     and what is there of the body must be one."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     cdef uint32_t size = be32(data, 0)
-    cdef bint odd
     cdef bint named = 0 < <int16_t>be16(data, 12)
-    cdef Program* program
     cdef EngineStop stop
+    cdef int status
+    cdef Octets message = drop(keep(data, 4 + <size_t>size), 4)
     if look == LOOK_NO or data.num < 14:
         return LOOK_NO
     if dialog.client_id.len:
@@ -74,17 +74,13 @@ cdef int look_for_request(Context* context, Dialog* dialog, Octets data, bint fi
             return LOOK_NO
     elif not first:
         return LOOK_NO
-    program = find_program(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST)
-    if program == NULL:
+    if read_message(context, <int16_t>be16(data, 4), <int16_t>be16(data, 6), REQUEST, message, &status, &stop) == NULL:
         return LOOK_NO if look == LOOK_ODD else LOOK_YES
-    odd = look == LOOK_ODD and dialog.client_id.len == 0
-    data = drop(keep(data, 4 + <size_t>size), 4)
-    look = run(context, program, data, &stop)
-    if data.num == size:
-        return LOOK_YES if look == ENGINE_OK or named and has_few_behind(data, look, &stop) else LOOK_NO
-    if odd:
+    if message.num == size:
+        return LOOK_YES if status == ENGINE_OK or named and has_few_behind(message, status, &stop) else LOOK_NO
+    if look == LOOK_ODD and dialog.client_id.len == 0:
         return LOOK_NO
-    return LOOK_YES if look == ENGINE_UNEXPECTED_END or look == ENGINE_ARRAY_LONGER_THAN_FRAME else LOOK_NO
+    return LOOK_YES if status == ENGINE_UNEXPECTED_END or status == ENGINE_ARRAY_LONGER_THAN_FRAME else LOOK_NO
 
 
 cdef bint matches_client_id(Dialog* dialog, Octets data) noexcept nogil:

@@ -28,7 +28,7 @@ from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
 from kwsniff.core.kafka.early_responses cimport park, unpark_answer
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.served cimport note_served
-from kwsniff.core.kafka.programs cimport MIN_TRIAL, find_program, has_few_behind, read_message, run
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
 from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
@@ -211,10 +211,8 @@ cdef bint decodes(Context* context, Call* call, Octets frame, bint partly) noexc
     cdef int status
     cdef EngineStop stop
     cdef Octets message = drop(frame, 4)
-    cdef Program* program = find_program(context, call.key, answered_version(context, call, message), RESPONSE)
-    if program == NULL:
+    if read_message(context, call.key, answered_version(context, call, message), RESPONSE, message, &status, &stop) == NULL:
         return False
-    status = run(context, program, message, &stop)
     if partly:
         # A few bytes break off in anything: half of what is there must have made sense.
         return status == ENGINE_UNEXPECTED_END and stop.offset >= MIN_TRIAL
