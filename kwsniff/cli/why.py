@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,15 @@ def run(args: argparse.Namespace) -> int:
             from kwsniff.report.report import write_report
 
             named = _captures(capture, args.inputs)
-            write_report(file, database, findings, basis=basis, not_seen=not_seen, capture=named)
+            write_report(
+                file,
+                database,
+                findings,
+                basis=basis,
+                not_seen=not_seen,
+                capture=named,
+                upgrade=_upgrade(database),
+            )
     if args.json:
         _print_json(basis, findings, errors, not_seen)
     else:
@@ -106,6 +115,15 @@ def run(args: argparse.Namespace) -> int:
         for line in all_lines(told, width) if args.all else screen_lines(told, width, size.lines - 1):
             print(line)
     return int(any(each.severity == "problem" for each in findings))
+
+
+def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str, Any]]]:
+    """The newest release that is known, and what it would make of each client."""
+    from kwsniff.findings.upgrade import judge
+    from kwsniff.layout.catalog import load_catalog
+
+    newest = [name for name in load_catalog().releases.names if "-" not in name][-1]
+    return newest, [asdict(client) for client in judge(database, newest)]
 
 
 def _packets(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> Packets:

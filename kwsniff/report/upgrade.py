@@ -39,7 +39,12 @@ def make_upgrade(release: str, clients: Sequence[Mapping[str, Any]]) -> Section:
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> list[str]:
     said = [
         f"{each['api_name']} v{each['api_version']} in {each['calls']} calls, "
-        f"the release takes {each['min_version']} to {each['max_version']} (call {each['call_id']})"
+        + (
+            "which the release does not have"
+            if each["min_version"] is None
+            else f"the release takes {each['min_version']} to {each['max_version']}"
+        )
+        + f" (call {each['call_id']})"
         for each in reasons[:_MOST_REASONS]
     ]
     return said + ([f"and {len(reasons) - _MOST_REASONS} more"] if len(reasons) > _MOST_REASONS else [])

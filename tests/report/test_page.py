@@ -1,6 +1,7 @@
 """The HTML report: in a browser, with names that are markup, and where it cannot be written."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -313,7 +314,9 @@ def test_the_command_writes_the_page_and_still_tells_the_status(tmp_path: Path) 
     done = why(*incident("broker_stalled"), "--html", page)
     assert (done.returncode, done.stderr) == (1, "")
     assert "broker_stalled" in done.stdout
-    assert page.read_text("utf-8").rstrip().endswith("</html>")
+    written = page.read_text("utf-8")
+    assert written.rstrip().endswith("</html>")
+    assert '<section id="upgrade"' in written
     assert list(tmp_path.iterdir()) == [page]
 
 
@@ -352,6 +355,37 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         place.mkdir()  # what takes the name meanwhile
         (place / "file").write_text("")
     assert [path.name for path in tmp_path.iterdir()] == ["why.html"]
+
+
+def test_a_disk_that_gets_full_while_the_page_is_written_is_one_line(tmp_path: Path) -> None:
+    """A file may be so large and no larger, as a disk may."""
+    page = tmp_path / "why.html"
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))"
+    told = why(*incident("broker_stalled"), "--html", page, begin=limit)
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
+    assert "cannot be written" in told.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_written_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = tmp_path / "read.html"
+    with read.open("wb") as file, subprocess.Popen(["cat", pipe], stdout=file) as reader:
+        done = why(*incident("broker_stalled"), "--html", pipe)
+        reader.wait(60)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert read.read_text("utf-8").rstrip().endswith("</html>")
+    assert pipe.is_fifo()
+
+
+def test_a_link_to_a_page_stays_a_link(tmp_path: Path) -> None:
+    kept, link = tmp_path / "kept.html", tmp_path / "link.html"
+    kept.write_text("of before")
+    link.symlink_to(kept)
+    assert why(*incident("broker_stalled"), "--html", link).returncode == 1
+    assert link.is_symlink()
+    assert kept.read_text("utf-8").rstrip().endswith("</html>")
 
 
 def test_a_field_is_no_longer_than_a_few_lines() -> None:
