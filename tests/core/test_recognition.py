@@ -138,6 +138,29 @@ def test_responses_to_requests_that_were_not_captured_are_responses() -> None:
 
 
 @pytest.mark.parametrize("ports", [(), (9092,)])
+def test_responses_in_mid_stream_beside_bare_acknowledgements_are_responses(ports: tuple[int, ...]) -> None:
+    """What the broker acknowledges grows: the requests were sent while the capture ran."""
+    talk = Talk()
+    for number in range(7, 12):
+        talk.send(True, versions(1), keep=False)
+        talk.send(False, versions(number))
+        talk.send(True, flags=ACK)
+    tables = tables_of(talk.packets, ports=ports)
+    assert calls_of(tables) == [(n, "response_only", "segment_not_captured") for n in range(7, 12)]
+    row = connection_of(tables)
+    assert (row["protocol"], row["client_port"]) == ("kafka", 50_000)
+
+
+def test_frames_of_one_side_whose_second_word_does_not_count_up_are_no_responses() -> None:
+    talk = Talk()
+    for number in (7, 7, 30, 2, 90):
+        talk.send(False, versions(number))
+        talk.send(True, flags=ACK)
+    tables = tables_of(talk.packets)
+    assert (tables["api_calls"], connection_of(tables)["protocol"]) == ([], "undecided")
+
+
+@pytest.mark.parametrize("ports", [(), (9092,)])
 def test_a_request_without_a_body_and_with_an_odd_name_is_whole(ports: tuple[int, ...]) -> None:
     """In the middle of a connection: all of the frame is its name, and the answer is not missed meanwhile."""
     talk = Talk(1, 1)

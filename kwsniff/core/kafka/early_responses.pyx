@@ -24,7 +24,7 @@ from kwsniff.core.kafka.memory cimport parked_slots
 from kwsniff.core.octets.octets cimport keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.declared cimport *
-from kwsniff.core.tcp.connections cimport GAP_LOST, GAP_NOT_CAPTURED
+from kwsniff.core.tcp.connections cimport GAP_LOST, GAP_NOT_CAPTURED, Direction
 
 cdef enum:
     MIN_UNEXPECTED = 3          # responses in a row that confirm each other
@@ -118,8 +118,11 @@ cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept 
 cdef int why_unexpected(Dialog* dialog) noexcept nogil:
     """Why the request of a response was not seen."""
     cdef Framing* asks = &dialog.framing[dialog.client]
-    if dialog.connection.direction[dialog.client].packets == 0:
+    cdef Direction* own = &dialog.connection.direction[dialog.client]
+    if own.packets == 0:
         return REASON_ONE_DIRECTION
+    if own.bytes == 0 and own.acked_known and own.acked != own.acked_from:
+        return REASON_SEGMENT_NOT_CAPTURED      # more and more was acknowledged, and nothing of it is here
     if asks.gaps:
         # What was answered had arrived.
         return why_missing(GAP_NOT_CAPTURED if asks.gap_cause == GAP_LOST else asks.gap_cause)

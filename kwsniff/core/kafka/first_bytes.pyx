@@ -368,7 +368,7 @@ cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* 
                       Octets data) noexcept nogil:
     """A connection without a handshake whose first bytes said nothing: a request may begin with a later segment."""
     cdef Framing* framing = &dialog.framing[direction]
-    cdef bint alone = dialog.connection.direction[1 - direction].packets == 0
+    cdef bint alone = dialog.connection.direction[1 - direction].bytes == 0
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     if (look == LOOK_YES and look_twice(context, data) == LOOK_YES
             or look == LOOK_ODD and look_closely(context, data) == LOOK_YES):
