@@ -4,7 +4,8 @@
 Rules
   1. One that asks for the same byte as before, alone and with bytes behind it on their way, says that a segment is lost
      (RFC 5681 2).
-  2. A handshake's acknowledgement tells the whole round trip, once.
+  2. A handshake's acknowledgement tells the whole round trip, once: it comes alone, and at once. Where the capture
+     missed it, what comes instead tells when the client had something to say.
 
     other  ---- acked ----|---- on its way ---- next_seq
                           ^ asked for again and again
@@ -64,5 +65,6 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             note_round_trip(other, segment, segment.time - other.timed_at)
     if (connection.round_trip < 0 and connection.syn_time != NO_TIME and own.syn and other.syn
             and not segment.flags & TCP_SYN and segment.time >= connection.syn_time):
-        connection.round_trip = segment.time - connection.syn_time
+        if segment.length == 0 and segment.ack == other.isn + 1:
+            connection.round_trip = segment.time - connection.syn_time
         connection.syn_time = NO_TIME

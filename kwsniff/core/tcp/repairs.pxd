@@ -44,6 +44,8 @@ cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took)
     if own.round_trip < 0 or took < own.round_trip:
         own.round_trip = took
     if own.syn and own.timed_seq == own.isn + 1:
+        if segment.length or segment.ack != own.isn + 1:
+            return              # the capture missed the handshake's, and this came when there was something to say
         own.floor = took
     elif segment.length or took > own.floor + DELAYED_ACK:
         return
