@@ -17,11 +17,12 @@ from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times
 from kwsniff.cli.why_screen import MOST_CALLS, Errors, Packets, Told, all_lines, screen_lines
-from kwsniff.texts import JSON_VERSION, display_filter, json_text
+from kwsniff.texts import JSON_VERSION, json_text
 
 if TYPE_CHECKING:
     import duckdb
 
+    from kwsniff.findings.display_filters import DisplayFilter
     from kwsniff.findings.evaluate import Finding
 
 _EXAMPLES = """examples:
@@ -36,10 +37,6 @@ exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
 """
 
 _NARROWEST, _WIDEST = 60, 100
-_PACKETS = (
-    "call_id", "capture", "client_port", "request_frame", "request_end_frame", "response_frame",
-    "response_end_frame",
-)  # fmt: skip
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -82,6 +79,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Exit status 1 where a finding is a problem, else 0."""
     from kwsniff.findings.bounds import figures_of
+    from kwsniff.findings.display_filters import find_filters
     from kwsniff.findings.evaluate import evaluate
     from kwsniff.findings.report import count_errors, describe_basis, list_not_seen
 
@@ -92,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
         basis = describe_basis(database)
         not_seen = list_not_seen(basis)
         errors = count_errors(database)
-        packets = {} if args.json else _packets(database, findings)
+        most = None if args.json else MOST_CALLS
+        filters = find_filters(database, {number for each in findings for number in each.call_ids[:most]})
         if file is not None:
             from kwsniff.report.report import write_report
 
@@ -107,9 +106,10 @@ def run(args: argparse.Namespace) -> int:
                 upgrade=_upgrade(database),
             )
     if args.json:
-        _print_json(basis, findings, errors, not_seen)
+        _print_json(basis, findings, filters, errors, not_seen)
     else:
-        told = Told(basis, findings, errors, not_seen, packets, _captures(capture, args.inputs))
+        named = _captures(capture, args.inputs)
+        told = Told(basis, findings, errors, not_seen, _packets(filters), named)
         size = shutil.get_terminal_size()
         width = max(_NARROWEST, min(size.columns, _WIDEST))
         for line in all_lines(told, width) if args.all else screen_lines(told, width, size.lines - 1):
@@ -126,22 +126,13 @@ def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str,
     return newest, [asdict(client) for client in judge(database, newest)]
 
 
-def _packets(database: "duckdb.DuckDBPyConnection", findings: Sequence["Finding"]) -> Packets:
-    """Of the calls that are named on the screen."""
-    from kwsniff.findings.evaluate import fetch
-
-    numbers = sorted({number for each in findings for number in each.call_ids[:MOST_CALLS]})
-    listed = ", ".join(map(str, numbers)) or "null"
-    rows = fetch(database, f"select {', '.join(_PACKETS)} from api_calls where call_id in ({listed})")  # noqa: S608
-    several = len({row["capture"] for row in rows}) > 1
-    said: dict[int, list[str]] = {}
-    for row in rows:
-        spans = [(row["request_frame"], row["request_end_frame"])]
-        if (row["response_frame"] or 0) >= (row["request_frame"] or 0):  # else it is in the next capture
-            spans.append((row["response_frame"], row["response_end_frame"]))
-        where = f", in {row['capture']}" if several else ""
-        said.setdefault(row["call_id"], []).append(f"{display_filter(spans, row['client_port'])}{where}")
-    return said
+def _packets(filters: Mapping[int, Sequence["DisplayFilter"]]) -> Packets:
+    """Each filter as a line says it, with its capture where there are several."""
+    several = len({each.capture for some in filters.values() for each in some}) > 1
+    return {
+        number: [f"{each.filter}, in {each.capture}" if several else each.filter for each in some]
+        for number, some in filters.items()
+    }
 
 
 def _captures(capture: str, inputs: Sequence[str]) -> str | None:
@@ -188,17 +179,25 @@ def _opened(
 
 
 def _print_json(
-    basis: Mapping[str, Any], findings: Sequence["Finding"], errors: Errors, not_seen: Sequence[str]
+    basis: Mapping[str, Any],
+    findings: Sequence["Finding"],
+    filters: Mapping[int, Sequence["DisplayFilter"]],
+    errors: Errors,
+    not_seen: Sequence[str],
 ) -> None:
     from importlib import metadata
 
+    from kwsniff.findings.display_filters import filters_of
     from kwsniff.findings.evaluate import as_json
 
+    captures = basis["captures"] or []
     found = {
         "version": JSON_VERSION,
         "kwsniff": metadata.version("kwsniff"),
-        "captures": basis["captures"] or [],
-        "findings": [as_json(each) for each in findings],
+        "captures": captures,
+        "findings": [
+            as_json(each) | {"display_filters": filters_of(each, filters, captures)} for each in findings
+        ],
         **errors,
         "not_seen": list(not_seen),
     }

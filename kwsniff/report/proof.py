@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.findings.display_filters import frames_of
 from kwsniff.findings.evaluate import Finding, clock, fetch
 from kwsniff.report.section import MOST_LETTERS, Cell, Item, Section, Table, code, number, text
 from kwsniff.report.words import label, moment
@@ -55,9 +56,9 @@ class Commands:
         return f"kwsniff show {self.captures} --call {call_id}"
 
     @staticmethod
-    def filter(frames: Iterable[tuple[int | None, int | None]]) -> str:
-        """A display filter for runs of packets."""
-        return display_filter(frames)
+    def filter(frames: Iterable[tuple[int | None, int | None]], port: int | None = None) -> str:
+        """A display filter for runs of packets, `port` where it is one connection's."""
+        return display_filter(frames, port)
 
     def wireshark(self, capture: str, frames: Iterable[tuple[int | None, int | None]]) -> str:
         """Wireshark with the packets of a capture."""
@@ -111,7 +112,7 @@ def _item(
         lines.append(("Follows from", finding.explained_by))
     shown = [("See", clean(finding.command))]
     for capture in dict.fromkeys(row["capture"] for row in rows):
-        frames = [pair for row in rows if row["capture"] == capture for pair in _frames(row)]
+        frames = [pair for row in rows if row["capture"] == capture for pair in frames_of(row)]
         shown.append(("The packets", commands.wireshark(capture, frames)))
     if finding.frames and not rows:
         shown.append(("Display filter", commands.filter((each, each) for each in finding.frames)))
@@ -153,13 +154,6 @@ def _of(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping
     return [row for row, time in times if time is not None and first <= time <= last]
 
 
-def _frames(row: Mapping[str, Any]) -> list[tuple[int | None, int | None]]:
-    return [
-        (row["request_frame"], row["request_end_frame"]),
-        (row["response_frame"], row["response_end_frame"]),
-    ]
-
-
 def _row(row: Mapping[str, Any], commands: Commands) -> list[Cell]:
     address = f"{row['client_address']}:{row['client_port']}"
     name = clean(row["client"] or "")
@@ -174,9 +168,9 @@ def _row(row: Mapping[str, Any], commands: Commands) -> list[Cell]:
         number(row["took_ns"], in_time(row["took_ns"])),
         text(_where(row)),
         text(_outcome(row)),
-        text(_listed(_frames(row))),
+        text(_listed(frames_of(row))),
         code(commands.show(row["call_id"])),
-        code(commands.filter(_frames(row))),
+        code(commands.filter(frames_of(row), row["client_port"])),
     ]
 
 

@@ -63,7 +63,10 @@ class DecodedCall:
     def lines(self, drawing: Drawing) -> Iterator[str]:
         """The call as text: a heading, then each message with its frames, time, size and tree."""
         yield _heading(self.call)
-        yield from (f"  Wireshark: {each}" for each in self._display_filters(drawing))
+        filters = self._display_filters(drawing)
+        for one in filters:
+            where = f", in {one['capture']}" if len(filters) > 1 and one["capture"] else ""
+            yield f"  Wireshark: {one['filter']}{where}"
         for part in self._chosen(drawing):
             yield f"  {_title(part, drawing)}"
             if part.message is None:
@@ -73,8 +76,8 @@ class DecodedCall:
             lines = part.message.hexdump().splitlines() if drawing.hexdump else message_lines(part.message)
             yield from (f"    {line}" for line in lines)
 
-    def _display_filters(self, drawing: Drawing) -> Iterator[str]:
-        """One for each capture that has packets of the call."""
+    def _display_filters(self, drawing: Drawing) -> list[dict[str, str | None]]:
+        """One for each capture with packets of the call: `capture`, None where not known, and `filter`."""
         frames: dict[int, list[tuple[int, int | None]]] = {}
         for packet in self.call.packets:
             first, last = packet["first_frame"], packet["last_frame"]
@@ -82,14 +85,20 @@ class DecodedCall:
                 frames.setdefault(packet["last_capture"], []).append((last, last))
                 last = first
             frames.setdefault(packet["capture"], []).append((first, last))
-        for capture, spans in sorted(frames.items()):
-            where = f", in {drawing.captures[capture]}" if len(frames) > 1 and drawing.captures else ""
-            yield f"{display_filter(spans, self.call.packets[0]['client_port'])}{where}"
+        port = self.call.packets[0]["client_port"]
+        return [
+            {
+                "capture": drawing.captures[capture] if drawing.captures else None,
+                "filter": display_filter(spans, port),
+            }
+            for capture, spans in sorted(frames.items())
+        ]
 
     def documents(self, drawing: Drawing) -> Iterator[dict[str, Any]]:
         """The call's messages as JSON values: what the capture told, then the form of ``kwsniff decode``."""
+        filters = {"display_filters": self._display_filters(drawing)}
         for part in self._chosen(drawing):
-            yield {**_facts(self.call, part, drawing), **_contents(part, drawing)}
+            yield {**_facts(self.call, part, drawing), **filters, **_contents(part, drawing)}
 
     def _chosen(self, drawing: Drawing) -> Iterator[Part]:
         for part in self.parts:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -33,6 +34,16 @@ def recorded(name: str) -> str:
 def written(path: Path, packets: list[Packet]) -> str:
     path.write_bytes(pcap(frames(packets)))
     return str(path)
+
+
+def tshark(path: Path, *arguments: str) -> list[str]:
+    program = shutil.which("tshark")
+    if program is None:
+        pytest.skip("tshark is not installed")
+    done = subprocess.run(
+        [program, "-n", "-r", str(path), *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
 
 
 def lines(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[str]:

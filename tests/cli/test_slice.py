@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ pytest.importorskip("kwsniff.core.analyzer", reason="the analyzer is not built")
 
 import kwsniff
 from kwsniff.cli.main import run
+from tests.cli.shown import tshark
 from tests.traffic.files import Frame, Resolution, frames, option, pcap, pcapng, read_frames
 from tests.traffic.scenes import pipelined, two_clients
 
@@ -267,16 +267,6 @@ def test_hostile_bytes_never_raise(seed: int, tmp_path: Path) -> None:
     assert not out.exists() or blocks(out.read_bytes())[0][0] == 0x0A0D0D0A
 
 
-def tshark(path: Path, *arguments: str) -> list[str]:
-    program = shutil.which("tshark")
-    if program is None:
-        pytest.skip("tshark is not installed")
-    done = subprocess.run(
-        [program, "-n", "-r", str(path), *arguments], capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()
-
-
 def test_wireshark_reads_it_with_times_and_comments(tmp_path: Path) -> None:
     path = sliced(tmp_path, FIRST_STEPS, "--error", "any", "--handshake")
     said = tshark(path, "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.comment")
@@ -285,27 +275,6 @@ def test_wireshark_reads_it_with_times_and_comments(tmp_path: Path) -> None:
     assert len(said) == len(packets(path))
     assert {line.split("\t")[0] for line in said} <= times
     assert sum("call 23000: Produce v10" in line for line in said) == 2
-
-
-@pytest.mark.parametrize("verb", ["show", "why"])
-def test_display_filters_hold_on_the_file(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each finds the packets of the call: Wireshark sees its correlation id in the first and the last one."""
-    incident = CAPTURES / "incidents" / "message_too_large" / "broker.pcap"
-    rows = {row["call_id"]: row for row in kwsniff.analyze(incident).api_calls.to_pylist()}
-    if verb == "show":
-        assert run(["show", str(incident), "--error", "any"]) == 0
-        found = re.findall(r"^call (\d+):.*\n  Wireshark: (.*)$", capsys.readouterr().out, re.M)
-    else:
-        assert run(["why", str(incident)]) in (0, 1)
-        found = re.findall(r"^    (\d+): (frame\.number.*)$", capsys.readouterr().out, re.M)
-    assert found
-    for number, said in found[:3]:
-        row = rows[int(number)]
-        seen = tshark(incident, "-Y", said, "-T", "fields", "-e", "frame.number", "-e", "tcp.port")
-        numbers = [int(line.split("\t")[0]) for line in seen]
-        assert numbers[0] == row["request_frame"]
-        assert numbers[-1] == row["response_end_frame"]
-        assert all(str(row["client_port"]) in line for line in seen)
 
 
 def test_secrets_of_the_connection_alone_go_along(tmp_path: Path) -> None:
