@@ -29,7 +29,13 @@ def manual(parser: argparse.ArgumentParser, version: str) -> str:
     """The manual page of all verbs, for `man -l -`."""
     from argparse_manpage.manpage import Manpage
 
-    data = {"project_name": "kwsniff", "version": version, "manual_title": "kwsniff", "date": ""}
+    data = {
+        "project_name": "kwsniff",
+        "version": version,
+        "manual_title": "kwsniff",
+        "date": "",
+        "description": (parser.description or "").rstrip("."),
+    }
     return str(Manpage(parser, data, format="pretty"))
 
 

@@ -115,6 +115,20 @@ def test_the_manual_page_has_every_verb(capsys: pytest.CaptureFixture[str]) -> N
     assert "exit status: 0 done" in " ".join(shown.stdout.split())
 
 
+def test_the_manual_page_is_found_by_what_it_is_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`whatis` and `apropos` take name and purpose from the first section."""
+    with pytest.raises(SystemExit):
+        main.run(["--man"])
+    page = tmp_path / "kwsniff.1"
+    page.write_text(capsys.readouterr().out)
+    if shutil.which("lexgrog") is None:
+        pytest.skip("man-db is not installed")
+    done = subprocess.run(["lexgrog", str(page)], capture_output=True, text=True, check=False)
+    assert re.search(r'"kwsniff - .*Kafka.*"', done.stdout), done
+
+
 def test_a_shell_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main.run(["--completion", "csh"])

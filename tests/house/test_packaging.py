@@ -119,6 +119,50 @@ def test_a_release_refuses_a_changelog_without_news(clone: Path) -> None:
     assert "nothing under '## Unreleased'" in done.stderr
 
 
+def signed(folder: Path, config: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """A release up to its tag: what would be installed is not."""
+    tools = folder.parent / f"{folder.name}-tools"
+    tools.mkdir()
+    python = tools / "python3"
+    python.write_text(f'#!/bin/sh\n[ "$1" = - ] && exec {sys.executable} "$@"\nexit 9\n')
+    python.chmod(0o755)
+    for name, value in {"user.name": "somebody", "user.email": "somebody@example.org", **config}.items():
+        git(folder, "config", name, value)
+    return subprocess.run(
+        ["bash", ".ci/release", "0.2.0"],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_tag_is_signed_with_the_key_that_git_names(
+    clone: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    key = tmp_path_factory.mktemp("keys") / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    done = signed(clone, {"gpg.format": "ssh", "user.signingkey": str(key)})
+    assert done.returncode == 9, done.stderr
+    assert "-----BEGIN SSH SIGNATURE-----" in git(clone, "cat-file", "tag", "v0.2.0")
+
+
+def test_a_key_that_cannot_sign_makes_no_release(clone: Path) -> None:
+    done = signed(clone, {"gpg.format": "ssh", "user.signingkey": "/nowhere/key"})
+    assert done.returncode not in (0, 9)
+    assert git(clone, "tag") == ""
+    assert git(clone, "log", "--format=%s") == "begin\n"
+    assert git(clone, "status", "--porcelain") == ""
+
+
+def test_without_a_key_the_tag_is_bare(clone: Path) -> None:
+    assert signed(clone, {}).returncode == 9
+    assert "SIGNATURE" not in git(clone, "cat-file", "tag", "v0.2.0")
+
+
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     pytest.importorskip("material")
