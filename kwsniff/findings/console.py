@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.findings.tables import MEMORY, files_of_tables
+from kwsniff.findings.tables import MEMORY, files_of_tables, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
 
 if TYPE_CHECKING:
@@ -68,9 +68,12 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
 
     place = Path(folder)
     tables = files_of_tables(place)
-    if not tables:
+    beneath = [name for name in tables if is_folder_of_tables(place / name)]
+    if len(beneath) == len(tables):
         what = "holds no tables" if place.is_dir() else "no such folder"
-        raise UsageError(f"{place}: {what}; make them with `kwsniff analyze CAPTURE -o DIR`")
+        hint = " or ".join(str(place / name) for name in beneath[:2])
+        do = f"did you mean {hint}?" if hint else "make them with `kwsniff analyze CAPTURE -o DIR`"
+        raise UsageError(f"{place}: {what}; {do}")
     with tempfile.TemporaryDirectory(prefix="kwsniff-sql-") as spill, duckdb.connect(":memory:") as database:
         try:
             for name, paths in tables.items():

@@ -182,3 +182,11 @@ def test_bad_usage_is_one_line(
 def test_a_damaged_table_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "api_calls.parquet").write_bytes(b"PAR1 is not all")
     assert "cannot be read" in refused(capsys, str(tmp_path), "from api_calls")
+
+
+def test_a_folder_above_the_tables_is_told_from_one_of_them(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    above = str(Path(folder).parent)
+    said = refused(capsys, above, "select 1")
+    assert f"{above}: holds no tables; did you mean {folder}?" in said
