@@ -26,6 +26,7 @@ from kwsniff.sources.file_objects import Given, as_paths
 from kwsniff.sources.files import CaptureFile, Found, unread_file
 from kwsniff.sources.order import find_in_order, size_of
 from kwsniff.sources.paths import local_path
+from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given as Time
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
@@ -93,7 +94,7 @@ def analyze(
             found=found,
             output=output,
             chosen=chosen_tables(tables, some_calls=only is not None),
-            ports=(ports,) if isinstance(ports, int) else ports,
+            ports=check_ports(ports),
             bounds=Limits.with_changes(dict(limits or {})),
             progress=progress,
             tls_keylog=tls_keylog,

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 
 from kwsniff.analysis.named_tables import Tables
 from kwsniff.errors import CaptureError, UsageError
-from kwsniff.findings.tables import files_of_tables, is_folder_of_tables
+from kwsniff.findings.tables import files_of_tables
 from kwsniff.sources.paths import local_path
+from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES, arrow_schema
 
 
@@ -63,9 +64,8 @@ class Folder(Tables):
 def open(path: str | os.PathLike[str]) -> Folder:
     """The tables that analyze, live or pipeline wrote into a folder. Raises UsageError where it has none."""
     place = local_path(path)
-    if not is_folder_of_tables(place):
+    if not files_of_tables(Path(place)).keys() & (TABLES | AGGREGATES).keys():
         raise UsageError(
-            f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
-            f"`kwsniff analyze CAPTURE -o {place}`"
+            f"{place}: holds no tables of kwsniff; make them with `kwsniff analyze CAPTURE -o {place}`"
         )
     return Folder(place)

@@ -7,15 +7,16 @@ from typing import Self
 
 import pyarrow as pa
 
+from kwsniff.analysis.chosen import chosen_tables
 from kwsniff.analysis.result import Analysis
 from kwsniff.errors import UsageError
 from kwsniff.live.batches import Batches
 from kwsniff.live.session import Progress, Session
 from kwsniff.sources.live import BUFFER_MB, SNAPLEN, kernel_filter, open_live
+from kwsniff.sources.ports import check_ports
 from kwsniff.sources.tls import KeyLog
 from kwsniff.tables.run import new_run_id, stamped
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.texts import suggested
 from kwsniff.timelines.late_names import late_names
 
 Tables = dict[str, pa.Table]
@@ -107,13 +108,13 @@ class Sniffer:
 def sniff(
     interface: str,
     *,
-    ports: Sequence[int] = (),
+    ports: int | Sequence[int] = (),
     bpf: str | None = None,
     tunnels: bool = False,
     duration: float | None = None,
     stop_after: int | None = None,
     interval: float = 1.0,
-    tables: Sequence[str] | None = None,
+    tables: str | Sequence[str] | None = None,
     limits: Mapping[str, int] | None = None,
     tool: str | None = None,
     snaplen: int = SNAPLEN,
@@ -123,13 +124,14 @@ def sniff(
 ) -> Sniffer:
     """Follows Kafka on a live interface until it is stopped.
 
-    `ports`: broker ports; the kernel then passes on nothing else. Without it Kafka is recognised on any port.
-    `tunnels`: packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP as well, whatever is inside.
-    `bpf`: a filter in libpcap's language in place of that. `duration`: seconds. `stop_after`: ends once so
-    many calls have been seen; those that came with the last of them are given as well. `interval`: seconds
-    between two steps of an iteration. `tables`: names of those to make, all by default. `limits`: name ->
-    value, see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that
-    wait. `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still be written to.
+    `ports`: broker ports, or one; the kernel then passes on nothing else. Without it Kafka is recognised on
+    any port.
+    `tunnels`: packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP as well, whatever is inside. `bpf`: a
+    filter in libpcap's language in place of that. `duration`: seconds. `stop_after`: ends once so many calls
+    have been seen; those that came with the last of them are given as well. `interval`: seconds between two
+    steps of an iteration. `tables`: names of those to make, or one, all by default. `limits`: name -> value,
+    see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that wait.
+    `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still be written to.
     Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
@@ -139,11 +141,12 @@ def sniff(
 
         slow = kwsniff.sniff("eth0", duration=30).result().latencies
     """
-    chosen, bpf = _checked(ports, interval, tables), kernel_filter(ports, bpf, tunnels=tunnels)
+    known, chosen = check_ports(ports), _checked(interval, tables)
+    bpf = kernel_filter(known, bpf, tunnels=tunnels)
     source = open_live(interface, expression=bpf, tool=tool, snaplen=snaplen, buffer_mb=buffer_mb)
     try:
         session = Session(
-            source, ports=ports, limits=limits, tables=chosen, layouts=layouts, tls_keylog=tls_keylog
+            source, ports=known, limits=limits, tables=chosen, layouts=layouts, tls_keylog=tls_keylog
         )
     except BaseException:
         source.stop()
@@ -152,19 +155,13 @@ def sniff(
     return Sniffer(session, interval=interval, duration=duration, stop_after=stop_after)
 
 
-def _checked(ports: Sequence[int], interval: float, tables: Sequence[str] | None) -> tuple[str, ...]:
+def _checked(interval: float, tables: str | Sequence[str] | None) -> tuple[str, ...]:
     """The tables to make. Raises UsageError for what makes no sense."""
     if interval <= 0:
         raise UsageError(f"interval must be more than 0 seconds, not {interval}")
-    chosen = tuple(TABLES) if tables is None else tuple(name for name in TABLES if name in tables)
-    unknown = [name for name in tables or () if name not in TABLES]
-    if unknown:
-        raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], TABLES)}")
+    chosen = chosen_tables(tables)
     if not chosen:
         raise UsageError("no table was asked for")
-    for port in ports:
-        if not 0 < port < 65536:
-            raise UsageError(f"port {port} is outside 1 to 65535")
     return chosen
 
 

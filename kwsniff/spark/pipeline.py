@@ -20,6 +20,7 @@ from kwsniff.layout.catalog import named_layouts
 from kwsniff.limits import Limits
 from kwsniff.sources.files import BUFFER_BYTES, Unread, opened_capture
 from kwsniff.sources.paths import local_path
+from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
@@ -73,8 +74,8 @@ def run_pipeline(
     output: str | os.PathLike[str],
     *,
     spark: "SparkSession | None" = None,
-    tables: Sequence[str] | None = None,
-    ports: Sequence[int] = (),
+    tables: str | Sequence[str] | None = None,
+    ports: int | Sequence[int] = (),
     limits: Mapping[str, int] | None = None,
     num_buckets: int | None = None,
     split_bytes: int | None = None,
@@ -103,7 +104,8 @@ def run_pipeline(
     Raises CaptureError, OutputError, UsageError.
     """
     chosen, times = chosen_tables(tables), TimeRange(since, until)
-    given = _checked(limits, ports)
+    known, given = check_ports(ports), dict(limits or {})
+    Limits.with_changes(given)  # which says now what is wrong with them
     check_format(form, mode, is_uri=is_uri(output))
     if delta:
         check_delta(output)
@@ -113,19 +115,9 @@ def run_pipeline(
     asked = replace(asked, split_bytes=split_bytes or asked.split_bytes, buckets=num_buckets or asked.buckets)
     with _staging(output, spark, form, mode) as staging, scratch_in(scratch, staging, spark) as between:
         run = _Run(
-            spark, staging, between, chosen, given, tuple(ports), asked, delta, vendor, times, stores, secrets
+            spark, staging, between, chosen, given, known, asked, delta, vendor, times, stores, secrets
         )
         return run.all(captures)
-
-
-def _checked(limits: Mapping[str, int] | None, ports: Sequence[int]) -> dict[str, int]:
-    """The limits, which are good, and so are the ports."""
-    for port in ports:
-        if not 0 < port < 65536:
-            raise UsageError(f"port {port} is outside 1 to 65535")
-    given = dict(limits or {})
-    Limits.with_changes(given)
-    return given
 
 
 def _staging(
@@ -166,8 +158,9 @@ def _resolve(times: TimeRange, captures: Sequence[Capture], stores: Stores | Non
             times.resolve(names, first)
 
 
-def chosen_tables(tables: Sequence[str] | None) -> frozenset[str]:
+def chosen_tables(tables: str | Sequence[str] | None) -> frozenset[str]:
     """Names of tables and aggregates; all where none is given. Raises UsageError for one that is none."""
+    tables = (tables,) if isinstance(tables, str) else tables
     unknown = [name for name in tables or () if name not in ALL_TABLES]
     if unknown:
         raise UsageError(f"there is no table {unknown[0]!r}; {suggested(unknown[0], ALL_TABLES)}")

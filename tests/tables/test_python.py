@@ -153,3 +153,42 @@ def test_a_verb_that_is_none_is_one_line() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == "kwsniff: error: there is no verb 'analze'; did you mean analyze?\n"
+
+
+@pytest.mark.parametrize("name", ["latencies", "findings", "captures"])
+def test_a_folder_of_one_table_opens_whichever_it_is(name: str, tmp_path: Path) -> None:
+    kwsniff.analyze(CAPTURE, output=tmp_path, tables=name)
+    assert tuple(kwsniff.open(tmp_path).names) == (name,)
+
+
+def test_a_folder_of_other_things_is_none(folder: Path) -> None:
+    with pytest.raises(kwsniff.UsageError, match="holds no tables of kwsniff"):
+        kwsniff.open(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("ports", "says"),
+    [
+        ("9092", "'9092' is no port"),
+        (["9092"], "'9092' is no port"),
+        (0, "0 is outside"),
+        ([9092.5], "9092.5"),
+    ],
+)
+def test_ports_that_are_none_are_refused_in_words(ports: object, says: str) -> None:
+    with pytest.raises(kwsniff.UsageError, match=says):
+        kwsniff.analyze(CAPTURE, ports=ports)  # type: ignore[arg-type]
+    with pytest.raises(kwsniff.UsageError, match=says):
+        kwsniff.sniff("no such interface", ports=ports)  # type: ignore[arg-type]
+
+
+def test_sniff_takes_one_port_and_one_table_as_analyze_does() -> None:
+    with pytest.raises(kwsniff.UsageError, match="there is no table 'api_cals'; did you mean api_calls"):
+        kwsniff.sniff("no such interface", tables="api_cals")
+    with pytest.raises(kwsniff.CaptureError, match="no such interface"):
+        kwsniff.sniff("no such interface", ports=9092, tables="api_calls")
+
+
+def test_ports_may_be_numbers_of_numpy() -> None:
+    names = pd.Series([9092, 9093]).to_numpy()
+    assert kwsniff.analyze(CAPTURE, ports=names).summary["ports"] == [9092, 9093]  # type: ignore[arg-type]
