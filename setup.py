@@ -3,11 +3,14 @@
 python setup.py build_ext --inplace     # again: what changed, and what cimports it
 """
 
+import hashlib
 import os
+import shutil
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 PACKAGES = [
@@ -26,8 +29,37 @@ def compiled() -> list[Extension]:
         Extension(".".join(path.with_suffix("").parts), [path.as_posix()], extra_compile_args=["-O3"])
         for path in SOURCES
     ]
-    return cythonize(modules, build_dir="build/c", nthreads=WORKERS, language_level=3)
+    return cythonize(modules, build_dir="build/c", nthreads=WORKERS, language_level=3, cache="build/cython")
+
+
+class BuildModules(build_ext):
+    """Compiles what was not compiled before. By texts, not times: pip builds each time in folders of its own,
+    with a Cython that is new there.
+    """
+
+    def build_extension(self, ext: Extension) -> None:
+        target = Path(self.get_ext_fullpath(ext.name))
+        settings = [os.environ.get(name) for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")]
+        given = hashlib.sha256(repr((settings, ext.extra_compile_args)).encode())
+        for source in ext.sources:
+            given.update(Path(source).read_bytes())
+        kept = Path("build/modules", self.get_ext_filename(ext.name))
+        made_of = kept.with_suffix(".sha256")
+        if made_of.exists() and made_of.read_text() == given.hexdigest():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(kept, target)
+            return
+        super().build_extension(ext)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made_of.unlink(missing_ok=True)
+        shutil.copy(target, kept)
+        made_of.write_text(given.hexdigest())
 
 
 if __name__ == "__main__":  # workers of cythonize import this file where processes are not forked
-    setup(packages=PACKAGES, ext_modules=compiled(), options={"build_ext": {"parallel": WORKERS}})
+    setup(
+        packages=PACKAGES,
+        ext_modules=compiled(),
+        cmdclass={"build_ext": BuildModules},
+        options={"build_ext": {"parallel": WORKERS}},
+    )
