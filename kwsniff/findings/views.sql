@@ -23,6 +23,10 @@ select l.* exclude (origin), coalesce(client_id, origin) as client, broker_addre
 from (from latencies left join origin using (run_id, connection_id)) l
 where not exists (from twin t where t.connection_id = l.connection_id and t.run_id = l.run_id);
 
+-- When brokers refused connections. Whether one did so within a time is asked of the last before its end (asof
+-- join): looking at all of them for each call takes as long as there are of both.
+create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
+
 -- What clients were refused. Servers among themselves are told many things that are routine.
 create temp view refusal as
 select e.*, coalesce(e.client_id, e.client_address) as client, e.broker_address || ':' || e.broker_port as broker

@@ -39,3 +39,59 @@ def test_the_first_call_of_each_api_at_a_broker_does_not_count() -> None:
     (found,) = _find("broker_slow", tables)  # 4 of 30
     assert (found.calls, found.call_ids) == (4, [5, 9, 20, 22])
     assert "(4 of 30 took 50 ms or longer)" in found.text
+
+
+def test_records_that_go_round_for_long_are_counted_once_for_each_time() -> None:
+    """Two members get the same record in turns, and say nothing of it. Pairs of all who ever had
+    it would be 50 million, which is more than rules may take."""
+    turns = 10_000
+    calls, batches = [], []
+    for number in range(turns):
+        member = f"member-{number % 2}"
+        row = _call(number, number, number + 0.01, 1 + number % 2, "ShareFetch")
+        calls.append({**row, "client_id": member, "member_id": member, "group_id": "share"})
+        batches.append({
+            "call_id": number, "connection_id": 1 + number % 2, "api_name": "ShareFetch", "topic": "orders",
+            "partition": 0, "base_offset": 7,
+        })  # fmt: skip
+    tables = {"api_calls": calls, "record_batches": batches, "captures": [_capture(0, turns)]}
+    found = _find("share_lock_expired", tables)
+    # Every turn but the last ends with the record going to the other one.
+    handed = {each.parties["client"]: (each.value, each.calls) for each in found}
+    assert handed == {"member-0": (turns / 2, turns / 2), "member-1": (turns / 2 - 1, turns / 2 - 1)}
+
+
+def test_who_spoke_of_records_in_time_has_not_lost_them() -> None:
+    """One member acknowledges before the other gets the record again, the next time it does not."""
+    rows = [
+        _call(1, 0, 0.01, 1, "ShareFetch"), _call(2, 1, 1.01, 1, "ShareAcknowledge"),
+        _call(3, 2, 2.01, 2, "ShareFetch"), _call(4, 3, 3.01, 1, "ShareFetch"),
+    ]  # fmt: skip
+    calls = [{**row, "client_id": f"member-{row['connection_id']}", "group_id": "share"} for row in rows]
+    batches = [
+        {"call_id": number, "connection_id": connection, "api_name": "ShareFetch", "topic": "orders",
+         "partition": 0, "base_offset": 7}
+        for number, connection in ((1, 1), (3, 2), (4, 1))
+    ]  # fmt: skip
+    tables = {"api_calls": calls, "record_batches": batches, "captures": [_capture(0, 4)]}
+    (found,) = _find("share_lock_expired", tables)
+    assert (found.parties["client"], found.value, found.call_ids) == ("member-2", 1, [3, 4])
+
+
+def test_a_broker_that_refuses_meanwhile_hung_up_on_nobody() -> None:
+    """A connection is cut off, and another refused: before, within ten seconds, after."""
+    call = {
+        **_call(1, 10, None, 1, "Metadata"), "reason": "connection_closed", "request_frame": 5,
+        "request_end_frame": 5, "api_key": 3, "api_version": 12,
+    }  # fmt: skip
+    broker = {"protocol": "kafka", "broker_address": "10.0.0.1", "broker_port": 9092, "client_id": "shop"}
+    closed = {
+        **broker, "connection_id": 1, "closed_by": "broker", "close_frame": 6, "handshake": True,
+        "end": "fin", "broker_bytes": 100, "first_time": 9 * SECOND, "last_time": 10 * SECOND,
+    }  # fmt: skip
+    for at, found in ((8.9, 1), (9, 0), (15, 0), (20, 0), (20.1, 1)):
+        others = [{**broker, "connection_id": 2, "refused": True, "first_time": int(at * SECOND)}]
+        # One of long before, which is not the last.
+        others.append({**broker, "connection_id": 3, "refused": True, "first_time": SECOND})
+        tables = {"api_calls": [call], "connections": [closed, *others], "captures": [_capture(0, 30)]}
+        assert len(_find("broker_hangs_up", tables)) == found, at
