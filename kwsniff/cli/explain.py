@@ -79,10 +79,11 @@ def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
     raise UsageError(f"'{subject}' is neither an API nor a schema{_near(subject, known)}")
 
 
-def _near(word: str, known: Iterable[str]) -> str:
-    by_lower = {name.lower(): name for name in known}
-    near = [by_lower[name] for name in get_close_matches(word.lower().replace("_", ""), by_lower, 3, 0.6)]
-    return f"; did you mean {' or '.join(near)}?" if near else "; see kwsniff explain apis"
+def _near(word: str, known: Iterable[str], listed: str = "apis") -> str:
+    plain = {name.lower().replace("_", ""): name for name in known}
+    near = get_close_matches(word.lower().replace("_", ""), plain, 3, 0.6)
+    named = " or ".join(plain[each] for each in near)
+    return f"; did you mean {named}?" if near else f"; see kwsniff explain {listed}"
 
 
 def _number(text: str) -> int:
@@ -99,7 +100,11 @@ def _error(catalog: "Catalog", which: str) -> Answer:
     names = {error.name: error for error in catalog.errors.values()}
     error = codes.get(which) or names.get(which.upper())
     if error is None:
-        hint = _near(which, names) if not which.lstrip("-").isdigit() else "; see kwsniff explain errors"
+        hint = (
+            _near(which, names, "errors")
+            if not which.lstrip("-").isdigit()
+            else "; see kwsniff explain errors"
+        )
         raise UsageError(f"there is no error '{which}'{hint}")
     return asdict(error), _error_lines(error)
 

@@ -32,6 +32,9 @@ from kwsniff.sources.rights import not_permitted
 
 _PIPE_BYTES = 1 << 20  # as much as any user may have
 _PATIENCE_S: Final = 10.0
+_HANDED_OVER_S: Final = {"dumpcap": 0.3, "tcpdump": 1.1}
+"""The kernel gives packets to the tools in blocks, every 250 ms and every second, or when one is full. A tool
+that is told to end leaves what lies in the last block; so it ends when that must have come."""
 _ASK_S: Final = 1.0
 _PR_SET_PDEATHSIG = 1
 _SIGNALS: Final = {each.value: each.name for each in signal.Signals}
@@ -74,6 +77,7 @@ class Recorder(LiveSource):
         self._ready = threading.Event()
         self._begun = False
         self._asked = 0.0
+        self._last_turn: threading.Timer | None = None
         command = _command(program, interfaces, expression, snaplen, buffer_mb)
         started: Future[subprocess.Popen[bytes]] = Future()
         # The kernel ends the child with the thread that started it. This one lives as long as the child.
@@ -142,6 +146,12 @@ class Recorder(LiveSource):
         """See LiveSource."""
         if not self._stopped and self._process.poll() is None:
             self._stopped = True
+            self._last_turn = threading.Timer(_HANDED_OVER_S[self.tool], self._end)
+            self._last_turn.daemon = True
+            self._last_turn.start()
+
+    def _end(self) -> None:
+        if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)  # SIGINT may be ignored, as in a shell's background
 
     def close(self) -> None:
@@ -150,6 +160,9 @@ class Recorder(LiveSource):
             self._drops.close()
         if self._process.stdout:
             self._process.stdout.close()  # should it still write, it cannot any more
+        if self._last_turn is not None:
+            self._last_turn.cancel()
+            self._end()
         try:
             self._process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:

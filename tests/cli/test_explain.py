@@ -94,6 +94,8 @@ def test_lists(capsys: pytest.CaptureFixture[str], subject: str):
     ("words", "hint"),
     [
         (("ftch",), "did you mean Fetch?"),
+        (("error", "NOT_LEADER"), "did you mean NOT_LEADER_OR_FOLLOWER?"),
+        (("error", "ZZZZ"), "see kwsniff explain errors"),
         (("fetch", "99"), "versions 0 to 18, not 99"),
         (("fetch", "x"), "give a number"),
         (("error", "9999"), "kwsniff explain errors"),

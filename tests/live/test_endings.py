@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kwsniff.sources.recorders import Recorder
 from tests.record.mock import MockCluster
 
 from .running import BEGUN, PATIENCE_S, Live, children_of, needs_capture, ports_of, table, talk
@@ -191,3 +193,26 @@ def await_files(directory: Path, name: str, rows: int) -> None:
     while not (directory / name).is_dir() or table(directory, name).num_rows < rows:
         assert time.monotonic() < until, f"the files of {name} never had {rows} rows"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump"])
+def test_what_came_just_before_the_end_is_read(tool: str) -> None:
+    """The kernel keeps packets back, up to a second, and a tool that is told to end leaves them there."""
+    program = shutil.which(tool)
+    if program is None:
+        pytest.skip(f"{tool} is not installed")
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as speaks,
+    ):
+        heard.bind(("127.0.0.1", 0))
+        chosen = f"udp port {heard.getsockname()[1]}"
+        recorder = Recorder(tool, program, ["lo"], expression=chosen, snaplen=1000, buffer_mb=2)
+        for number in range(5):
+            speaks.sendto(b"said before the end %d" % number, heard.getsockname())
+        recorder.stop()
+        read = b""
+        while part := os.read(recorder.fileno(), 1 << 16):
+            read += part
+        recorder.close()
+    assert [number for number in range(5) if b"said before the end %d" % number in read] == [0, 1, 2, 3, 4]
