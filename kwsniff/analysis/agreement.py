@@ -91,6 +91,8 @@ class Agreement:
     differences: list[Difference] = field(default_factory=list)
     left_out: int = 0
     """Differences beyond those that are listed."""
+    captures: Sequence[Mapping[str, Any]] = ()
+    """What was read, as an analysis has it in its summary: whether to its end, among others."""
 
     @property
     def agree(self) -> bool:
@@ -140,10 +142,11 @@ def compare_with_tshark(capture: str, **options: Any) -> Agreement:
     """
     with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
         tables = ("api_calls", "connections", "anomalies", "error_codes", "tcp_events")
-        analyze(capture, output=folder, tables=tables, **options)
+        read = analyze(capture, output=folder, tables=tables, **options).summary["captures"]
         with open_folder(folder) as database:
             ports = [row[0] for row in database.execute(_PORTS).fetchall()]
             comparison = _Comparison()
+            comparison.agreement.captures = read
             comparison.pair(_ours(database), messages(capture, ports) if ports else iter(()))
             comparison.explain(database)
             return comparison.agreement

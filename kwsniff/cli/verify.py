@@ -9,7 +9,7 @@ from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.grids import Grid
 from kwsniff.cli.inputs import read_again
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_unread
+from kwsniff.cli.standard_streams import say_broken, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.texts import clean, json_text, plural, versioned
 
@@ -74,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         for name in found.captures:
             agreement = compare_with_tshark(name, ports=ports, limits=limits)
             agree = agree and agreement.agree
+            say_broken([{**each, "capture": given.get(name, name)} for each in agreement.captures])
             if args.json:
                 facts.append({"capture": given.get(name, name), **agreement.as_dict()})
             else:

@@ -81,6 +81,9 @@ def messages(path: str, ports: Sequence[int]) -> Generator[list[Seen], None, Non
             capture._running_processes.clear()  # its finaliser would close again, on a loop long gone
 
 
+_CUT_SHORT: Final = "cut short in the middle of a packet"
+
+
 def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]]:
     from pyshark.capture.capture import TSharkCrashException
 
@@ -90,8 +93,9 @@ def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]
             last = int(packet.number)
             yield [_seen(packet, each, ports) for each in packet.layers if each.layer_name == "kafka"]
     except TSharkCrashException as error:
-        # What it says of a tshark that ended well is the same; its own last word tells.
-        if "retcode: 0" not in str(error) and "retcode: 255" not in str(error):
+        # What it says of a tshark that ended well is the same; its own last word tells. A file that ends in
+        # the middle of a packet was read up to there, as by kwsniff.
+        if not any(each in str(error) for each in ("retcode: 0", "retcode: 255", _CUT_SHORT)):
             raise CaptureError(f"{path}: tshark gave up after packet {last}: {error}") from error
 
 

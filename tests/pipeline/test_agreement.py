@@ -139,6 +139,15 @@ def test_without_tshark_one_line_says_so(
 
 
 @needs_tshark
+def test_a_capture_that_ends_in_a_packet_is_told(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(FIRST_STEPS.read_bytes()[:2000])
+    command = [sys.executable, "-m", "kwsniff", "verify", str(FIRST_STEPS), str(cut)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, f"kwsniff: note: {cut}: ends inside a packet\n")
+
+
+@needs_tshark
 def test_standard_input_is_compared_like_a_file() -> None:
     with FIRST_STEPS.open("rb") as capture:
         done = subprocess.run(
