@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[2] / "captures"
 SHOWN = ("first_steps", "group_classic", "rebalance", "transactions", "compression", "refusals")
 """Errors, groups, rebalances, transactions and commits, batches, findings."""
 TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
+# What names packets and calls by number; the same packets have others where each was captured twice.
+NUMBERED = ("frames", "call_ids", "command", "display_filters")
 PLACES = {"run_id", "capture", "captures", "connection_id", "frame"}
 Folders = tuple[Path, Path]
 
@@ -91,9 +93,7 @@ def test_summaries(folders: Folders) -> None:
 
 def told(finding: dict[str, Any]) -> str:
     """Without the calls that prove it, of which there is a number of others."""
-    return repr(
-        {key: value for key, value in finding.items() if key not in ("frames", "call_ids", "command")}
-    )
+    return repr({key: value for key, value in finding.items() if key not in NUMBERED})
 
 
 def test_what_is_on_the_screen(folders: Folders) -> None:
