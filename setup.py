@@ -6,6 +6,8 @@ python setup.py build_ext --inplace     # again: what changed, and what cimports
 import hashlib
 import os
 import shutil
+import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -20,6 +22,14 @@ PACKAGES = [
     "pyspark_kafka_capture",
 ]
 SOURCES = [path.relative_to(ROOT) for path in sorted(ROOT.glob("kwsniff/core/**/*.pyx"))]
+# What decides, beside its text, which machine a compiled module fits: a wheel made for an old libc must hold
+# none that was made for this one.
+SETTINGS = [os.environ.get(name) for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "ARCHFLAGS")] + [
+    os.environ.get("MACOSX_DEPLOYMENT_TARGET"),
+    sys.version,
+    sysconfig.get_platform(),
+    os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", {}) else None,
+]
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -29,7 +39,7 @@ def compiled() -> list[Extension]:
         Extension(".".join(path.with_suffix("").parts), [path.as_posix()], extra_compile_args=["-O3"])
         for path in SOURCES
     ]
-    return cythonize(modules, build_dir="build/c", nthreads=WORKERS, language_level=3, cache="build/cython")
+    return cythonize(modules, build_dir="build/c", nthreads=WORKERS, language_level=3)
 
 
 class BuildModules(build_ext):
@@ -39,9 +49,8 @@ class BuildModules(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         target = Path(self.get_ext_fullpath(ext.name))
-        settings = [os.environ.get(name) for name in ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")]
-        given = hashlib.sha256(repr((settings, ext.extra_compile_args)).encode())
-        for source in ext.sources:
+        given = hashlib.sha256(repr((SETTINGS, ext.extra_compile_args)).encode())
+        for source in [*ext.sources, *ext.depends]:
             given.update(Path(source).read_bytes())
         kept = Path("build/modules", self.get_ext_filename(ext.name))
         made_of = kept.with_suffix(".sha256")
@@ -49,6 +58,7 @@ class BuildModules(build_ext):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(kept, target)
             return
+        target.unlink(missing_ok=True)  # setuptools leaves alone what is younger than its text
         super().build_extension(ext)
         kept.parent.mkdir(parents=True, exist_ok=True)
         made_of.unlink(missing_ok=True)

@@ -21,18 +21,8 @@ def test_a_group_of_tests_stays_in_one_process(tmp_path: Path) -> None:
     """Pytest 9.2 with pytest-xdist 3.8 forgets groups and says nothing: recordings would hear each other, and
     each process would start a Spark of its own."""
     (tmp_path / "test_one.py").write_text(_MODULE, "utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "2",
-        "--dist",
-        "loadgroup",
-        "-v",
-    ]
+    settings = "-p no:cacheprovider -n 2 --dist loadgroup -v"
+    command = [sys.executable, "-m", "pytest", *settings.split()]
     ran = subprocess.run(
         [*command, str(tmp_path)], check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120
     )

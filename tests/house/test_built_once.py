@@ -1,0 +1,68 @@
+"""What was compiled is compiled again when its text or its settings are others, and only then."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Modules beside kwsniff's own setup.py, and a compiler that writes down what it was asked to compile."""
+    core = tmp_path / "kwsniff" / "core"
+    core.mkdir(parents=True)
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    (core / "shared.pxd").write_text("cdef inline int twice(int x):\n    return 2 * x\n", "utf-8")
+    (core / "one.pyx").write_text(
+        "from kwsniff.core.shared cimport twice\n\n\ndef one():\n    return twice(1)\n", "utf-8"
+    )
+    (core / "two.pyx").write_text("def two():\n    return 2\n", "utf-8")
+    for package in (core, core.parent):
+        (package / "__init__.py").touch()
+    (core / "shared.pyx").touch()
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nexec gcc "$@"\n', "utf-8")
+    compiler.chmod(0o755)
+    return tmp_path
+
+
+def build(project: Path, **settings: str) -> set[str]:
+    """Which modules the compiler was asked for; each build has folders of its own, as pip's have."""
+    asked = project / "asked"
+    asked.unlink(missing_ok=True)
+    command = ["setup.py", "-q", "build_ext", "--inplace", "--build-temp"]
+    subprocess.run(
+        [sys.executable, *command, str(project / "temporary")],
+        check=True,
+        capture_output=True,
+        cwd=project,
+        env={**os.environ, "CC": str(project / "compiler"), **settings},
+        timeout=300,
+    )
+    shutil.rmtree(project / "temporary", ignore_errors=True)
+    for module in project.glob("kwsniff/core/*.so"):
+        module.unlink()
+    lines = asked.read_text("utf-8").splitlines() if asked.exists() else []
+    return {name for name in ("one", "two", "shared") if any(f"{name}.c" in line for line in lines)}
+
+
+def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
+    assert build(project) == {"one", "two", "shared"}
+    assert build(project) == set()
+    two = project / "kwsniff/core/two.pyx"
+    two.write_text(two.read_text("utf-8").replace("return 2", "return 3"), "utf-8")
+    assert build(project) == {"two"}
+    shared = project / "kwsniff/core/shared.pxd"
+    shared.write_text(shared.read_text("utf-8").replace("2 * x", "x + x"), "utf-8")
+    assert "one" in build(project)
+    assert build(project) == set()
+    for setting in ("CFLAGS", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET"):
+        value = "11.0" if setting == "MACOSX_DEPLOYMENT_TARGET" else "-g0"
+        assert build(project, **{setting: value}) == {"one", "two", "shared"}, setting
