@@ -10,6 +10,7 @@ import select
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kwsniff.errors import OutputError, UsageError
@@ -130,6 +131,16 @@ def say_left(output: str, before: Collection[str], made: Collection[str], now: C
         says(f"note: {output}: tables of an earlier run are gone: {', '.join(gone)}")
     if stay:
         says(f"note: {output}: these are not of this run: {', '.join(stay)}")
+    beside = [name for name in sorted(made) if _is_file_beside_folder(Path(output), name)]
+    if beside:
+        says(
+            f"note: {output}: folders of kwsniff live or pipeline with these names stay; who reads "
+            f"{output} takes the files of this run: {', '.join(beside)}"
+        )
+
+
+def _is_file_beside_folder(output: Path, table: str) -> bool:
+    return (output / f"{table}.parquet").is_file() and any((output / table).glob("**/*.parquet"))
 
 
 def _open_closed() -> None:

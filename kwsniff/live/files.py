@@ -19,11 +19,13 @@ from typing import Self
 
 import pyarrow as pa
 
+from kwsniff.errors import OutputError
 from kwsniff.findings.table import findings_batch
 from kwsniff.findings.tables import READ
 from kwsniff.live.batches import Batches, one_batch
-from kwsniff.tables.folder import Folder, guarded
+from kwsniff.tables.folder import MANIFEST, Folder, guarded
 from kwsniff.tables.run import new_run_id
+from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
 from kwsniff.timelines.late_names import late_names
 
@@ -40,6 +42,10 @@ class Rotation:
 class RollingTables:
     """Writes batches of a live capture. `finish` completes the open files; leaving the block without it
     removes them.
+
+    Several runs may write into one folder, one after the other; tables of another verb are refused there: a
+    file `api_calls.parquet` hides the folder `api_calls` from readers, and folders by date do not mix with
+    files.
 
     Rows are held until they fill a row group or the file is closed, so that a file read at leisure is not
     made of hundreds of small groups. Whatever the operating system refuses is an OutputError, as is another
@@ -70,6 +76,7 @@ class RollingTables:
         self._written: dict[str, int] = {}
         self._files: TableFiles | None = None
         self._opened = time.monotonic()
+        _refuse_others(self.directory)
         self._folder = Folder(self.directory)
         self._folder.__enter__()
 
@@ -162,3 +169,13 @@ class RollingTables:
             return False
         sizes = [(self._folder.new / self._name(table)).stat().st_size for table in self._tables]
         return max(sizes, default=0) >= self._rotation.file_bytes
+
+
+def _refuse_others(directory: Path) -> None:
+    """Raises OutputError where tables of analyze or pipeline lie."""
+    for name in (MANIFEST, *(f"{table}.parquet" for table in TABLES)):
+        if (directory / name).exists():
+            raise OutputError(
+                f"{directory}: holds tables that kwsniff live did not write ({name}); "
+                "choose a new or empty folder with -o"
+            )

@@ -13,9 +13,8 @@ from typing import Any, Final
 from kwsniff.errors import OutputError
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place, in_threads
+from kwsniff.tables.folder import MANIFEST
 
-MANIFEST: Final = "_kwsniff.json"
-"""Says that a folder is ours, which run made it, and of what its tables are made. Spark passes over it."""
 NEXT: Final = "_kwsniff.next.json"
 _VERSION: Final = 1
 

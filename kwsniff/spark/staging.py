@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from kwsniff.errors import OutputError
 from kwsniff.sources.paths import local_path
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
-from kwsniff.spark.manifest import MANIFEST, as_text, check_files, check_same, manifest_of, published
+from kwsniff.spark.manifest import as_text, check_files, check_same, manifest_of, published
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.folder import Folder, guarded
+from kwsniff.tables.folder import MANIFEST, Folder, guarded
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 

@@ -51,6 +51,10 @@ processes, containers and hosts that share the folder, and ends with its process
 locks, a file `.kwsniff.writing` stands in for it: after a crash kwsniff asks you to remove it, since nobody
 can tell whether its writer still lives.
 
+Runs of `live` gather in a folder. `live` and `pipeline` refuse a folder with tables of another verb.
+`analyze` replaces files of its own kind, leaves folders of the others as they are, and says so: who reads the
+folder takes its files then.
+
 What is being written lies in a hidden folder, `.kwsniff-<random>/`. When all of it is complete, it takes the
 place of the old: all names, or none, also when the run is refused one of them or is killed in between.
 

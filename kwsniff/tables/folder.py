@@ -27,6 +27,8 @@ from kwsniff.tables import journal
 from kwsniff.tables.journal import Journal
 from kwsniff.tables.lock import NAME, STAND_IN, Lock, take_lock
 
+MANIFEST: Final = "_kwsniff.json"
+"""Says that the pipeline wrote a folder, which run of it, and of what its tables are made."""
 _STAGING: Final = re.compile(r"\.kwsniff-[0-9a-f]{32}")
 _HERE: Final = -100  # AT_FDCWD
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE

@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
 from kwsniff.cli import main
+from kwsniff.errors import OutputError
+from kwsniff.live.files import RollingTables
+from kwsniff.live.session import Session
+from tests.live.running import FileSource
 
 FIRST_STEPS = Path(__file__).parents[2] / "captures" / "first_steps" / "capture.pcap"
 
@@ -76,3 +81,31 @@ def test_tables_of_another_verb_that_stay_are_named(
     (folder / "latency_minutes" / "date=2026-11-20" / "part-0.parquet").write_bytes(b"PAR1")
     assert main.run(["analyze", str(FIRST_STEPS), "-o", str(folder), "--table", "api_calls"]) == 0
     assert capsys.readouterr().err == f"kwsniff: note: {folder}: these are not of this run: latency_minutes\n"
+
+
+def test_folders_of_another_verb_are_named_where_files_are_read_in_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    with Session(FileSource(FIRST_STEPS)) as session, RollingTables(folder, ("api_calls",)) as files:
+        session.wait(60)
+        files.write(session.finish())
+        files.finish()
+    assert main.run(["analyze", str(FIRST_STEPS), "-o", str(folder), "--table", "api_calls"]) == 0
+    assert capsys.readouterr().err == (
+        f"kwsniff: note: {folder}: folders of kwsniff live or pipeline with these names stay; who reads "
+        f"{folder} takes the files of this run: api_calls\n"
+    )
+    assert len([*(folder / "api_calls").glob("*.parquet")]) == 1
+    ids = set(kwsniff.open(folder).table("api_calls")["run_id"].to_pylist())
+    assert ids == set(pq.read_table(folder / "api_calls.parquet")["run_id"].to_pylist())
+
+
+@pytest.mark.parametrize("there", ["connections.parquet", "_kwsniff.json"])
+def test_live_refuses_a_folder_of_another_verb(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).write_bytes(b"of another")
+    with pytest.raises(
+        OutputError, match=f"kwsniff live did not write .{there}.; choose a new or empty folder"
+    ):
+        RollingTables(tmp_path, ("api_calls",))
+    assert [each.name for each in tmp_path.iterdir()] == [there]

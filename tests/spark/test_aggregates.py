@@ -16,10 +16,10 @@ import pyarrow as pa
 
 import kwsniff
 from kwsniff.spark.aggregates import QUERIES
-from kwsniff.spark.manifest import MANIFEST
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
+from kwsniff.tables.folder import MANIFEST
 from kwsniff.tables.schema import arrow_schema
 
 # ruff: noqa: S608 - put together of constants only

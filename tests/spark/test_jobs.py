@@ -16,9 +16,9 @@ pytest.importorskip("kwsniff.core.analyzer", reason="the core is not built")
 
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.manifest import MANIFEST
 from kwsniff.spark.parts import Part
 from kwsniff.spark.staging import Staging
+from kwsniff.tables.folder import MANIFEST
 from kwsniff.tables.lock import take_lock
 from tests.spark import dying
 

@@ -16,11 +16,10 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark import claims, lake
-from kwsniff.spark.manifest import MANIFEST
 from kwsniff.spark.parts import by_date
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
-from kwsniff.tables.folder import Folder
+from kwsniff.tables.folder import MANIFEST, Folder
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.spark.compare import analyzed, in_order
 

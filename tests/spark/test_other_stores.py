@@ -16,9 +16,10 @@ from kwsniff.errors import OutputError, UsageError
 from kwsniff.spark import claims, pipeline, stored_captures
 from kwsniff.spark.file_systems import file_system
 from kwsniff.spark.hadoop import hadoop_settings
-from kwsniff.spark.manifest import MANIFEST, paths_of, published
+from kwsniff.spark.manifest import paths_of, published
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
+from kwsniff.tables.folder import MANIFEST
 from kwsniff.tables.schema import TABLES
 from tests.spark.cluster import cluster
 from tests.spark.compare import analyzed, rotated

@@ -21,11 +21,12 @@ from kwsniff.spark.decode import decode_bucket
 from kwsniff.spark.file_systems import check_uri
 from kwsniff.spark.hadoop import Settings
 from kwsniff.spark.lake import options_of
-from kwsniff.spark.manifest import MANIFEST, NEXT, paths_of, published
+from kwsniff.spark.manifest import NEXT, paths_of, published
 from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
+from kwsniff.tables.folder import MANIFEST
 from kwsniff.tables.schema import TABLES, arrow_schema
 from tests.spark.compare import Rows, analyzed, in_order, parts, written
 from tests.spark.store import new_bucket, s3
