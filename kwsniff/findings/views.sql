@@ -95,13 +95,16 @@ select topic, partition, sum(record_bytes) as bytes, count(*) as calls, min(clie
 from partition_call where api_name = 'Produce' and topic is not null and record_bytes > 0
 group by topic, partition;
 
--- Connections of which the capture lost something, and on which calls may have waited behind a long poll or
--- for a group that is not in it: what took their other calls long cannot be told.
+-- Connections of which the capture lost something, and on which calls may have waited behind a long poll, for a
+-- group that is not in it, or for a quota that an answer named which is not in it: what took their other calls long
+-- cannot be told.
 create temp view blind as
 select distinct run_id, connection_id from client_call
-where api_name in ('Fetch', 'ShareFetch', 'JoinGroup', 'SyncGroup')
-    and (run_id, connection_id) in (
+where (run_id, connection_id) in (
         select (run_id, connection_id) from connection where coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0
+    ) and (
+        api_name in ('Fetch', 'ShareFetch', 'JoinGroup', 'SyncGroup')
+        or client in (select client from client_call where throttle_time_ms > 0)
     );
 
 -- Runs whose captures lost so much that an answer, or the end of a connection, may be what is missing.

@@ -72,6 +72,35 @@ def test_what_may_have_waited_behind_a_lost_fetch_does_not_make_a_broker_slow() 
     assert found(broker_missing_bytes=1) == ["broker_slow"]
 
 
+def test_packets_sent_again_may_be_among_those_that_a_capture_lost_much_of() -> None:
+    slow = [_call(i, i / 10, i / 10 + 0.08, 1, "ListOffsets") for i in range(40)]
+    tables = {"api_calls": slow, "latencies": slow, "captures": [_capture(0, 10)]}
+
+    def found(missing: int) -> list[str]:
+        row = _connection(1, client_bytes=10_000, broker_bytes=10_000, client_missing_bytes=missing)
+        return [each.finding for each in _find("broker_slow", {**tables, "connections": [row]})]
+
+    assert found(199) == ["broker_slow"]
+    assert found(200) == []
+
+
+def test_a_quota_may_be_named_in_an_answer_that_the_capture_lost() -> None:
+    calls = [_call(1, 2, 3.5, 1, "Metadata"), _call(2, 2.1, 3.5, 2, "Metadata")]
+    told = {**_call(9, 8, 8.1, 1, "Produce"), "client_id": "shop"}
+
+    def found(throttled: int, missing: int) -> list[str]:
+        rows = {
+            "api_calls": [*calls, {**told, "throttle_time_ms": throttled}],
+            "latencies": calls,
+            "connections": [_connection(number, broker_missing_bytes=missing) for number in (1, 2)],
+            "captures": [_capture(0, 10)],
+        }
+        return [each.finding for each in _find("broker_stalled", rows)]
+
+    assert found(0, 0) == found(0, 40) == found(500, 0) == ["broker_stalled"]
+    assert found(500, 40) == []
+
+
 def test_an_answer_that_the_capture_lost_is_not_one_that_the_broker_did_not_give() -> None:
     asked = {"request_frame": 5, "api_key": 3, "api_version": 12}
     call = {**_call(1, 1, None, 1, "Metadata"), "reason": "connection_closed", **asked}
