@@ -53,8 +53,9 @@
     if (proof) proof.open = true;
   }
 
-  // Charts keep the width they have on the screen: on paper they fill an A4 page that lies, and stay on one.
-  const PAPER = { width: 1000, height: 640 };
+  // Charts keep the width they have on the screen: on paper they fill an A4 page that lies, below a heading and
+  // above a legend, since a drawing that goes over the edge of a page is cut off there.
+  const PAPER = { width: 1000, height: 540 };
   function fit(onPaper) {
     for (const each of document.querySelectorAll(".chart")) {
       each.style.zoom = "";

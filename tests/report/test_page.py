@@ -208,6 +208,23 @@ def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
     assert printed.read_bytes().startswith(b"%PDF")
 
 
+def test_a_chart_and_its_heading_fit_on_one_page_of_paper(page: Path, tmp_path: Path) -> None:
+    """What is drawn over the edge of a page is cut off; A4 that lies has 186 mm between its margins."""
+    script = """async () => {
+      dispatchEvent(new Event("beforeprint"));
+      const first = [...document.querySelectorAll("section")].map((each) => each.querySelector("figure"));
+      const charts = first.filter(Boolean).map((each) => {
+        const heading = each.closest("section").querySelector("h2").getBoundingClientRect();
+        return [each.querySelector(".chart").id, each.getBoundingClientRect().bottom - heading.top];
+      });
+      dispatchEvent(new Event("afterprint"));
+      return charts;
+    }"""
+    heights = dict(ask(page, tmp_path, script)["found"])
+    assert "latency-chart" in heights
+    assert {name: height for name, height in heights.items() if height > 186 / 25.4 * 96} == {}
+
+
 @pytest.mark.parametrize("name", ["broker_stalled", "rebalance_storm", "not_authorized", "throttled"])
 def test_names_from_the_wire_are_text(name: str, tmp_path: Path) -> None:
     tables = tmp_path / "tables"
