@@ -9,7 +9,8 @@ Both know a file by its name for as long as a version shows it, so that none is 
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,20 +82,20 @@ def log_files(name: str, mode: str, place: Place, parts: Sequence[Part], run: st
     by_table: dict[str, list[Part]] = {}
     for part in parts:
         by_table.setdefault(part.table, []).append(part)
-    write: Callable[..., None] = _log_delta
-    catalog: Any = place
-    if name == "iceberg":
-        write, catalog = _log_iceberg, open_catalog(place)
-    for table, files in by_table.items():
-        filled = [part for part in files if part.rows]
-        dates = sorted({date_of(part.path) for part in filled}, key=str)
-        try:
-            write(catalog, place, table, filled, mode=mode, dates=dates, run=run)
-        except (OutputError, OSError):
-            raise
-        except Exception as error:  # of libraries, each with classes of its own
-            why = " ".join(str(error).split())
-            raise OutputError(f"{place.shown(table)}: no {name} version of it was written ({why})") from error
+    write: Callable[..., None] = _log_iceberg if name == "iceberg" else _log_delta
+    with open_catalog(place) if name == "iceberg" else nullcontext() as catalog:
+        for table, files in by_table.items():
+            filled = [part for part in files if part.rows]
+            dates = sorted({date_of(part.path) for part in filled}, key=str)
+            try:
+                write(catalog, place, table, filled, mode=mode, dates=dates, run=run)
+            except (OutputError, OSError):
+                raise
+            except Exception as error:  # of libraries, each with classes of its own
+                why = " ".join(str(error).split())
+                raise OutputError(
+                    f"{place.shown(table)}: no {name} version of it was written ({why})"
+                ) from error
 
 
 def options_of(place: Place) -> dict[str, str]:
@@ -165,12 +166,17 @@ def _log_delta(
     )
 
 
-def open_catalog(place: Place) -> "SqlCatalog":
-    """The catalog of a folder's Iceberg tables."""
+@contextmanager
+def open_catalog(place: Place) -> Iterator["SqlCatalog"]:
+    """The catalog of a folder's Iceberg tables, for as long as the block lasts."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     folder = place.folder
-    return SqlCatalog("kwsniff", uri=f"sqlite:///{folder / CATALOG}", warehouse=f"file://{folder}")
+    catalog = SqlCatalog("kwsniff", uri=f"sqlite:///{folder / CATALOG}", warehouse=f"file://{folder}")
+    try:
+        yield catalog
+    finally:
+        catalog.engine.dispose()  # its connections to the file stay open otherwise
 
 
 def _log_iceberg(

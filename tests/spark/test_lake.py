@@ -49,9 +49,10 @@ def read(output: Path, form: str, table: str, version: int | None = None) -> pa.
 
         return deltalake.DeltaTable(str(output / table), version=version).to_pyarrow_table()
     if form == "iceberg":
-        found = lake.open_catalog(Place(str(output))).load_table(f"kwsniff.{table}")
-        snapshot = None if version is None else found.history()[version].snapshot_id
-        return found.scan(snapshot_id=snapshot).to_arrow()
+        with lake.open_catalog(Place(str(output))) as catalog:
+            found = catalog.load_table(f"kwsniff.{table}")
+            snapshot = None if version is None else found.history()[version].snapshot_id
+            return found.scan(snapshot_id=snapshot).to_arrow()
     files = json.loads((output / MANIFEST).read_text())["files"][table]
     return ds.dataset([str(output / each["path"]) for each in files]).to_table()
 
@@ -114,7 +115,8 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
             for path in deltalake.DeltaTable(str(output / "api_calls")).file_uris()
         ]
     else:
-        found = lake.open_catalog(Place(str(output))).load_table("kwsniff.api_calls")
+        with lake.open_catalog(Place(str(output))) as catalog:
+            found = catalog.load_table("kwsniff.api_calls")
         frame = polars.scan_iceberg(found)
         files = [task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()]
     assert frame.select(polars.len()).collect().item() == number

@@ -74,7 +74,9 @@ def broken(how: str, number: int, doing: Callable[[Path, str], None], directory:
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child does one thing, in one thread
+        # The child does one thing, in one thread, and nothing of what Python and Polars warn of.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
         child = os.fork()
     if not child:
         _break_at(number, how)
