@@ -27,7 +27,7 @@ from kwsniff.report.section import MOST_LETTERS, text
 from kwsniff.report.span import SLOTS, find_span
 from kwsniff.report.time_parts import make_time_parts
 
-from .browser import ask, run_chromium
+from .browser import ask
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -190,39 +190,6 @@ def test_a_narrow_screen_has_nothing_beside_it(page: Path, tmp_path: Path) -> No
       return wide.map((each) => each.outerHTML.slice(0, 80));
     }"""
     assert ask(page, tmp_path, script)["found"] == []
-
-
-def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
-    script = """async () => {
-      const folded = () => document.querySelectorAll("details:not([open])").length;
-      const before = folded();
-      dispatchEvent(new Event("beforeprint"));
-      const printing = folded();
-      dispatchEvent(new Event("afterprint"));
-      return {before, printing, after: folded()};
-    }"""
-    found = ask(page, tmp_path, script)["found"]
-    assert found["printing"] == 0 < found["before"] == found["after"]
-    printed = tmp_path / "page.pdf"
-    run_chromium(page, tmp_path, f"--print-to-pdf={printed}")
-    assert printed.read_bytes().startswith(b"%PDF")
-
-
-def test_a_chart_and_its_heading_fit_on_one_page_of_paper(page: Path, tmp_path: Path) -> None:
-    """What is drawn over the edge of a page is cut off; A4 that lies has 186 mm between its margins."""
-    script = """async () => {
-      dispatchEvent(new Event("beforeprint"));
-      const first = [...document.querySelectorAll("section")].map((each) => each.querySelector("figure"));
-      const charts = first.filter(Boolean).map((each) => {
-        const heading = each.closest("section").querySelector("h2").getBoundingClientRect();
-        return [each.querySelector(".chart").id, each.getBoundingClientRect().bottom - heading.top];
-      });
-      dispatchEvent(new Event("afterprint"));
-      return charts;
-    }"""
-    heights = dict(ask(page, tmp_path, script)["found"])
-    assert "latency-chart" in heights
-    assert {name: height for name, height in heights.items() if height > 186 / 25.4 * 96} == {}
 
 
 @pytest.mark.parametrize("name", ["broker_stalled", "rebalance_storm", "not_authorized", "throttled"])

@@ -1,0 +1,56 @@
+"""The HTML report on paper: all of it, and no chart cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("bokeh", reason="bokeh is not installed")
+
+from kwsniff.cli import main
+from tests.house.tree import ROOT
+
+from .browser import ask, run_chromium
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a broker that stood still."""
+    made = tmp_path_factory.mktemp("page") / "why.html"
+    capture = ROOT / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
+    assert main.run(["why", str(capture), "--html", str(made)]) == 1
+    return made
+
+
+def test_a_page_prints_with_its_proofs(page: Path, tmp_path: Path) -> None:
+    script = """async () => {
+      const folded = () => document.querySelectorAll("details:not([open])").length;
+      const before = folded();
+      dispatchEvent(new Event("beforeprint"));
+      const printing = folded();
+      dispatchEvent(new Event("afterprint"));
+      return {before, printing, after: folded()};
+    }"""
+    found = ask(page, tmp_path, script)["found"]
+    assert found["printing"] == 0 < found["before"] == found["after"]
+    printed = tmp_path / "page.pdf"
+    run_chromium(page, tmp_path, f"--print-to-pdf={printed}")
+    assert printed.read_bytes().startswith(b"%PDF")
+
+
+def test_a_chart_and_its_heading_fit_on_one_page_of_paper(page: Path, tmp_path: Path) -> None:
+    """What is drawn over the edge of a page is cut off; A4 that lies has 186 mm between its margins."""
+    script = """async () => {
+      dispatchEvent(new Event("beforeprint"));
+      const first = [...document.querySelectorAll("section")].map((each) => each.querySelector("figure"));
+      const charts = first.filter(Boolean).map((each) => {
+        const heading = each.closest("section").querySelector("h2").getBoundingClientRect();
+        return [each.querySelector(".chart").id, each.getBoundingClientRect().bottom - heading.top];
+      });
+      dispatchEvent(new Event("afterprint"));
+      return charts;
+    }"""
+    heights = dict(ask(page, tmp_path, script)["found"])
+    assert "latency-chart" in heights
+    assert {name: height for name, height in heights.items() if height > 186 / 25.4 * 96} == {}
