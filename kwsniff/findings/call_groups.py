@@ -52,17 +52,17 @@ KINDS: Final = ("client", "broker", "api", "topic", "partition", "acks", "codec"
 _FACTS: Final = """
 create or replace temp table fact as
 with usual as (
-    select broker, quantile_cont(broker_ns, 0.9) as broker_ns from latency
+    select broker, quantile_cont(broker_ns, 0.9) as broker_ns from timing
     where wait = 'none'
         and (run_id, call_id) not in (select (run_id, call_id) from client_call where acks = -1)
     group by broker
 ),
 held as (
     select l.run_id, l.call_id, l.broker_ns - least(l.broker_ns, u.broker_ns)::bigint as waited
-    from latency l join usual u using (broker)
+    from timing l join usual u using (broker)
     where l.wait = 'replicas_possible' and (l.run_id, l.call_id) not in (from lone_produce)
 ),
-common as (select broker, median(broker_ns) as broker_ns from latency where wait = 'none' group by broker),
+common as (select broker, median(broker_ns) as broker_ns from timing where wait = 'none' group by broker),
 stuck as (
     select run_id, call_id, queue_wait_ns, epoch_us(until - request_time) * 1000 as stood
     from (
@@ -70,7 +70,7 @@ stuck as (
             partition by run_id, connection_id order by request_time, call_id
             rows between unbounded preceding and 1 preceding
         ) as until
-        from latency l join common m using (broker)
+        from timing l join common m using (broker)
     ) where queue_wait_ns > 0 and stood > 0.5 * queue_wait_ns
 )
 select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.acks, c.request_time,
@@ -88,7 +88,7 @@ select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.ack
     l.total_ns - case when l.wait in ('data', 'data_possible', 'long_poll', 'long_poll_possible')
         then l.deliberate_wait_ns else 0 end as counted
 from client_call c
-left join latency l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id
+left join timing l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id
 left join held h on h.call_id = c.call_id and h.run_id is not distinct from c.run_id
 left join held b on b.call_id = l.behind and b.run_id is not distinct from c.run_id
 left join stuck s on s.call_id = c.call_id and s.run_id is not distinct from c.run_id

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from kwsniff.findings.command import write_command
 from kwsniff.findings.rule import SEVERITIES, Rule, load_rules
+from kwsniff.findings.tables import keep_small
 
 if TYPE_CHECKING:
     import duckdb
 
-TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from latency"
+TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from timing"
 NOT_ASKED: Final = "findings_incomplete"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
@@ -69,6 +70,12 @@ def evaluate(
     """
     chosen = load_rules() if rules is None else rules
     rows, unasked = [], []
+    try:
+        keep_small(database, [rule.query for rule in chosen])
+    except Exception as error:
+        # They stay views then, and each rule has what memory there is.
+        if not lacks_memory(error):
+            raise
     for rule in chosen:
         try:
             rows += [(rule, row) for row in _rows(database, rule)]
@@ -119,7 +126,9 @@ def _moments(row: Mapping[str, Any]) -> dict[str, datetime | None]:
 def _rows(database: "duckdb.DuckDBPyConnection", rule: Rule) -> list[dict[str, Any]]:
     wanted = {name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)}
     times = ", ".join(f"epoch_us({name}) as {name}" for name in _TIMES)
-    asked = f"select * replace ({times}) from ({rule.query}) limit {MOST_OF_ONE_RULE}"  # noqa: S608
+    # Of equal ones the same are left out each time.
+    order = "value desc nulls last, first_time nulls last, subject"
+    asked = f"select * replace ({times}) from ({rule.query}) order by {order} limit {MOST_OF_ONE_RULE}"  # noqa: S608
     # The bare connection has fetchall alone, which would want pytz for times: these are numbers.
     found = database.execute(asked, wanted)
     names = [column[0] for column in found.description or ()]

@@ -17,22 +17,31 @@ create temp view client_call as select * from call where caller is null or calle
 -- Where a connection began, for calls of clients without a name.
 create temp view origin as select run_id, connection_id, client_address as origin from connections;
 
-create temp view latency as
-select l.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
-    request_time + to_microseconds(total_ns // 1000) as response_end_time
-from (from latencies left join origin using (run_id, connection_id)) l
+-- Without the client, which takes a join.
+create temp view timing as
+select *, broker_address || ':' || broker_port as broker, request_time + to_microseconds(total_ns // 1000) as response_end_time
+from latencies l
 where not exists (from twin t where t.connection_id = l.connection_id and t.run_id = l.run_id);
+
+create temp view latency as
+select l.* exclude (origin), coalesce(client_id, origin) as client
+from (from timing left join origin using (run_id, connection_id)) l;
 
 -- When brokers refused connections. Whether one did so within a time is asked of the last before its end (asof
 -- join): looking at all of them for each call takes as long as there are of both.
 create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
 
+-- Calls among servers that were refused something. They are few, and `refusal` is asked by many rules.
+create temp view server_error as
+select distinct run_id, call_id from api_calls
+where caller is not null and caller <> 'client' and error_code is not null and error_code <> 0;
+
 -- What clients were refused. Servers among themselves are told many things that are routine.
 create temp view refusal as
 select e.*, coalesce(e.client_id, e.client_address) as client, e.broker_address || ':' || e.broker_port as broker
-from error_codes e join api_calls c on c.call_id = e.call_id and c.run_id is not distinct from e.run_id
+from error_codes e
 where not exists (from twin t where t.connection_id = e.connection_id and t.run_id = e.run_id)
-    and (c.caller is null or c.caller = 'client');
+    and not exists (from server_error s where s.call_id = e.call_id and s.run_id is not distinct from e.run_id);
 
 create temp view partition_call as
 select p.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
@@ -48,9 +57,12 @@ where not exists (from twin t where t.connection_id = b.connection_id and t.run_
 create temp view lone_topic as
 select coalesce(topic, topic_id) as topic from leaders group by coalesce(topic, topic_id) having max(replicas) = 1;
 
+create temp view lone_topics as
+select topics from (select distinct topics from client_call where api_name = 'Produce' and acks = -1 and len(topics) > 0)
+where list_has_all((select coalesce(list(topic), []) from lone_topic), topics);
+
 create temp view lone_produce as
-select run_id, call_id from client_call
-where api_name = 'Produce' and acks = -1 and len(topics) > 0 and list_has_all((select coalesce(list(topic), []) from lone_topic), topics);
+select run_id, call_id from client_call where api_name = 'Produce' and acks = -1 and topics in (from lone_topics);
 
 create temp view span as
 select min(first_time) as first_time, max(last_time) as last_time,

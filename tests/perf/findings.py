@@ -38,6 +38,15 @@ def repeat_tables(tables: Path, folder: Path, calls: int) -> int:
     return once * times
 
 
+def repeated(tables: dict[str, pa.Table], times: int) -> dict[str, pa.Table]:
+    """Tables of one run so many times, one after the other and with ids of their own."""
+    span = _span(tables["captures"])
+    return {
+        name: pa.concat_tables([_later(rows, number, span) for number in range(times)])
+        for name, rows in tables.items()
+    }
+
+
 def of_folder(command: list[str], folder: Path, output: Path) -> Measured:
     """`kwsniff why` of a folder of tables."""
     return process([*command, "why", str(folder)], output)
