@@ -23,10 +23,12 @@ def column(*values: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("begin", [0, 1, 8, 13])
 def test_nulls_get_a_number_wherever_a_slice_begins(type_: pa.DataType, begin: int) -> None:
     rng = random.Random(begin)
-    values = [rng.choice((None, rng.randint(-100, 100))) for _ in range(30)]
-    part = pa.array(values, pa.int64()).cast(type_).slice(begin, 15)
-    expected = [-7 if value is None else value for value in values[begin : begin + 15]]
-    assert whole_numbers(part, null=-7).tolist() == expected
+    mixed = [rng.choice((None, rng.randint(-100, 100))) for _ in range(30)]
+    values = [*mixed, *range(20), *[None] * 20, *mixed]  # whole bytes of the mask are full, or empty
+    expected = [-7 if value is None else value for value in values]
+    column = pa.array(values, pa.int64()).cast(type_)
+    for size in (0, 1, 7, 15, len(values) - begin):
+        assert whole_numbers(column.slice(begin, size), null=-7).tolist() == expected[begin : begin + size]
 
 
 def test_masks_and_columns_of_other_sizes_are_refused() -> None:
