@@ -70,6 +70,8 @@ class Decoded:
     """Every topic id that this bucket saw a name for."""
     bytes_read: int = 0
     """Of the files that the first stage wrote."""
+    bytes_named: int = 0
+    """Of captures, once more."""
     tls_opened: int = 0
 
 
@@ -103,7 +105,15 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     parts, notes = rows.parts.close(), rows.notes.close()
     pa.default_memory_pool().release_unused()  # the process waits for its next task
     return Decoded(
-        parts, notes, bins, names, facts, analyzer.topic_names(), reader.bytes_read, analyzer.tls_opened
+        parts,
+        notes,
+        bins,
+        names,
+        facts,
+        analyzer.topic_names(),
+        reader.bytes_read,
+        reader.bytes_named,
+        analyzer.tls_opened,
     )
 
 
@@ -112,7 +122,7 @@ def _read_capture(capture: Planned, reader: BucketReader, rows: "Rows") -> dict[
     rows.analyzer.open_capture(capture.name)
     rows.analyzer.feed(capture.head)
     for file, stretch in capture.stretches:
-        own, shared = reader.part(file, stretch)
+        own, shared = reader.part(capture.name, file, stretch)
         with own, shared:
             rows.analyzer.begin_runs(own, shared, frames_before=frames)
             left = True

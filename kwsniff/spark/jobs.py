@@ -103,6 +103,14 @@ def cores_of(spark: "SparkSession") -> int:
         return _USUAL_CORES
 
 
+def is_here(spark: "SparkSession | None") -> bool:
+    """Whether all tasks run on the driver's machine, which has what they read in its memory."""
+    try:
+        return spark is None or str(spark.sparkContext.master).startswith("local")
+    except Exception:  # sessions over Spark Connect do not tell
+        return False
+
+
 def collected(frame: "DataFrame") -> list[Any]:
     """The rows of a DataFrame. Raises OutputError where a task failed too often."""
     try:

@@ -64,7 +64,8 @@ class Result:
     unread: list[Unread]
     """What was found and could not be read."""
     facts: dict[str, int]
-    """splits, buckets; capture_bytes, and bytes_read of them; bytes_kept: of packets between the stages."""
+    """splits, buckets; capture_bytes, and bytes_read of them by the first stage; bytes_kept: of packets
+    between the stages; bytes_named: of packets that the second stage reads in the captures instead."""
     no_packets: str | None = None
     """What the captures have instead, where no packet lies between `since` and `until`."""
 
@@ -234,6 +235,7 @@ class _Run:
             "capture_bytes": sum(capture.size for capture in readable),
             "bytes_read": bytes_read,
             "bytes_kept": sum(each.bytes_read for each in decoded),
+            "bytes_named": sum(each.bytes_named for each in decoded),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
 

@@ -2,18 +2,26 @@
 
     packets   turn 0: bucket 0 | bucket 1 | ... | for all    turn 1: bucket 0 | ...
               inside: part | part | ...                      a part is of one capture
+                      packet | packet | where many packets lie in the capture | ...
     index     for each turn, for each bucket and last for all: where it begins, where each part ends
+
+Where tasks run on one machine, which has what it just read in its memory, packets that lie side by side in a
+plain capture are named by their offset: reading them again costs half of what a copy does.
 
 A turn is what was in memory when it was written. Every attempt of a task has files of its own.
 """
 
+import os
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 
+from kwsniff.core.capture.named_runs import put_named, size_with_named
 from kwsniff.core.capture.routing import Router
+from kwsniff.errors import CaptureError
 from kwsniff.spark.parts import check_file
 from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
@@ -109,17 +117,26 @@ class BucketReader:
         self._turn = -1
         self._ends: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self._kept = [bytearray(), bytearray()]
+        self._whole = bytearray()
+        self._named: tuple[str, int] | None = None
         self.bytes_read = 0
+        self.bytes_named = 0
 
     def close(self) -> None:
         """Closes what is open."""
+        if self._named is not None:
+            os.close(self._named[1])
+            self._named = None
+        self._close_files()
+
+    def _close_files(self) -> None:
         for file in self._opened:
             file.close()
         self._opened.clear()
 
-    def part(self, file: PacketFile, stretch: Stretch) -> tuple[memoryview, memoryview]:
-        """The bucket's packets and those for all, valid until the next part. Raises OutputError where a file
-        is not as it was written."""
+    def part(self, name: str, file: PacketFile, stretch: Stretch) -> tuple[memoryview, memoryview]:
+        """The bucket's packets and those for all of a part of that capture, valid until the next part. Raises
+        OutputError where a file is not as it was written, CaptureError where a capture is not as it was."""
         if file != self._file:
             self._open(file)
         if stretch.index != self._turn:
@@ -128,10 +145,25 @@ class BucketReader:
             memoryview(kept)[int(ends[stretch.place] - ends[0]) : int(ends[stretch.place + 1] - ends[0])]
             for kept, ends in zip(self._kept, self._ends, strict=True)
         )
-        return own, shared
+        size = size_with_named(own)
+        return own if size is None else self._with_named(name, own, size), shared
+
+    def _with_named(self, name: str, runs: memoryview, size: int) -> memoryview:
+        if self._named is None or self._named[0] != name:
+            if self._named is not None:
+                os.close(self._named[1])
+            self._named = None
+            self._named = (name, _opened(name))
+        if size > len(self._whole):
+            self._whole = bytearray(size)
+        whole = memoryview(self._whole)[:size]
+        with runs:
+            put_named(runs, self._named[1], whole)
+            self.bytes_named += size - len(runs)
+        return whole
 
     def _open(self, file: PacketFile) -> None:
-        self.close()
+        self._close_files()
         self._turn = -1
         check_file(self._place, file.path, file.size)
         check_file(self._place, _index(file.path), file.index_size)
@@ -152,6 +184,16 @@ class BucketReader:
                 _read(packets, space, int(ends[0]))
             self.bytes_read += size
         self._turn = stretch.index
+
+
+def _opened(name: str) -> int:
+    try:
+        descriptor = os.open(name, os.O_RDONLY)
+    except OSError as error:
+        raise CaptureError(f"{name}: cannot be read again ({error.strerror or error})") from error
+    with suppress(AttributeError, OSError):  # other buckets read what lies between
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    return descriptor
 
 
 def _index(packets: str) -> str:

@@ -5,6 +5,7 @@ record, a pcapng section that changed what packets mean), the part behind is wal
 """
 
 import io
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from kwsniff.errors import CaptureError
 from kwsniff.sources.files import Opener, opened_capture
 from kwsniff.sources.times import TimeRange
 from kwsniff.spark.inputs import Capture, Split, share_out
-from kwsniff.spark.jobs import Items, run_tasks
+from kwsniff.spark.jobs import Items, is_here, run_tasks
 from kwsniff.spark.routed import PacketFile, PacketWriter, Stretch
 from kwsniff.spark.storage import Place
 from kwsniff.spark.stored_captures import Stores, opener_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 READ_BYTES: Final = 8 << 20
 _REST_BYTES: Final = 1 << 18  # what is read at a time of a record that goes on behind its split
+_LEAST_NAMED: Final = 1 << 15  # bytes side by side: a request of its own is cheaper than a copy
+_FEW_BUCKETS: Final = 8  # each may read all of what lies in memory for less than a copy costs
 known(Scan)
 
 
@@ -65,8 +68,9 @@ def scan_split(
     since: int | None = None,
     until: int | None = None,
     stores: Stores | None = None,
+    least_named: int = 0,
 ) -> Routed:
-    """The task: reads its splits from front to back."""
+    """The task: reads its splits from front to back. `least_named`: as Router.open has it."""
     folder.check()
     router = Router(num_buckets, limits, since=since, until=until)
     walks = []
@@ -74,8 +78,12 @@ def scan_split(
     with PacketWriter(folder, num_buckets) as packets:
         for split in tasks.load(number):
             stretches: list[Stretch | None] = []
-            walk = _walk_packed if split.compression else _walk_plain
-            found, num = walk(split, router, packets, stretches, opener_of(split.name, stores))
+            opener = opener_of(split.name, stores)
+            if split.compression:
+                found, num = _walk_packed(split, router, packets, stretches, opener)
+            else:
+                least = 0 if opener else least_named
+                found, num = _walk_plain(split, router, packets, stretches, opener, least_named=least)
             bytes_read += num
             if found is not None:
                 packets.cut(router, stretches)
@@ -114,6 +122,8 @@ def _walk_plain(
     packets: PacketWriter,
     stretches: list[Stretch | None],
     opener: Opener | None,
+    *,
+    least_named: int,
 ) -> tuple[Walked | None, int]:
     """None: no record is known to begin in it."""
     with _opened(split.name, opener) as file:
@@ -131,7 +141,7 @@ def _walk_plain(
             space_at, begin = place - begin, place
         else:
             space_at = 0
-        router.open(split.head, begin, split.end)
+        router.open(split.head, begin, split.end, least_named=least_named)
         wanted = router.feed(space[space_at:num])
         at = begin + num - space_at
         while wanted and num and at < split.size:
@@ -176,6 +186,7 @@ def scan_captures(
         since=times.since,
         until=times.until,
         stores=stores,
+        least_named=_least_named(captures, num_buckets) if is_here(spark) else 0,
     )
     walks: list[dict[tuple[int, ...], Walked]] = [{} for _ in captures]
     scans: list[list[Scan]] = [[] for _ in captures]
@@ -191,6 +202,13 @@ def scan_captures(
                 scans[walk.capture].append(walk.scan)
         waiting = _again(captures, scans)
     return [[walks[number][_key(one)] for one in of_one] for number, of_one in enumerate(scans)], bytes_read
+
+
+def _least_named(captures: Sequence[Capture], num_buckets: int) -> int:
+    """How many bytes are worth reading where they are, on the machine that has just read them."""
+    size = sum(capture.size for capture in captures if capture.compression is None)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 1 if num_buckets <= _FEW_BUCKETS and size <= memory // 2 else _LEAST_NAMED
 
 
 def _again(captures: Sequence[Capture], scans: list[list[Scan]]) -> list[list[Split]]:

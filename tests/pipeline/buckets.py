@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
+from kwsniff.core.capture.named_runs import put_named, size_with_named
 from kwsniff.core.capture.routing import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import load_catalog
@@ -68,10 +70,11 @@ def walk(  # noqa: PLR0917
     *,
     piece: int = 1 << 30,
     waiting: int = 1 << 30,
+    least_named: int = 0,
 ) -> Walked:
     """One split, fed in pieces, its parts taken when so many bytes wait."""
     router = Router(num_buckets, limits, since=times[0], until=times[1])
-    router.open(head, begin, end)
+    router.open(head, begin, end, least_named=least_named)
     parts = []
 
     def take() -> None:
@@ -147,13 +150,16 @@ def bucketed(
     times: Times = (None, None),
     piece: int = 1 << 30,
     waiting: int = 1 << 30,
+    least_named: int = 0,
     **options: Any,
 ) -> Result:
     """One analyzer for each bucket, fed its own records; without `cut` fed every capture whole."""
     scans: list[tuple[bytes, list[Walked]]] = [(b"", []) for _ in captures]
     if cut:
         for number, data in enumerate(captures):
-            head, walked, _ = scanned(data, num_buckets, cut, limits, times, piece=piece, waiting=waiting)
+            head, walked, _ = scanned(
+                data, num_buckets, cut, limits, times, piece=piece, waiting=waiting, least_named=least_named
+            )
             scans[number] = (head, walked)
     analyzers = []
     facts: list[list[dict[str, Any]]] = [[] for _ in captures]
@@ -169,7 +175,8 @@ def bucketed(
             analyzer.feed(head)
             frames = 0
             for part in [part for one in found for part in one.parts]:
-                analyzer.begin_runs(part.kept[bucket], part.kept[-1], frames_before=frames)
+                own = with_named(part.kept[bucket], data)
+                analyzer.begin_runs(own, part.kept[-1], frames_before=frames)
                 while analyzer.feed_runs(most):
                     pass
                 frames += part.packets
@@ -181,6 +188,19 @@ def bucketed(
         "every bucket tells the same of a file"
     )
     return finished(analyzers, [of_one[0] for of_one in facts], len(captures))
+
+
+def with_named(runs: bytes, capture: bytes) -> bytes:
+    """The runs, with what is named from a file that holds the capture."""
+    size = size_with_named(runs)
+    if size is None:
+        return runs
+    with TemporaryFile() as file:
+        file.write(capture)
+        file.flush()
+        room = bytearray(size)
+        put_named(runs, file.fileno(), room)
+    return bytes(room)
 
 
 def finished(analyzers: Sequence[Analyzer], facts: list[dict[str, Any]], num_captures: int) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,11 +13,14 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.capture.named_runs import put_named, size_with_named
+from kwsniff.core.capture.routing import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.errors import CaptureError
 from kwsniff.tables.build import Builder
 from tests.core.test_datagrams import pieces
 from tests.core.test_file_splits import boundaries, inner_capture
-from tests.pipeline.buckets import ARGUMENTS, CATALOG, bucketed, every, frozen, scanned, whole
+from tests.pipeline.buckets import ARGUMENTS, CATALOG, bucketed, every, frozen, scanned, whole, with_named
 from tests.pipeline.removal import selective_capture
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, files, scenes
@@ -117,6 +122,54 @@ def test_pieces_and_parts_of_any_size_change_nothing(name: str) -> None:
         (999, 2000, 77),
     ):
         assert bucketed(data, 3, every(4000), piece=piece, waiting=waiting, most=most) == expected
+
+
+@pytest.mark.parametrize("name", [*MADE, *RECORDED])
+@pytest.mark.parametrize("least_named", [1, 1500, 20_000])
+def test_packets_named_by_their_place_give_what_copies_give(name: str, least_named: int) -> None:
+    if name in MADE:
+        data = MADE[name]()
+    else:
+        data = [path.read_bytes() for path in (CAPTURES / name).glob("capture.pcap*")]
+    expected = whole(data)
+    for num_buckets, size, waiting in ((1, 1 << 30, 1 << 30), (3, 20_011, 5000)):
+        found = bucketed(data, num_buckets, every(size), piece=997, waiting=waiting, least_named=least_named)
+        assert found == expected
+
+
+def test_what_is_named_is_not_kept_and_counts_as_waiting() -> None:
+    data = written(scenes.two_clients().packets())
+    head, (copied,), _ = scanned(data, 1, every(1 << 30))
+    _, (named,), _ = scanned(data, 1, every(1 << 30), least_named=1)
+    (run,) = (part.kept[0] for part in named.parts)
+    skip, _, size, at = struct.unpack("<IIIQ", run)
+    assert (skip, size, at) == (0, 1 << 31 | len(data) - len(head), len(head))
+    assert with_named(run, data) == copied.parts[0].kept[0]
+    router = Router(1)
+    router.open(head, least_named=1)
+    router.feed(data[len(head) :])
+    assert router.waiting == len(data) - len(head) + len(run)
+
+
+def test_what_is_named_and_is_not_there_is_noticed() -> None:
+    data = written(scenes.two_clients().packets())
+    _, (walked,), _ = scanned(data, 1, every(1 << 30), least_named=1)
+    run = walked.parts[0].kept[0]
+    assert size_with_named(run)
+    for shorter in (data[:-1], data[:200], b""):
+        with pytest.raises(CaptureError, match="is not what it was"):
+            with_named(run, shorter)
+    for size in (0, 1, 11, 12, 30, size_with_named(run) - 1, size_with_named(run) + 1):  # type: ignore[operator]
+        with pytest.raises(CaptureError, match="is not what it was"):
+            put_named(run, os.open(os.devnull, os.O_RDONLY), bytearray(size))
+    for length in range(1, len(run)):
+        if length % 20:
+            with pytest.raises(CaptureError, match="damaged"):
+                size_with_named(run[:length])
+    with pytest.raises(CaptureError, match="damaged"):
+        size_with_named(struct.pack("<IIIQ", 0, 1, 1 << 31 | 16, 1 << 63))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        put_named(run, -1, bytearray(size_with_named(run)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", RECORDED)

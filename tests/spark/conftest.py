@@ -36,3 +36,4 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (pipeline, scan, finish, stream):
         monkeypatch.setattr(module, "run_tasks", run_tasks)
+    monkeypatch.setattr(scan, "is_here", lambda _: True)

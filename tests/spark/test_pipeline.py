@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.errors import CaptureError, KwsniffError, OutputError, UsageError
-from kwsniff.spark import pipeline
+from kwsniff.spark import pipeline, scan
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
@@ -47,13 +47,23 @@ def recorded(name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-@pytest.mark.parametrize("split_bytes", [1500, 1 << 30])
-def test_a_recording_gives_the_tables_of_analyze(
-    in_process: None, tmp_path: Path, name: str, split_bytes: int
+@pytest.mark.parametrize(("split_bytes", "here"), [(1500, True), (1500, False), (1 << 30, True)])
+def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
+    in_process: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    split_bytes: int,
+    here: bool,
 ) -> None:
+    """Where tasks run on one machine packets are named by their place, elsewhere they are copied."""
+    monkeypatch.setattr(scan, "is_here", lambda _: here)
     capture = recorded(name)
-    run(capture, tmp_path / "out", split_bytes=split_bytes)
+    made = run(capture, tmp_path / "out", split_bytes=split_bytes)
     assert written(tmp_path / "out") == analyzed(capture)
+    named, kept = (made.facts[name] for name in ("bytes_named", "bytes_kept"))
+    plain = capture.suffix in {".pcap", ".pcapng"}
+    assert (named > 0, kept > named) == ((True, False) if here and plain else (False, True))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,11 @@ from kwsniff.core.capture.packets cimport Reader
 cdef struct RunHeader:
     uint32_t skip           # packets between the run before and this one
     uint32_t packets
-    uint32_t num            # bytes
+    uint32_t num            # bytes; with NAMED: of the capture, at the offset (u64) that stands here in their place
+
+cdef enum:
+    NAMED = 0x80000000
+    NAMED_BYTES = 8             # of the offset
 
 # A bucket's runs under way; packets count from the part's first one.
 cdef struct Place:
@@ -19,6 +23,9 @@ cdef struct Place:
     RunHeader run
     int64_t frames          # up to the end of the run under way
     uint32_t epoch          # what all buckets read came in between: a run does not go on over it
+    bint named              # the run under way
+    uint64_t end            # of its last record, in the capture
+    uint64_t elsewhere      # bytes that are named
 
 # Behind the runs that all buckets read: what the part's other packets told.
 cdef struct PartEnd:
@@ -50,7 +57,8 @@ cdef enum Fed:
     FED_ALL = 1
     FED_OTHER = 2           # this is not what was routed
 
-cdef bint take_record(Place* place, Octets record, int64_t frame, int64_t frames, uint32_t epoch) noexcept nogil
+cdef bint take_record(Place* place, Octets record, uint64_t end, int64_t frame, int64_t frames, uint32_t epoch,
+                      uint32_t least_named) noexcept nogil
 cdef void end_place(Place* place) noexcept nogil
 cdef bint start_runs(Runs* runs, Octets own, Octets shared, int64_t frames_before,
                      uint32_t num_buckets) noexcept nogil

@@ -5,8 +5,10 @@ Rules
   1. Records are as the capture has them. Those that lie side by side make one run, whose header tells which they are.
   2. Runs are trusted to come from a walk, but not to be whole: reading never leaves them, and what does not fit ends it.
   3. What all buckets read is there once: two streams are read at a time, whichever is behind.
+  4. Of a capture that can be read again, long runs are named by their offset; named_runs.pyx puts the records there
+     before they are fed.
 
-    runs      (packets to skip, packets, bytes: u32 each | records)*
+    runs      (packets to skip, packets, bytes: u32 each | records, or their offset: u64)*
     shared    runs | PartEnd
 """
 
@@ -24,10 +26,12 @@ cdef enum:
 
 # -- writing ----------------------------------------------------------------------------------------------------
 
-cdef bint take_record(Place* place, Octets record, int64_t frame, int64_t frames, uint32_t epoch) noexcept nogil:
-    """Adds a record with `frame` packets of the part before it. False when memory is refused."""
+cdef bint take_record(Place* place, Octets record, uint64_t end, int64_t frame, int64_t frames, uint32_t epoch,
+                      uint32_t least_named) noexcept nogil:
+    """Adds a record with `frame` packets of the part before it, which ends at `end` of the capture. Runs of `least_named`
+    bytes are named, with 0 none. False when memory is refused."""
     if (not place.begun or frame != place.frames or epoch != place.epoch
-            or place.run.num + record.num > <size_t>MOST_RUN):
+            or least_named and place.end != end - record.num or place.run.num + record.num > <size_t>MOST_RUN):
         end_place(place)
         place.run.skip = <uint32_t>(frame - place.frames)
         place.run.packets = 0
@@ -37,19 +41,36 @@ cdef bint take_record(Place* place, Octets record, int64_t frame, int64_t frames
             return False
         place.begun = True
         place.epoch = epoch
-    if not append(&place.out, record):
+    if (least_named and not place.named and place.run.num + record.num >= least_named
+            and not name_run(place, end - record.num - place.run.num)):
+        return False
+    if place.named:
+        place.elsewhere += record.num
+    elif not append(&place.out, record):
         return False
     place.run.num += <uint32_t>record.num
     place.run.packets += <uint32_t>frames
     place.frames = frame + frames
+    place.end = end
     return True
+
+
+cdef bint name_run(Place* place, uint64_t begin) noexcept nogil:
+    """What was copied of the run under way is named in its place."""
+    place.out.len = place.header_at + sizeof(RunHeader)
+    place.named = True
+    place.elsewhere += place.run.num
+    return append_raw(&place.out, &begin, NAMED_BYTES)
 
 
 cdef void end_place(Place* place) noexcept nogil:
     """Completes the run under way, if there is one."""
+    cdef RunHeader header = place.run
     if place.begun:
-        memcpy(<void*>drop(contents(&place.out), place.header_at).at, &place.run, sizeof(RunHeader))
-    place.begun = False
+        if place.named:
+            header.num |= <uint32_t>NAMED
+        memcpy(<void*>drop(contents(&place.out), place.header_at).at, &header, sizeof(RunHeader))
+    place.begun = place.named = False
 
 
 # -- reading ----------------------------------------------------------------------------------------------------

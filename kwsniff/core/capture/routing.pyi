@@ -22,9 +22,10 @@ class Router:
         """`limits` as the Analyzer's, `since` and `until` as for its `bound`; 0 buckets: nothing is kept.
         Raises UsageError for more than 65536."""
 
-    def open(self, head: bytes, begin: int = 0, end: int | None = None) -> None:
+    def open(self, head: bytes, begin: int = 0, end: int | None = None, *, least_named: int = 0) -> None:
         """A walk from boundary `begin` (0: behind the head) to the first boundary at or after `end` (None:
-        until no more is fed). Raises UsageError for what is no head."""
+        until no more is fed). Where a bucket gets so many bytes of neighbours, it gets their offset instead
+        (named_runs.pyi); 0: never. Raises UsageError for what is no head."""
 
     def feed(self, data: Buffer) -> bool:
         """Takes the next bytes from `begin` on, in pieces of any size; whether more of them are wanted. The
@@ -36,7 +37,7 @@ class Router:
 
     @property
     def waiting(self) -> int:
-        """Bytes that are kept and were not taken."""
+        """Bytes that are kept, or named, and were not taken."""
 
     def cut(self) -> tuple[int, bytes]:
         """Ends the part under way: its packets, and native int64, where it ends in what is kept of every

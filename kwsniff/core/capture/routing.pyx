@@ -6,7 +6,8 @@ Rules
   2. Any chunking gives the same: what a chunk breaks off is carried over.
   3. A bucket gets the packets of its connections, and what nobody can place without state: IP fragments, and the
      blocks that say how packets are to be read. Those are kept once for all buckets (the shared place).
-  4. What waits in the buckets is bounded by whoever feeds: it asks how much that is, and takes it.
+  4. What waits in the buckets is bounded by whoever feeds: it asks how much that is, and takes it. What is named counts
+     as if it were copied, since whoever reads the bucket puts it there.
 
     bytes | record record record ...        places | bucket 0 | bucket 1 | ... | shared
              0      1      shared                     part | part             ends of parts: where a capture ends, or
@@ -55,6 +56,7 @@ cdef struct Walk:
     uint64_t skipped            # bytes of the block under way that are passed over
     uint64_t end                # the walk ends with the first record that begins here or behind it
     uint32_t num_buckets        # 0: nothing is copied
+    uint32_t least_named        # bytes of runs that are named instead; 0: none are
     uint32_t bucket             # of the record under way
     uint32_t epoch
     Place* places               # num_buckets, and the shared one behind them
@@ -110,7 +112,8 @@ cdef size_t walk_record(Walk* walk, Octets rest) noexcept nogil:
         if blocks and not keep_block(walk, kind, keep(rest, used)):
             reader.stop = STOP_NO_MEMORY
     if walk.bucket != NO_BUCKET and walk.num_buckets and not take_record(
-            &walk.places[walk.bucket], keep(rest, used), frame - walk.part_frame, reader.frame - frame, walk.epoch):
+            &walk.places[walk.bucket], keep(rest, used), walk.offset, frame - walk.part_frame, reader.frame - frame,
+            walk.epoch, walk.least_named if walk.bucket < walk.num_buckets else 0):
         reader.stop = STOP_NO_MEMORY
     return used
 
@@ -196,7 +199,7 @@ cdef class Router:
         release(&self.walk.head)
         free_reader(&self.walk.reader)
 
-    def open(self, bytes head, begin=0, end=None):
+    def open(self, bytes head, begin=0, end=None, *, least_named=0):
         cdef Walk* walk = &self.walk
         if self.reading or walk.num_buckets and walk.reader.frame != walk.part_frame:
             raise UsageError("a capture is open already, or was not cut")
@@ -206,6 +209,7 @@ cdef class Router:
         if walk.begin < <uint64_t>len(head):
             raise UsageError(f"byte {begin} is not behind the head of a capture, which has {len(head)}")
         walk.offset = walk.begin
+        walk.least_named = least_named
         walk.skipped = 0
         walk.from_section = walk.secrets = False
         walk.head.len = 0
@@ -246,7 +250,7 @@ cdef class Router:
         cdef uint64_t total = 0
         cdef uint32_t i
         for i in range(self.walk.num_buckets + 1):
-            total += self.walk.places[i].out.len
+            total += self.walk.places[i].out.len + self.walk.places[i].elsewhere
         return total
 
     def cut(self):
@@ -275,6 +279,7 @@ cdef class Router:
                 raise UsageError("cut before you take")
             if place.out.len:
                 write(PyMemoryView_FromMemory(<char*>place.out.data, <Py_ssize_t>place.out.len, PyBUF_READ))
+            place.elsewhere = 0
             kept += place.out.cap
             shrink(&place.out, MOST_KEPT if kept < <size_t>MOST_KEPT else 0)
 
