@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from kwsniff.cli.layouts import layouts_in_use
+from kwsniff.cli.refused_memory import ADVICE, is_refused_memory
 from kwsniff.cli.standard_streams import leave_errors, says, standard_output
 from kwsniff.cli.times import joined_times
 from kwsniff.errors import KwsniffError, UsageError
@@ -123,6 +124,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:  # whoever read the output has enough
         return DONE
+    except Exception as error:
+        if not is_refused_memory(error):
+            raise
+        says(f"error: {ADVICE}")
+        return FAILED
     finally:
         leave_errors()
 

@@ -40,10 +40,12 @@ def copy_shortened(source: str | PathLike[str], target: Path, columns: Container
     words = [name for name in chosen if pa.types.is_string(schema.field(name).type)]
     writer = None
     with pq.ParquetFile(source, read_dictionary=words) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, columns=chosen, use_threads=False):
-            short = pa.RecordBatch.from_arrays([_shorten(column) for column in batch.columns], chosen)
-            writer = writer or pq.ParquetWriter(target, short.schema)
-            writer.write_batch(short)
+        for group in range(file.num_row_groups):
+            # A batch over several groups would have the texts of all of them.
+            for batch in file.iter_batches(_BATCH_ROWS, [group], columns=chosen, use_threads=False):
+                short = pa.RecordBatch.from_arrays([_shorten(column) for column in batch.columns], chosen)
+                writer = writer or pq.ParquetWriter(target, short.schema)
+                writer.write_batch(short)
         if writer is None:
             pq.write_table(schema.empty_table().select(chosen), target)
         else:

@@ -130,7 +130,7 @@ class Cluster:
             teller = Teller(call_id, capture, client, address, port, time)
             found.leaders = self._leaders.take(said, teller)
             found.brokers = self._take_metadata(said, call_id, time, capture)
-        elif before is None:
+        elif before is None and self._has_room_for_ranges():
             said = read_response(self._catalog, key, version, response)
             self._take_ranges(said, (call_id, address, port, time, capture))
         found.news = self._news
@@ -178,6 +178,13 @@ class Cluster:
             keys.append(key)
             _touch(row, 1, call_id, time)
         return keys
+
+    def _has_room_for_ranges(self) -> bool:
+        """Whether an answer is read at all: one that could add nothing takes as long to read."""
+        if len(self._offered) < MOST_RANGES and self._room.used < self._room.most:
+            return True
+        self._room.left_out += 1
+        return False
 
     def _take_ranges(self, said: Said, seen: tuple[Any, ...]) -> None:
         call_id, address, port, time, capture = seen

@@ -61,3 +61,17 @@ def test_a_file_without_rows_is_copied(tmp_path: Path) -> None:
     pq.write_table(pa.table({"topic": pa.array([], pa.string())}), tmp_path / "rows.parquet")
     copy_shortened(tmp_path / "rows.parquet", tmp_path / "short.parquet", None)
     assert pq.read_table(tmp_path / "short.parquet").num_rows == 0
+
+
+def test_texts_of_one_row_group_are_in_memory_at_a_time(tmp_path: Path) -> None:
+    """A capture may name so many: 40 groups of 4 MB, whose texts together are 160 MB."""
+    texts = pa.array([f"{number:06}".ljust(40_000, "x") for number in range(100)]).dictionary_encode()
+    rows = pa.table({"topic": texts})
+    with pq.ParquetWriter(tmp_path / "rows.parquet", rows.schema, dictionary_pagesize_limit=1 << 30) as file:
+        for _ in range(40):
+            file.write_table(rows)
+    before = pa.total_allocated_bytes()
+    most = pa.default_memory_pool().max_memory()
+    copy_shortened(tmp_path / "rows.parquet", tmp_path / "short.parquet", None)
+    assert pq.ParquetFile(tmp_path / "short.parquet").metadata.num_rows == 4000
+    assert pa.default_memory_pool().max_memory() <= max(most, before + 60_000_000)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+from typing import Any
+
+import pytest
+
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.timelines import cluster
+from kwsniff.timelines.cluster import Cluster
+from kwsniff.timelines.details import Said, read_response
 from kwsniff.timelines.leaders import Leaders, Teller
 from kwsniff.timelines.members import Call, Members
 from kwsniff.timelines.rebalance import Call as GroupCall
@@ -89,3 +97,23 @@ def test_what_was_left_out_is_an_anomaly() -> None:
     (row,) = told["anomalies"].select(["value"]).to_pylist()
     assert row == {"value": 7}
     assert not [table for table, _ in timelines.take(0) if table == "anomalies"]
+
+
+def test_versions_are_not_read_where_there_is_no_room_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever offers other versions in each answer costs a second in all, not one for each megabyte."""
+    catalog, room = load_catalog(), _room(1_000_000)
+    followed = Cluster(TopicNames(room), Leaders(room), catalog, room)
+    read = []
+
+    def reading(*given: Any) -> Said:
+        read.append(given)
+        return read_response(*given)
+
+    monkeypatch.setattr(cluster, "read_response", reading)
+    monkeypatch.setattr(cluster, "MOST_RANGES", 30)
+    for number in range(100):
+        ranges = b"".join(struct.pack(">hhh", key, 0, number) for key in range(10))
+        answer = struct.pack(">hi", 0, 10) + ranges
+        followed._take((number,), (number, 18, 0, "10.0.0.9", 9092, number, "x.pcap", "c", number, answer))
+    assert (len(read), len(followed.ranges)) == (3, 30)
+    assert room.left_out == 97
