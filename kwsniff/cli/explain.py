@@ -81,7 +81,8 @@ def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
 
 def _near(word: str, known: Iterable[str], listed: str = "apis") -> str:
     plain = {name.lower().replace("_", ""): name for name in known}
-    near = get_close_matches(word.lower().replace("_", ""), plain, 3, 0.6)
+    asked = word.lower().replace("_", "")
+    near = get_close_matches(asked, plain, 3, 0.6) or get_close_matches(asked, plain, 3, 0.5)
     named = " or ".join(plain[each] for each in near)
     return f"; did you mean {named}?" if near else f"; see kwsniff explain {listed}"
 

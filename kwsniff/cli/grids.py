@@ -1,7 +1,7 @@
 """Tables of text in a given width: no line is longer, no word broken, and names stay.
 
-Columns of sentences are wrapped at spaces. Where that is not enough, columns go, the least important first;
-a name is cut, in its middle, only where it and one figure do not fit.
+Columns go where there is no room, the least important first; but rather than columns that matter more, a
+sentence is wrapped at spaces. A name is cut, in its middle, only where it and one figure do not fit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +36,17 @@ class Grid:
     rows: Sequence[tuple[str, ...]]
     importance: tuple[str, ...] = ()
     title_without: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Sentences below a grid: wrapped in the width of a terminal, elsewhere as on most."""
+
+    text: str
+
+    def lines(self, width: int = 78, measure: Measure = len) -> list[str]:
+        """The text with the indent of a grid, no line longer than a width."""
+        return [_INDENT + line for line in wrap(self.text, width - len(_INDENT), measure)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,10 @@ def widths_in(grid: Grid, room: int, measure: Measure = len) -> dict[str, int]:
     """Width by name of the columns there is room for, with two spaces between them."""
     order = sorted(grid.names, key=(*grid.importance, *grid.names).index)
     natural = {name: _natural(grid, name, measure) for name in order}
+    last = max((at for at, name in enumerate(order) if name in _SENTENCES), default=-1)
+    for kept in range(len(order), max(last, 1), -1):
+        if _total({name: natural[name] for name in order[:kept]}) <= room:
+            return {name: natural[name] for name in order[:kept]}
     least = {name: _least(grid, name, measure) if name in _SENTENCES else natural[name] for name in order}
     while _total(least) > room and len(least) > 2:
         least.popitem()

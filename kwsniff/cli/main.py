@@ -10,6 +10,7 @@ from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.refused_memory import ADVICE, is_refused_memory
 from kwsniff.cli.standard_streams import leave_errors, says, standard_output
 from kwsniff.cli.times import joined_times
+from kwsniff.cli.wrong_usage import Parser
 from kwsniff.errors import KwsniffError, UsageError
 from kwsniff.texts import suggested
 
@@ -76,7 +77,7 @@ class _Manual(argparse.Action):
 
 def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     """The whole command line, or that of some verbs."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="kwsniff",
         description="Packet-capture protocol analyzer for Apache Kafka.",
         epilog=_EPILOG,
@@ -99,8 +100,10 @@ def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 
 
 def _check_verb(given: Sequence[str]) -> None:
-    """Raises UsageError for a verb that is none: argparse would list them all, whichever was meant."""
-    if given and not given[0].startswith("-") and given[0] not in VERBS:
+    """Raises UsageError for no verb, and for one that is none: argparse would not say which was meant."""
+    if not given:
+        raise UsageError(f"give a verb: {', '.join(VERBS)}; kwsniff --help tells what they do")
+    if not given[0].startswith("-") and given[0] not in VERBS:
         raise UsageError(f"there is no verb {given[0]!r}; {suggested(given[0], VERBS)}")
 
 
@@ -113,7 +116,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             given = sys.argv[1:] if arguments is None else arguments
             _check_verb(given)
             # Every verb's options take longer to make than the one's that is asked for.
-            verb = [given[0]] if given and given[0] in VERBS else VERBS
+            verb = [given[0]] if given[0] in VERBS else VERBS
             args = make_parser(verb).parse_args([*joined_times(given)])
             with layouts_in_use(args):
                 return int(args.run(args))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kwsniff.cli.failures import failure_grids
-from kwsniff.cli.grids import Grid, fitted, plain, wrap
+from kwsniff.cli.grids import Grid, Prose, fitted, plain, wrap
 from kwsniff.cli.summary_connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary_findings import findings_part, reason_of_waits
 from kwsniff.tables.words import WORDS
@@ -47,11 +47,12 @@ _IN_LINE = {
     "throttle": "a throttled call",
     "authentication_delay": "a failed authentication",
 }
+_BINS = {"answered": "in answered calls"}
 _SURE = 0.75  # share of the connections that must agree on where the capture was taken
 _FAR_NS = 10_000_000  # from here on the way is worth a word
 
 
-Part = str | Grid
+Part = str | Prose | Grid
 
 
 def show_summary(summary: Facts, out: TextIO, *, top: int) -> None:
@@ -82,7 +83,7 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     slowest = list(_slowest(summary["latency"], reason_of_waits(summary.get("findings") or [])))
     if slowest:
         yield Grid(
-            "Slowest, leaving out waits that are meant: for new data, members, quotas",
+            "Slowest; waits on purpose (for new data, members, quotas) are left out",
             ("what", "name", "calls", "mean", "max", "mostly"),
             slowest,
             ("name", "what", "max", "mostly", "mean"),
@@ -135,7 +136,7 @@ def _payload(capture: Facts) -> str:
     """Where the payload ended up, the larger parts first."""
     whole = capture["tcp_payload_bytes"]
     parts = sorted(((capture[f"{name}_bytes"], name) for name in WORDS["bin"]), reverse=True)
-    return ", ".join(f"{in_percent(part, whole)} {name}" for part, name in parts if part)
+    return ", ".join(f"{in_percent(part, whole)} {_BINS.get(name, name)}" for part, name in parts if part)
 
 
 def _quality(capture: Facts) -> Iterator[str]:
@@ -166,10 +167,10 @@ def _network(transport: Facts) -> Iterator[str]:
     if transport["max_round_trip_ns"] >= _FAR_NS:
         trip = in_time(transport["max_round_trip_ns"])
         told.append(f"farthest client {transport['farthest_client']}, {trip} away (round trip)")
-    if vantage := _vantage(transport["vantages"]):
-        told.append(f"taken {WORDS['vantage'][vantage].partition(':')[0]}")
     if told:
         yield f"network: {', '.join(told)}"
+    if vantage := _vantage(transport["vantages"]):
+        yield f"captured {WORDS['vantage'][vantage].partition(':')[0]}"
 
 
 def _vantage(vantages: Mapping[str, int]) -> str | None:
@@ -344,6 +345,9 @@ def _plain(part: Part) -> Iterator[str]:
     if isinstance(part, str):
         yield part
         return
+    if isinstance(part, Prose):
+        yield from part.lines()
+        return
     yield ""
     yield part.title
     yield from plain(part)
@@ -363,6 +367,10 @@ def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
     for part in parts:
         if isinstance(part, str):
             for line in wrap(part, console.width, cell_len, indent="    "):
+                show(line)
+            continue
+        if isinstance(part, Prose):
+            for line in part.lines(console.width, cell_len):
                 show(line)
             continue
         grid = fitted(part, console.width, cell_len)

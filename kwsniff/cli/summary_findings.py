@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kwsniff.cli.grids import Grid, wrap
+from kwsniff.cli.grids import Grid, Prose
 from kwsniff.texts import clean
 
 _HOLD_UP: Final = ("broker_stalled", "broker_slow", "replication_slow")
 _MOST: Final = 0.5  # of all time that calls took
-_ROOM: Final = 76
 
 
 def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
@@ -19,12 +18,12 @@ def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | str]:
+def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | Prose | str]:
     """A grid of the problems and warnings, and what the first of them is; a line where calls were judged and
     there is none."""
     bad = [each for each in summary.get("findings") or [] if each["severity"] != "info"]
     if not bad and summary.get("judged") and summary["calls"]:
-        yield "Nothing wrong was found; `kwsniff why` says what that stands on"
+        yield "Nothing wrong was found; `kwsniff why` says what this capture cannot show"
     if bad:
         rows = [
             (
@@ -43,4 +42,4 @@ def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | str]:
             rows,
             ("finding", "subject", "who", "severity", "follows from"),
         )
-        yield from (f"  {line}" for line in wrap(clean(bad[0]["text"]), _ROOM))
+        yield Prose(clean(bad[0]["text"]))

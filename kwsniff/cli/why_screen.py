@@ -174,7 +174,7 @@ def _headline(told: Told, width: int) -> Iterator[str]:
     if counts:
         yield from _wrapped(f"{' and '.join(counts)} in {stands}.", width, "")
     elif basis["calls"]:
-        yield from _wrapped(f"Nothing wrong was found. That stands on {stands}.", width, "")
+        yield from _wrapped(f"Nothing wrong was found in {stands}.", width, "")
     else:
         yield from _wrapped("There are no Kafka calls to judge.", width, "")
 

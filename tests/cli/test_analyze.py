@@ -284,7 +284,7 @@ def test_what_the_capture_lacks_is_said() -> None:
         "x.pcap: 5 packets, 1.2 kB",
         "  passed over: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
         "  inside tunnels: 46 vxlan, 1 gre",
-        "  payload: 100 % answered, 0.13 % torn_frames",
+        "  payload: 100 % in answered calls, 0.13 % torn_frames",
         "  note: the capturing system lost 3 packets",
         "  note: the file ends inside a packet",
     ]

@@ -61,14 +61,24 @@ def test_the_version_of_a_bare_source_tree_is_no_error(
     assert "not installed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["analyze"], ["analyze", "x", "--fast"]])
-def test_wrong_usage_ends_with_2_and_says_how(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run(arguments)
-    assert ended.value.code == 2
-    assert "usage: kwsniff" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("", "give a verb: analyze, "),
+        ("analyze", "the following arguments are required: CAPTURE; see kwsniff analyze --help"),
+        ("pipeline x", "the following arguments are required: -o/--output; see kwsniff pipeline --help"),
+        ("analyze x --prot 9092", "kwsniff analyze has no option --prot; did you mean --port"),
+        ("show x --min-latancy=1ms", "kwsniff show has no option --min-latancy; did you mean --min-latency?"),
+        ("why x --zzzz", "kwsniff why has no option --zzzz; kwsniff why --help lists them"),
+        ("sql tables query more", "'more' is one word too many; see kwsniff sql --help"),
+        ("live -i lo --tool tcpdum", "argument --tool: invalid choice: 'tcpdum' "),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(arguments: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments.split()) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"kwsniff: error: {told}")
+    assert line.count("\n") == 1
 
 
 def test_a_verb_that_is_none_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:

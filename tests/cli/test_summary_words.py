@@ -41,7 +41,7 @@ def test_a_far_client_is_told_as_network(tmp_path: Path) -> None:
     for number in range(1, 4):
         script.call(heartbeat(number), at=number * 1000 * MS, answer_at=number * 1000 * MS + FAR + MS)
     text = told(tmp_path, scene)
-    assert "taken at the client" in text
+    assert "captured at the client" in text
     assert mostly(text, "Heartbeat").endswith("99% network")
 
 
@@ -87,11 +87,11 @@ def test_one_odd_connection_does_not_speak_for_a_capture(near: int, taken: bool,
         script.open(round_trip_ns=FAR if number else 20 * MICROSECOND)
         script.call(heartbeat(1), at=1000 * MS, answer_at=1100 * MS)
     text = told(tmp_path, scene)
-    assert ("taken at the client" in text) == taken
+    assert ("captured at the client" in text) == taken
     assert "both run" not in text
 
 
-NOTHING_WRONG = "Nothing wrong was found; `kwsniff why` says what that stands on"
+NOTHING_WRONG = "Nothing wrong was found; `kwsniff why` says what this capture cannot show"
 
 
 @pytest.mark.parametrize(
