@@ -71,7 +71,7 @@ class _Manual(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from kwsniff.cli.shells import manual
 
-        print(manual(make_parser(), _version()))
+        print(manual(_version()), end="")
         parser.exit()
 
 

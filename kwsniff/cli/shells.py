@@ -3,6 +3,7 @@ parsers."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
+from importlib import resources
 from typing import Final
 
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -25,18 +26,10 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     return str(shtab.complete(parser, shell)).replace('"(*):', '"*:')
 
 
-def manual(parser: argparse.ArgumentParser, version: str) -> str:
-    """The manual page of all verbs, for `man -l -`."""
-    from argparse_manpage.manpage import Manpage
-
-    data = {
-        "project_name": "kwsniff",
-        "version": version,
-        "manual_title": "kwsniff",
-        "date": "",
-        "description": (parser.description or "").rstrip("."),
-    }
-    return str(Manpage(parser, data, format="pretty"))
+def manual(version: str) -> str:
+    """The manual page of all verbs, for `man -l -`. kwsniff.1 is made by `python -m tests.house.pages`."""
+    page = resources.files("kwsniff.cli").joinpath("kwsniff.1").read_text("utf-8")
+    return page.replace("VERSION", version, 1)
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -1,7 +1,7 @@
 """Pages made of what the code says and does. `python -m tests.house.pages` writes them anew.
 
-docs/coverage.md, docs/limits.md, and the examples in README.md, docs/five_minutes.md and
-docs/reading_tables.md.
+docs/coverage.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples in README.md, docs/five_minutes.md
+and docs/reading_tables.md.
 """
 
 import ast
@@ -14,6 +14,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
+from argparse_manpage.manpage import Manpage
+
+from kwsniff.cli.main import make_parser
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.model import OPEN
 from kwsniff.limits import Limits
@@ -191,6 +194,17 @@ def _example() -> str:
         )
 
 
+def manual_page() -> str:
+    """kwsniff/cli/kwsniff.1, made from the parsers; `kwsniff --man` puts the version where VERSION stands."""
+    data = {"project_name": "kwsniff", "version": "VERSION", "manual_title": "kwsniff", "date": ""}
+    data["description"] = "Packet-capture protocol analyzer for Apache Kafka"
+    page = str(Manpage(make_parser(), data, format="pretty"))
+    head, _, rest = page.partition("\n")
+    if "VERSION" not in head:
+        raise ValueError(head)
+    return re.sub(r'"\d{4}\\-\d\d\\-\d\d"', '""', head) + f"\n{rest.rstrip()}\n"
+
+
 def pages() -> dict[Path, str]:
     """Path -> content of every page that is made."""
     return {
@@ -199,6 +213,7 @@ def pages() -> dict[Path, str]:
         DOCS / "five_minutes.md": five_minutes(),
         DOCS / "reading_tables.md": reading_tables(),
         ROOT / "README.md": readme(),
+        ROOT / "kwsniff" / "cli" / "kwsniff.1": manual_page(),
     }
 
 
