@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from kwsniff.core.declared import COLUMNS
 from kwsniff.errors import UsageError
-from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.kernels import kept
 from kwsniff.tables.schema import DETAILS, TABLES
 from kwsniff.texts import suggested
 from kwsniff.timelines.timelines import sources_of
@@ -36,7 +37,7 @@ class Chosen:
         )
         if batch.num_rows == 0 or column not in batch.schema.names:
             return batch
-        return batch.filter(flags(np.isin(whole_numbers(batch[column], null=_NONE), chosen)))
+        return kept(batch, np.isin(whole_numbers(batch[column], null=_NONE), chosen))
 
 
 def chosen_tables(tables: str | Sequence[str] | None, *, some_calls: bool = False) -> tuple[str, ...]:

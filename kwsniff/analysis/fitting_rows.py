@@ -10,6 +10,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import RESPONSE, Field
 from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
+from kwsniff.tables.kernels import encoded
 from kwsniff.view.filters import ANY_ERROR, Filters
 
 _UNKNOWN: Final = -1
@@ -85,7 +86,7 @@ class FittingRows:
 
 def _words(column: pa.Array, test: Callable[[str | None], bool]) -> Bits:
     """For each row what the test says of its text; every text is asked about once."""
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    coded = column if pa.types.is_dictionary(column.type) else encoded(column)
     told: Bits = np.array([*map(test, coded.dictionary.to_pylist()), test(None)], np.bool_)
     fits: Bits = told[whole_numbers(coded.indices, null=_UNKNOWN)]
     return fits

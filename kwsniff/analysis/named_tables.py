@@ -1,6 +1,5 @@
 """The tables of a run by name, whether they were just made or lie in a folder."""
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -41,6 +40,8 @@ class Tables(ABC):
 
     def _repr_html_(self) -> str:
         """What a notebook shows. Names come from outside: they are text, never markup."""
+        import html
+
         lines = "".join(
             f"<tr><td><code>{name}</code></td><td style='text-align:right'>{self.rows(name):,}</td>"
             f"<td style='text-align:left'>{html.escape(_ROWS.get(name, ''))}</td></tr>"

@@ -14,9 +14,10 @@ from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
 from kwsniff.sources.files import Unread
 from kwsniff.sources.times import TimeRange
-from kwsniff.tables.arrays import Bits, flags, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
 from kwsniff.tables.grouping import Groups
+from kwsniff.tables.kernels import cast, kept
 from kwsniff.timelines.twins import Twins
 
 MOST_DISTINCT = 10_000
@@ -112,15 +113,15 @@ class Summary:
                 if protocol == "tls" or version is not None
             )
             _count(self.tls, found, keep=3)
-            with_calls = flags(whole_numbers(batch["calls"], null=0) > 0)
-            hellos = batch.filter(_unanswered_hellos(batch))
+            with_calls = whole_numbers(batch["calls"], null=0) > 0
+            hellos = kept(batch, _unanswered_hellos(batch))
             to = (
                 ((address if name is None else name, port), number)
                 for (port, name, address), number in _tally(hellos, (*_TLS[3:], "broker_address"))
             )
             _count(self.hellos, to)
             client = ("client_id", "client_software_name", "client_software_version")
-            _count(self.clients, _tally(batch.filter(with_calls), client))
+            _count(self.clients, _tally(kept(batch, with_calls), client))
         elif table == "anomalies":
             _count(self.anomalies, _tally(batch, ("name",)))
 
@@ -217,12 +218,12 @@ def _tally(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[tupl
     return zip(groups.labels(), map(int, groups.counts()), strict=True)
 
 
-def _unanswered_hellos(connections: pa.RecordBatch) -> pa.BooleanArray:
+def _unanswered_hellos(connections: pa.RecordBatch) -> Bits:
     """ClientHellos that got no ServerHello, where the broker was heard and nothing of it is missing."""
-    hello: Bits = whole_numbers(connections["tls_hello"].cast(pa.int8()), null=0) == 1
+    hello: Bits = whole_numbers(cast(connections["tls_hello"], pa.int8()), null=0) == 1
     heard: Bits = whole_numbers(connections["broker_packets"], null=0) > 0
     whole: Bits = whole_numbers(connections["broker_missing_bytes"], null=0) == 0
-    return flags(hello & heard & whole & ~valid_rows(connections["tls_cipher"]))
+    return hello & heard & whole & ~valid_rows(connections["tls_cipher"])
 
 
 def _nulls_last(item: tuple[tuple[int | None, ...], ApiFigures]) -> tuple[tuple[bool, int], ...]:

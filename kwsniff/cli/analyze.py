@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting, refuse_pipes
+from kwsniff.cli.chosen_calls import add_filters, are_chosen, chosen_filters, fitting, refuse_pipes
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_left, say_read
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.tables import files_of_tables
     from kwsniff.sources.paths import local_path
 
-    filters, _ = chosen_filters(args), time_range(args)
+    filters, _ = chosen_filters(args) if are_chosen(args) else None, time_range(args)
     if args.output is not None:
         args.output = local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.
         spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
         only = None
-        if not filters.is_empty:
+        if filters and not filters.is_empty:
             refuse_pipes(args.captures)
             only = _only(args, filters, ports, limits, progress)
         summary = analyze(

@@ -41,6 +41,16 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--min-latency", metavar="TIME", help="answered in this time or longer, e.g. 10ms")
 
 
+_FILTERS = (
+    "call", "api", "client", "client_is", "topic", "group", "error", "status", "connection", "min_latency",
+)  # fmt: skip
+
+
+def are_chosen(args: argparse.Namespace) -> bool:
+    """Whether any of those options is given. What reads them takes a while to load."""
+    return any(getattr(args, name) not in (None, []) for name in _FILTERS)
+
+
 def chosen_filters(args: argparse.Namespace) -> "Filters":
     """What those options say. Raises UsageError."""
     from kwsniff.layout.catalog import load_catalog

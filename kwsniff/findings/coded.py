@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import valid_rows, whole_numbers, words_of
+from kwsniff.tables.kernels import encoded
 
 Numbers = np.ndarray[Any, Any]
 
@@ -26,7 +27,7 @@ def coded(batch: pa.RecordBatch, name: str) -> tuple[Numbers, list[str]]:
         return np.full(batch.num_rows, -1, np.int64), []
     column = batch[name]
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        column = encoded(column)
     return whole_numbers(column.indices, null=-1), words_of(column.dictionary)
 
 

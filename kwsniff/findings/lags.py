@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.coded import Numbers, numbers_of
-from kwsniff.tables.arrays import flags
 from kwsniff.tables.grouping import Groups
+from kwsniff.tables.kernels import kept
 
 MOST_ROWS: Final = 1 << 19
 """Rows of commits that are kept, of 20 bytes; beyond it only the rule can tell."""
@@ -109,4 +109,4 @@ def _between(begins: Numbers, ends: Numbers) -> Numbers:
 def _rows_of(batch: pa.RecordBatch, rows: Numbers) -> pa.RecordBatch:
     chosen = np.zeros(batch.num_rows, np.bool_)
     chosen[rows] = True
-    return batch.filter(flags(chosen))
+    return kept(batch, chosen)

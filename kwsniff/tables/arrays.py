@@ -129,7 +129,10 @@ def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
 def coded_lists(type_: pa.DataType, values: Sequence[Sequence[str] | None]) -> pa.Array:
     """Lists of texts as lists of dictionary-coded texts; None is null."""
     ends = np.cumsum([0, *(len(value or ()) for value in values)], dtype=np.int32)
-    words = texts([text for value in values for text in value or ()]).dictionary_encode()
+    told = [text for value in values for text in value or ()]
+    places = {word: place for place, word in enumerate(dict.fromkeys(told))}
+    codes = numbers(pa.int32(), np.array([places[text] for text in told], np.int32))
+    words = pa.DictionaryArray.from_arrays(codes, texts(list(places)), safe=False)
     mask = bits(np.array([value is not None for value in values], np.bool_))
     return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(ends)], children=[words])
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.tables.arrays import Numbers, in_groups, numbers, valid_rows, whole_numbers, words_of
+from kwsniff.tables.kernels import encoded
 
 _FEW = 1 << 16  # combinations, of which a table is faster than a hash
 _MANY = 1 << 62  # more would not fit into 64 bits
@@ -22,7 +23,7 @@ class Groups:
         combined = np.zeros(batch.num_rows, np.int32)
         for name in columns:
             column = batch[name]
-            array = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            array = column if pa.types.is_dictionary(column.type) else encoded(column)
             self._words.append(array.dictionary)
             self._codes.append(whole_numbers(array.indices, null=-1))
             more = len(array.dictionary) + 1
@@ -68,9 +69,9 @@ class Groups:
 
 def _numbered(combined: Numbers) -> tuple[Numbers, Numbers]:
     """The group of each row, and the first row of each group, in the order of these."""
-    encoded = numbers(pa.int64(), combined.astype(np.int64, copy=False)).dictionary_encode()
-    group = whole_numbers(encoded.indices, null=0)
-    first = np.zeros(len(encoded.dictionary), np.int64)
+    coded = encoded(numbers(pa.int64(), combined.astype(np.int64, copy=False)))
+    group = whole_numbers(coded.indices, null=0)
+    first = np.zeros(len(coded.dictionary), np.int64)
     first[group[::-1]] = np.arange(len(group))[::-1]
     return group, first
 

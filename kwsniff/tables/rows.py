@@ -9,7 +9,6 @@ import pyarrow as pa
 from kwsniff.tables.arrays import (
     Bits,
     coded_lists,
-    flags,
     number_lists,
     numbers,
     plain_values,
@@ -19,6 +18,7 @@ from kwsniff.tables.arrays import (
     words_of,
 )
 from kwsniff.tables.column import Column
+from kwsniff.tables.kernels import kept
 from kwsniff.tables.schema import TABLES, coded_schema
 
 Row = Mapping[str, Any]
@@ -62,7 +62,7 @@ def picked(batch: pa.RecordBatch, chosen: Bits, names: Sequence[str]) -> Iterato
     if not chosen.any():
         return iter(())
     part = batch.select(list(names))
-    part = part if chosen.all() else part.filter(flags(chosen))
+    part = part if chosen.all() else kept(part, chosen)
     return zip(*(_values(part[name]) for name in names), strict=True)
 
 

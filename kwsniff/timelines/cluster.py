@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import BROKERS
-from kwsniff.tables.arrays import Bits, flags, numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
+from kwsniff.tables.kernels import cast, kept, taken
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import PLACE, Said, read_response
 from kwsniff.timelines.leaders import Leader, Leaders, Teller
@@ -79,7 +80,7 @@ class Cluster:
         chosen &= valid_rows(batch["response"])
         if not chosen.any():
             return
-        part = batch.select([*COLUMNS, PLACE, "response"]).filter(flags(chosen))
+        part = kept(batch.select([*COLUMNS, PLACE, "response"]), chosen)
         every: Bits = np.ones(part.num_rows, np.bool_)
         answers = Groups(part, _ANSWER)
         labels = [
@@ -107,9 +108,9 @@ class Cluster:
             return False
         lasts = np.zeros(len(seen), np.int64)
         lasts[answers.numbers] = np.arange(part.num_rows)  # later ones overwrite earlier ones
-        ends = part.select(["call_id", "response_end_time"]).take(numbers(pa.int64(), lasts))
+        ends = taken(part.select(["call_id", "response_end_time"]), lasts)
         ids = ends["call_id"].to_pylist()
-        times = ends["response_end_time"].cast(pa.int64()).to_pylist()
+        times = cast(ends["response_end_time"], pa.int64()).to_pylist()
         for found, count, call_id, time in zip(seen, answers.counts().tolist(), ids, times, strict=True):
             if found is not None:
                 found.times += count

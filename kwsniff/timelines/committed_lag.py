@@ -18,13 +18,13 @@ from kwsniff.core.columns.passes import follow_ends
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import (
     Numbers,
-    flags,
     numbers,
     texts,
     valid_rows,
     whole_numbers,
     words_of,
 )
+from kwsniff.tables.kernels import encoded, kept
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.room import RECORD, SHORT, Room
@@ -139,7 +139,7 @@ class Commits:
             best.better(told.beside)
         chosen = np.zeros(offsets.num_rows, np.bool_)
         chosen[commits] = True
-        self.batches.append(self._rows(offsets.filter(flags(chosen)), best))
+        self.batches.append(self._rows(kept(offsets, chosen), best))
 
     def _other(self, place: Place) -> Place | None:
         """The same partition as messages of other versions name it."""
@@ -259,7 +259,7 @@ def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
         there[places] = True
         small = np.flatnonzero(there)
         return small // wide << 32 | small % wide, (np.cumsum(there) - 1)[places]
-    coded = numbers(pa.int64(), keys).dictionary_encode()
+    coded = encoded(numbers(pa.int64(), keys))
     own = whole_numbers(coded.dictionary, null=0)
     order = np.argsort(own)
     ranks = np.empty(len(own), np.int64)

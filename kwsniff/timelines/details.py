@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import Bits, flags, numbers, whole_numbers
+from kwsniff.tables.arrays import Bits, numbers, whole_numbers
+from kwsniff.tables.kernels import kept, taken
 
 BYTES: Final = ("request", "response")
 PLACE: Final = "place"
@@ -35,14 +36,14 @@ def with_details(
     part = calls.select(list(columns))
     places = numbers(pa.int64(), np.flatnonzero(chosen))
     if not chosen.all():
-        part, found = part.filter(flags(chosen)), found[chosen]
-    kept = [
+        part, found = kept(part, chosen), found[chosen]
+    given = [
         pa.nulls(part.num_rows, pa.dictionary(pa.int32(), pa.binary()))
         if details is None
-        else details[name].take(numbers(pa.int64(), np.maximum(found, 0), found >= 0))
+        else taken(details[name], np.maximum(found, 0), found >= 0)
         for name in BYTES
     ]
-    return pa.RecordBatch.from_arrays([*part.columns, *kept, places], names=[*columns, *BYTES, PLACE])
+    return pa.RecordBatch.from_arrays([*part.columns, *given, places], names=[*columns, *BYTES, PLACE])
 
 
 def read_request(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:

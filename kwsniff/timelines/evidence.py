@@ -11,8 +11,9 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, texts, valid_rows, whole_numbers, words_of
+from kwsniff.tables.arrays import Bits, Numbers, numbers, texts, valid_rows, whole_numbers, words_of
 from kwsniff.tables.grouping import Groups
+from kwsniff.tables.kernels import kept
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.held_rows import PRODUCED
 from kwsniff.timelines.topic_names import News
@@ -88,7 +89,7 @@ def proving(offsets: pa.RecordBatch, roles: Numbers) -> pa.RecordBatch:
     if offsets["response_end_time"].null_count:
         found &= valid_rows(offsets["response_end_time"])
     part = offsets.select(_PROVING)
-    return part if found.all() else part.filter(flags(found))
+    return part if found.all() else kept(part, found)
 
 
 def named(offsets: pa.RecordBatch, names: Mapping[str, str], news: Sequence[News]) -> pa.DictionaryArray:

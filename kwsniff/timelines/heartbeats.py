@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import flags, numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import numbers, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
+from kwsniff.tables.kernels import encoded, kept
 from kwsniff.timelines.rebalances import FENCED_INSTANCE_ID, HEARTBEAT, UNKNOWN_MEMBER_ID, group_roles
 
 _SAYS: Final = (
@@ -32,12 +33,12 @@ def without_repeats(batch: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
         return batch
     others = np.isin(keys, [*roles]) & ~beats
     rows = np.flatnonzero(beats)
-    alike = Groups(batch.select(list(_SAYS)).filter(flags(beats)), _SAYS).numbers.astype(np.int64)
+    alike = Groups(kept(batch.select(list(_SAYS)), beats), _SAYS).numbers.astype(np.int64)
     alike += np.cumsum(others)[rows] * (alike.max() + 1)
-    which = whole_numbers(numbers(pa.int64(), alike).dictionary_encode().indices, null=0)
-    kept = ~beats
+    which = whole_numbers(encoded(numbers(pa.int64(), alike)).indices, null=0)
+    telling = ~beats
     for order in (rows, rows[::-1]):
         ends = np.zeros(which.max() + 1, np.int64)
         ends[which if order is rows else which[::-1]] = order  # later ones overwrite earlier ones
-        kept[ends] = True
-    return batch if kept.all() else batch.filter(flags(kept))
+        telling[ends] = True
+    return batch if telling.all() else kept(batch, telling)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, whole_numbers
+from kwsniff.tables.kernels import kept, taken
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.offsets import are_replicas
@@ -86,13 +87,13 @@ def hold_back(
     rows, places, real = rows[held], places[held], real[held]
     left = np.ones(latencies.num_rows, np.bool_)
     left[rows] = False
-    took = latencies.take(numbers(pa.int64(), rows))
+    took = taken(latencies, rows)
     at = numbers(pa.int64(), places.astype(np.int64))
     timed = pa.RecordBatch.from_arrays(
-        [*took.columns, at, flags(are_replicas(calls)[places]), flags(~real), calls["topics"].take(at)],
+        [*took.columns, at, flags(are_replicas(calls)[places]), flags(~real), taken(calls["topics"], places)],
         names=[*TIMED.names, TOPICS],
     )
-    return latencies.filter(flags(left)), timed
+    return kept(latencies, left), timed
 
 
 def without_topics(latencies: pa.RecordBatch) -> pa.RecordBatch:

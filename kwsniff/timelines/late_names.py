@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwsniff.tables.arrays import bits, flags, valid_rows, whole_numbers
 
@@ -45,6 +44,8 @@ def _renamed(lists: pa.ListArray, names: Mapping[str, str]) -> pa.ListArray:
 
 
 def _name_one(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    import pyarrow.compute as pc
+
     ids = pa.array(list(names), pa.string())
     found = pc.index_in(table["topic_id"], value_set=ids)
     named = pa.array(list(names.values()), pa.string()).take(found.combine_chunks())

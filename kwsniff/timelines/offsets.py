@@ -12,7 +12,8 @@ import pyarrow as pa
 from kwsniff.core.columns.passes import follow
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import COMMITTED
-from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
+from kwsniff.tables.kernels import kept
 from kwsniff.timelines.details import PLACE
 
 OFFSETS: Final = pa.schema(
@@ -78,7 +79,7 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
         for values in told if len(left_out) else ():
             values[left_out] = -1
     else:
-        part = part.filter(flags(chosen))
+        part = kept(part, chosen)
         told = [values[chosen] for values in (committed, reached, base, fetched)]
         places = places[chosen]
     columns = {

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
+from kwsniff.tables.kernels import kept
 from kwsniff.timelines import evidence, proofs
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.evidence import Clock, Evidence, Marks, Place, Places, joined
@@ -147,7 +148,7 @@ class ProvenWaits:
             chosen &= whole_numbers(calls["error_code"], null=-1) == 0
             for name in ("request_time", "response_end_time", "group_id", "generation"):
                 chosen &= valid_rows(calls[name])
-        return calls.select(_OF_MEMBERS).filter(flags(chosen))
+        return kept(calls.select(_OF_MEMBERS), chosen)
 
     def _meet(self, members: pa.RecordBatch, moments: tuple[Numbers, Numbers, Numbers]) -> dict[int, Party]:
         """Call id -> who asked for what."""
@@ -170,7 +171,7 @@ class ProvenWaits:
         wanted = whole_numbers(offsets["call_id"], null=-1)
         rows = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
         chosen = (ids[rows] == wanted) & (whole_numbers(offsets["base"], null=-1) >= 0)
-        part, rows = offsets.filter(flags(chosen)), rows[chosen].astype(np.int64)
+        part, rows = kept(offsets, chosen), rows[chosen].astype(np.int64)
         columns = {
             _ROW: numbers(pa.int64(), rows),
             **{name: part[name] for name in _OWN},
@@ -261,7 +262,7 @@ def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
     part = waiting.own
     if waiting.begin or ready < waiting.rows.num_rows:
         chosen = (rows >= waiting.begin) & (rows < ready)
-        part, rows = part.filter(flags(chosen)), rows[chosen]
+        part, rows = kept(part, chosen), rows[chosen]
     found = Places(part)
     numbered = found.numbered({place: number for number, place in enumerate(found.different)})
     base, reached = (whole_numbers(part[name], null=-1) for name in ("base", "reached"))

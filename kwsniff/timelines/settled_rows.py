@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from kwsniff.core.declared import ENUMS
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers
+from kwsniff.tables.kernels import cast
 from kwsniff.tables.schema import TABLES, coded_schema
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.held_rows import TOPICS
@@ -94,7 +95,7 @@ class Found:
 def _as(type_: pa.DataType, column: pa.Array) -> pa.Array:
     if not pa.types.is_dictionary(type_) or column.type == type_:
         return column
-    return pa.DictionaryArray.from_arrays(column.indices.cast(type_.index_type), column.dictionary)
+    return pa.DictionaryArray.from_arrays(cast(column.indices, type_.index_type), column.dictionary)
 
 
 def _words(codes: Numbers) -> pa.DictionaryArray:

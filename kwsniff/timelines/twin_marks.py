@@ -4,6 +4,9 @@ Every key of a connection (its sequence numbers, the hash of its messages) is co
 chosen by a hash of it. Those alone in their place have no twin; the others are compared by their values.
 
     places  0 0 1 0 2 0 0 1 ...       2: two connections, with the same key or, rarely, another
+
+While there are few, only the places that are not 0 are written down: the system gives memory in pieces that
+are much larger than a place.
 """
 
 from collections.abc import Iterator
@@ -16,6 +19,8 @@ from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
 
 KEYS: Final = ("client_isn", "broker_isn", "messages_hash")
 _PLACES: Final = 24  # bits: 16 MiB for each kind of key, of which the system gives what is touched
+_FEW: Final = 1 << 16
+"""Places that are written down, at most."""
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -23,23 +28,57 @@ class Marks:
     """Takes batches of connections, then tells which of them are not alone."""
 
     def __init__(self) -> None:
-        self._counts = [np.zeros(1 << _PLACES, np.uint8) for _ in range(2)]
+        self._counts = [_Counts(), _Counts()]
         self.any = False
         """Whether any two share a place."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Connections, with the columns KEYS."""
         for counts, (places, known) in zip(self._counts, _places_of(batch), strict=True):
-            found, times = np.unique(places[known], return_counts=True)
-            counts[found] = np.minimum(counts[found] + np.minimum(times, 2), 2)
-            self.any = self.any or bool((counts[found] > 1).any())
+            self.any |= counts.add(places[known])
 
     def are_shared(self, batch: pa.RecordBatch) -> Bits:
         """Which of these, added before, have a key in a place that another one has a key in."""
         shared = np.zeros(batch.num_rows, np.bool_)
         for counts, (places, known) in zip(self._counts, _places_of(batch), strict=True):
-            shared |= known & (counts[places] > 1)
+            shared |= known & (counts.of(places) > 1)
         return shared
+
+
+class _Counts:
+    """How many keys each place has: 0, 1, or 2 for more."""
+
+    def __init__(self) -> None:
+        self._used = np.zeros(0, np.int64)  # in order
+        self._times = np.zeros(0, np.uint8)
+        self._all: Numbers | None = None  # in place of both, of many
+
+    def add(self, places: Numbers) -> bool:
+        """Whether one of these is shared now."""
+        ordered = np.sort(places)
+        begins = np.flatnonzero(np.diff(ordered, prepend=-1))
+        found, times = ordered[begins], np.diff(begins, append=len(ordered))
+        now = np.minimum(self.of(found) + np.minimum(times, 2), 2).astype(np.uint8)
+        if self._all is None and len(self._used) + len(found) > _FEW:
+            self._all = np.zeros(1 << _PLACES, np.uint8)
+            self._all[self._used] = self._times
+        if self._all is not None:
+            self._all[found] = now
+        else:
+            used, counts = np.append(self._used, found), np.append(self._times, now)
+            order = np.argsort(used, kind="stable")
+            latest = order[np.diff(used[order], append=-1) != 0]
+            self._used, self._times = used[latest], counts[latest]
+        return bool((now > 1).any())
+
+    def of(self, places: Numbers) -> Numbers:
+        """The counts of some places."""
+        if self._all is not None:
+            return self._all[places]
+        if not len(self._used):
+            return np.zeros(len(places), np.uint8)
+        at = np.minimum(np.searchsorted(self._used, places), len(self._used) - 1)
+        return np.where(self._used[at] == places, self._times[at], 0)
 
 
 def _places_of(batch: pa.RecordBatch) -> Iterator[tuple[Numbers, Bits]]:

@@ -22,7 +22,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import Bits, Numbers, flags, numbers, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, numbers, whole_numbers
+from kwsniff.tables.kernels import cast, kept, taken
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.twin_marks import KEYS, Marks
 
@@ -73,7 +74,7 @@ class Twins:
         ids = whole_numbers(batch["connection_id"], null=-1)
         at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
         twins = self._ids[at] == ids
-        return batch.filter(flags(~twins)) if twins.any() else batch
+        return kept(batch, ~twins) if twins.any() else batch
 
     def mark(self, connections: pa.RecordBatch) -> pa.RecordBatch:
         """The connections with `twin_of` and `twin_delay_ns`."""
@@ -117,22 +118,23 @@ def _candidates(connections: Source, marks: Marks, most: int) -> tuple[pa.Table,
     """The rows that may be twins, and how many there are beyond `most`."""
     schema = arrow_schema(TABLES["connections"])
     plain = pa.schema([schema.field(name) for name in COLUMNS])
-    kept: list[pa.Table] = []
+    candidates: list[pa.Table] = []
     num = 0
     for batch in connections(COLUMNS):
-        chosen = batch.filter(flags(marks.are_shared(batch)))
+        chosen = kept(batch, marks.are_shared(batch))
         num += chosen.num_rows
-        kept.append(pa.Table.from_batches([chosen]).select(COLUMNS).cast(plain))
+        columns = [cast(chosen[field.name], field.type) for field in plain]
+        candidates.append(pa.Table.from_arrays(columns, schema=plain))
         # What comes first in memory is not what was seen first: files of several tasks come in any order.
-        if sum(map(len, kept)) > 2 * most or len(kept) > _TOGETHER:
-            kept = [_first(pa.concat_tables(kept), most)]
-    rows = _first(pa.concat_tables(kept), most)
+        if sum(map(len, candidates)) > 2 * most or len(candidates) > _TOGETHER:
+            candidates = [_first(pa.concat_tables(candidates), most)]
+    rows = _first(pa.concat_tables(candidates), most)
     return rows, num - rows.num_rows
 
 
 def _first(rows: pa.Table, most: int) -> pa.Table:
     order = np.argsort(whole_numbers(rows["connection_id"].combine_chunks(), null=0), kind="stable")
-    return rows.take(numbers(pa.int64(), order[:most])).combine_chunks()
+    return taken(rows, order[:most]).combine_chunks()
 
 
 def _alike(rows: pa.Table, keys: tuple[str, ...]) -> Iterator[list[Row]]:
@@ -160,9 +162,9 @@ def _alike(rows: pa.Table, keys: tuple[str, ...]) -> Iterator[list[Row]]:
 def _read(rows: pa.Table, groups: Sequence[Numbers]) -> Iterator[list[Row]]:
     if not groups:
         return
-    part = rows.take(numbers(pa.int64(), np.concatenate(groups).astype(np.int64)))
+    part = taken(rows, np.concatenate(groups))
     for name in ("first_time", "last_time"):
-        part = part.set_column(part.column_names.index(name), name, part[name].cast(pa.int64()))
+        part = part.set_column(part.column_names.index(name), name, cast(part[name], pa.int64()))
     found = iter(part.to_pylist())
     for group in groups:
         yield [next(found) for _ in range(len(group))]
