@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 _PLACES: Final = ("{capture}", "{tables}")
@@ -14,9 +15,12 @@ def write_command(template: str, said: Mapping[str, Any]) -> str:
     `capture` and `tables` are words for a shell already. What stands between single quotes is a text in SQL.
     """
     words: list[str] = []
-    for part in shlex.split(template):
+    for part in _parts(template):
         if part in _PLACES:
             words.append(part.format_map(said))
+            continue
+        if "{" not in part:
+            words.append(_quoted(part))
             continue
         in_sql = "'{" in part
         values = {
@@ -29,6 +33,12 @@ def write_command(template: str, said: Mapping[str, Any]) -> str:
         else:
             words.append(_quoted(word))
     return " ".join(words)
+
+
+@cache
+def _parts(template: str) -> list[str]:
+    """The words of a template, of which there is one for each rule."""
+    return shlex.split(template)
 
 
 def _quoted(word: str) -> str:

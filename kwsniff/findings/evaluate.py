@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,9 @@ class Finding:
     command: str
     parties: Mapping[str, str] = field(default_factory=dict)
     """Whom it concerns: client, broker, topic, group_id, as far as it says."""
+
+
+_COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name != "parties")
 
 
 def evaluate(
@@ -246,11 +249,15 @@ def _weight(finding: Finding) -> tuple[Any, ...]:
     )
 
 
+def columns_of(finding: Finding) -> dict[str, Any]:
+    """A finding by column of its table. Lists are its own, not copies."""
+    return {name: getattr(finding, name) for name in _COLUMNS}
+
+
 def as_json(finding: Finding) -> dict[str, Any]:
     """The columns of a finding for JSON; times as ISO 8601 in UTC."""
-    columns = asdict(finding)
-    del columns["parties"]
-    for name in ("first_time", "last_time"):
+    columns = columns_of(finding)
+    for name in _TIMES:
         time = columns[name]
         columns[name] = None if time is None else time.astimezone(UTC).isoformat()
     return columns

@@ -1,14 +1,21 @@
 """Findings of tables, as rows of theirs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 
 import pyarrow as pa
 
 from kwsniff.findings.bounds import Figures, figures_of
-from kwsniff.findings.evaluate import TOTAL, Finding, conclude, evaluate, lacks_memory, not_asked
+from kwsniff.findings.evaluate import (
+    TOTAL,
+    Finding,
+    columns_of,
+    conclude,
+    evaluate,
+    lacks_memory,
+    not_asked,
+)
 from kwsniff.findings.sums import ask_sums, suffice
 from kwsniff.findings.tables import MEMORY, open_for
 from kwsniff.tables.rows import batch_of
@@ -52,8 +59,7 @@ def rows_of(findings: Sequence[Finding]) -> list[dict[str, object]]:
     """Rows by column name, times in nanoseconds."""
     rows = []
     for finding in findings:
-        row = asdict(finding)
-        del row["parties"]
+        row = columns_of(finding)
         for name in ("first_time", "last_time"):
             time = row[name]
             row[name] = None if time is None else (time - _EPOCH) // timedelta(microseconds=1) * 1000
