@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kwsniff.analysis.closed import ClosedFigures
 from kwsniff.analysis.failures import Failures
 from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
@@ -74,6 +75,7 @@ class Summary:
         self.clients: Tally = Counter()
         self.protocols: Tally = Counter()
         self.tls: Tally = Counter()
+        self.closed = ClosedFigures()
         self.hellos: Tally = Counter()
         self.anomalies: Tally = Counter()
         self.captures: list[dict[str, Any]] = []
@@ -113,6 +115,7 @@ class Summary:
                 if protocol == "tls" or version is not None
             )
             _count(self.tls, found, keep=3)
+            self.closed.add(batch)
             with_calls = whole_numbers(batch["calls"], null=0) > 0
             hellos = kept(batch, _unanswered_hellos(batch))
             to = (
@@ -193,6 +196,7 @@ class Summary:
             "tls": _ranked(
                 self.tls, ("protocol", "tls_version", "tls_cipher", "broker", "broker_port"), "connections"
             ),
+            "tls_not_opened": self.closed.as_dicts(),
             "unanswered_hellos": _ranked(self.hellos, ("broker", "broker_port"), "connections"),
             "anomalies": _ranked(self.anomalies, ("name",)),
             "twins": {"left_out": len(self.twins.found), "counted": self.late_twins},

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from kwsniff.cli.live_lines import in_short, in_words, owed_words, pressing
 from kwsniff.cli.live_state import PAGES, ViewState
-from kwsniff.live.connections import not_opened
+from kwsniff.live.connections import not_opened_words
 from kwsniff.live.session import Progress
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window
@@ -61,10 +61,8 @@ def wrong(window: Window, width: int) -> list[Text]:
     if len(window.under_way) > _MOST_GROUPS:
         groups.append(plural(len(window.under_way) - _MOST_GROUPS, "more group"))
     lines += [_line("REBALANCING", text, "bold magenta", width) for text in groups]
-    sealed, packets = not_opened(window.connections)
-    if sealed:
-        text = f"{plural(sealed, 'connection')}, not opened, {plural(packets, 'packet')}"
-        lines.append(_line("TLS", text, "bold blue", width))
+    if sealed := not_opened_words(window.connections):
+        lines.append(_line("TLS", sealed, "bold blue", width))
     held = pressing(window.held)
     lines += [_wrong(each, width) for each in held[:_MOST_WRONG]]
     if len(held) > _MOST_WRONG:

@@ -8,6 +8,7 @@ from typing import Self
 
 from kwsniff.findings.evaluate import clock
 from kwsniff.live.batches import Batches
+from kwsniff.live.connections import not_opened, not_opened_words
 from kwsniff.live.lines import call_lines
 from kwsniff.live.owed import Owed
 from kwsniff.live.rebalancing import UnderWay
@@ -73,7 +74,7 @@ class IntervalLines:
         """Prints a line when it is time, and at the end."""
         self._window.add(batches)
         self._window.held, self._window.owed = self._all.held, self._all.owed
-        self._window.under_way = self._all.under_way
+        self._window.under_way, self._window.connections = self._all.under_way, self._all.connections
         if not last and time.monotonic() < self._due:
             return
         self._due = max(self._due + self.interval, time.monotonic())
@@ -103,6 +104,8 @@ def interval_line(window: Window, progress: Progress) -> str:
         parts.append(f"LATE {words}")
     parts += [f"REBALANCING {in_words(each, window.owed.now)}" for each in window.under_way[:1]]
     parts += [in_short(each) for each in pressing(window.held)[:1]]
+    if words := not_opened_words(window.connections):
+        parts.append(f"TLS {words}")
     parts.append(f"waiting {progress.waiting_calls}")
     if progress.dropped_by_kernel is not None:
         parts.append(f"dropped {progress.dropped_by_kernel}")
@@ -167,5 +170,6 @@ def interval_json(window: Window, progress: Progress) -> str:
             "dropped_by_kernel": progress.dropped_by_kernel,
             **window.failures().as_dict(),
             "findings": [each.as_dict() for each in window.held],
+            "tls_not_opened": not_opened(window.connections),
         },
     )

@@ -29,7 +29,7 @@ _LOOSE = 30
 _HEAD_LINES = 3  # of a table: its title, the names of its columns, a rule
 _FIGURES = ("late", "calls/s", "err/s", "p50", "p95", "p99", "queue", "network")
 _NUMBERS = frozenset(
-    (*_FIGURES, "count", "share", "members", "took", "latency", "way", "again", "sent", "received")
+    (*_FIGURES, "count", "share", "members", "took", "latency", "way", "again", "sent", "received", "records")
 )
 _LEAST_NUMBER = 7  # so that columns stay where they are while figures change
 _LEAST_WORD = 16
@@ -289,6 +289,7 @@ def _connections(window: Window, state: ViewState, height: int, width: int) -> R
     for row in window.connections:
         version = f" {row['tls_version']}" if row["tls_version"] else ""
         software = f"{row['client_software_name'] or ''} {row['client_software_version'] or ''}".strip()
+        records = [row["client_tls_records"], row["broker_tls_records"]]
         trip = max(row["client_round_trip_ns"] or 0, row["broker_round_trip_ns"] or 0)
         again = row["client_retransmitted_bytes"] + row["broker_retransmitted_bytes"]
         cells = (
@@ -296,16 +297,17 @@ def _connections(window: Window, state: ViewState, height: int, width: int) -> R
             endpoint(row["broker_address"], row["broker_port"]),
             f"{row['protocol']}{version}",
             clean(row["client_id"] or row["tls_server_name"]),
-            clean(software),
+            clean(software or row["tls_cipher"]),
             in_time(trip) if trip else "",
             in_bytes(again) if again else "",
             in_bytes(row["client_bytes"]),
             in_bytes(row["broker_bytes"]),
+            "" if None in records else f"{records[0]:,} / {records[1]:,}",
         )
         if state.filter.lower() in " ".join(cells).lower():
             rows.append(cells)
-    names = ("peer", "broker", "carries", "name", "software", "way", "again", "sent", "received")
-    importance = ("peer", "carries", "name", "way", "again", "received", "sent", "broker")
+    names = ("peer", "broker", "carries", "name", "software", "way", "again", "sent", "received", "records")
+    importance = ("peer", "carries", "name", "way", "again", "received", "sent", "broker", "records")
     title = f"open connections ({len(rows):,})"
     return _table(Grid(title, names, rows[: max(height - _HEAD_LINES, 1)], importance), width)
 

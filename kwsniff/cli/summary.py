@@ -78,7 +78,7 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
     yield connections_line(summary)
     yield from twins_line(summary["twins"])
     yield from findings_part(summary, top)
-    yield from encrypted_lines(summary["tls"], summary["unanswered_hellos"], top)
+    yield from encrypted_lines(summary["tls_not_opened"], summary["unanswered_hellos"], top)
     yield from _network(summary["transport"])
     slowest = list(_slowest(summary["latency"], reason_of_waits(summary.get("findings") or [])))
     if slowest:

@@ -77,6 +77,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("tls_hello", "bool", True), ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
         ("proxied_address", "string", True), ("proxied_port", "int32", True), ("client_isn", "int64", True),
         ("broker_isn", "int64", True), ("messages_hash", "int64", True),
+        ("client_tls_records", "int64", True), ("broker_tls_records", "int64", True),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xe1202e19034e4dd9ull
+    #define KWSNIFF_SHAPES 0x47639298c633aa9bull
     """
     const unsigned long long KWSNIFF_SHAPES

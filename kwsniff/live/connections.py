@@ -8,14 +8,17 @@ import pyarrow as pa
 
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.rows import picked
+from kwsniff.texts import in_bytes, plural
 
 MOST_SHOWN: Final = 1_000
 _COLUMNS: Final = (
     "client_address", "client_port", "broker_address", "broker_port", "protocol", "client_id", "tls_version",
     "tls_server_name", "client_round_trip_ns", "broker_round_trip_ns", "client_bytes", "broker_bytes",
     "client_packets", "broker_packets", "client_retransmitted_bytes", "broker_retransmitted_bytes",
-    "client_software_name", "client_software_version", "end",
+    "client_software_name", "client_software_version", "end", "tls_cipher", "client_tls_records",
+    "broker_tls_records",
 )  # fmt: skip
+_SENT: Final = ("client_bytes", "client_tls_records", "broker_bytes", "broker_tls_records")
 
 Row = Mapping[str, Any]
 
@@ -31,7 +34,22 @@ def open_connections(batch: pa.RecordBatch | None) -> Sequence[Row]:
     return sorted(rows, key=lambda row: -(row["client_bytes"] + row["broker_bytes"]))
 
 
-def not_opened(rows: Sequence[Row]) -> tuple[int, int]:
-    """TLS connections whose contents nobody sees, and their packets."""
+def not_opened(rows: Sequence[Row]) -> dict[str, int]:
+    """TLS connections whose contents nobody sees: how many, and the bytes and records that each side sent."""
     sealed = [row for row in rows if row["protocol"] == "tls"]
-    return len(sealed), sum(row["client_packets"] + row["broker_packets"] for row in sealed)
+    sums = {name: sum(row[name] or 0 for row in sealed) for name in _SENT}
+    return {"connections": len(sealed), **sums}
+
+
+def not_opened_words(rows: Sequence[Row]) -> str:
+    """The same as a text; empty when there are none."""
+    sums = not_opened(rows)
+    sent = (
+        f"{side} sent {in_bytes(sums[f'{side}_bytes'])} in {plural(sums[f'{side}_tls_records'], 'record')}"
+        for side in ("client", "broker")
+    )
+    return (
+        f"{plural(number, 'connection')}, not opened: {', '.join(sent)}"
+        if (number := sums["connections"])
+        else ""
+    )

@@ -41,6 +41,7 @@ _MISSING: Final = (
 )
 _LOOK_S: Final = 0.02
 _MOST_GUESSED: Final = 50
+_MOST_UPDATES: Final = 10_000
 # By the length of a secret, which is that of the suite's hash.
 _SUITES_OF: Final = {32: (0x1301, 0x1303, 0x1304, 0x1305), 48: (0x1302,)}
 _MASTER, _HANDSHAKE, _DATA = 0, 1, 3
@@ -76,6 +77,7 @@ class Secrets:
         self._told = _Told()
         self._looked = 0.0
         self._claimed: set[bytes | None] = set()
+        self._updates: dict[tuple[bytes, int], bytes] = {}
         self._origins: dict[bytes | int, bytes] = {}  # of sessions of TLS 1.2, by what resumes them
         self._logs = [GrowingLog(path) for path in self.paths]
         if self.paths and not has_library():
@@ -112,7 +114,8 @@ class Secrets:
             self._told.unopened.add(_name_of(cipher, version))
             return None
         if version >= TLS_1_3:
-            return _traffic(suite, known.get((_DATA if epoch else _HANDSHAKE) + side), epoch)
+            secret = known.get((_DATA if epoch else _HANDSHAKE) + side)
+            return parts_of_1_3(suite, self._updated(secret, epoch, suite)) if secret else None
         return _from_master(suite, known.get(_MASTER), hellos, side)
 
     def guess(self, hellos: Hellos, sides: Sequence[int], claimed: bytes | None = None) -> list[Guess]:
@@ -155,6 +158,19 @@ class Secrets:
                 self._origins.pop(next(iter(self._origins)))
         return known or (self.sessions.secrets(session_id) if session_id else {})
 
+    def _updated(self, first: bytes, epoch: int, suite: Suite) -> bytes:
+        """The secret of this epoch, from the first one of data: by one step where the epoch before was asked
+        for, so that whoever sends many key updates costs no more than these."""
+        start = next((each for each in (epoch, epoch - 1) if (first, each) in self._updates), 1)
+        secret = self._updates.get((first, start), first)
+        for _ in range(start, epoch):
+            secret = next_secret(secret, suite)
+        if epoch > 1:
+            self._updates[first, epoch] = secret
+            if len(self._updates) > _MOST_UPDATES:
+                self._updates.pop(next(iter(self._updates)))
+        return secret
+
     def _may_look(self) -> bool:
         """Not for every connection that a busy interface shows."""
         now = time.monotonic()
@@ -182,14 +198,6 @@ class Secrets:
         if self.sessions.dropped:
             notes.append(f"{self.sessions.dropped} TLS sessions were too many; their secrets were let go")
         return notes
-
-
-def _traffic(suite: Suite, secret: bytes | None, epoch: int) -> Parts | None:
-    if secret is None:
-        return None
-    for _ in range(epoch - 1):
-        secret = next_secret(secret, suite)
-    return parts_of_1_3(suite, secret)
 
 
 def _traffic_guesses(

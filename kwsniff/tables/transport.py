@@ -240,6 +240,16 @@ CONNECTIONS = TableSchema(
             "Kafka messages",
             null="one of them was not seen whole, or there were fewer and the connection was not closed",
         ),
+        *(
+            _count(
+                f"{side}_tls_records",
+                f"TLS records with data that the {side} sent, as far as they were captured. A message is one "
+                "record of up to 16 kB, or several; of TLS 1.3 handshakes, tickets and alerts count too.",
+                "headers of TLS records (RFC 8446 5.1)",
+                null="not TLS",
+            )
+            for side in ("client", "broker")
+        ),
     ),
 )
 

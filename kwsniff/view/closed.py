@@ -20,6 +20,8 @@ class Closed(NamedTuple):
     """Of TLS; None where no ServerHello says."""
     unanswered: bool
     """A ClientHello got no ServerHello, although the broker was heard and nothing of it is missing."""
+    midway: bool
+    """Neither hello was captured."""
 
 
 def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
@@ -40,6 +42,7 @@ def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
             ports[row],
             version,
             bool(greeted[row >> 3] >> (row & 7) & 1 and packets[row] and not missing[row] and cipher is None),
+            not greeted[row >> 3] >> (row & 7) & 1 and cipher is None,
         )
         for row, (name, address, version, cipher) in enumerate(rows)
         if protocols[row] == _TLS

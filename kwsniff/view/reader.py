@@ -190,7 +190,8 @@ def _closed_note(closed: Closed, count: int) -> str:
     if closed.unanswered:
         return f"{count} ClientHello{many} {to} without ServerHello: see tls_alert, closed_by"
     version = f", TLS {closed.version}" if closed.version else ""
-    return f"{count} TLS connection{many} {to}{version}, without keys: see --tls-keylog"
+    why = "handshake not captured" if closed.midway else "without keys"
+    return f"{count} TLS connection{many} {to}{version}, {why}: see --tls-keylog"
 
 
 def _first_frame(call: Call) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from tests.record.scrub import scrubbed
 from tests.record.tcpdump import why_not
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
-PLAYS = ("clients", "admin", "security", "cluster", "zookeeper", "odd", "versions")
+PLAYS = ("clients", "admin", "security", "tls", "cluster", "zookeeper", "odd", "versions")
 LARGEST = 400_000
 LONGEST_S = 900
 

@@ -24,6 +24,7 @@ BROKERS = {
     "3.6.2": ("kafka_2.13", "kafka-tools", *_LOG4J_1),
     "2.8.2": ("kafka_2.13", *_LOG4J_1),
 }
+AGENT = ("name.neykov", "extract-tls-secrets", "4.0.0")
 CLIENTS = dict.fromkeys(("0.10.2.2", "0.11.0.3", "1.1.1", "2.3.1"), ("kafka-clients", *_LOG4J_1))
 
 
@@ -48,6 +49,18 @@ def jars(version: str) -> Path:
         subprocess.run([*command, "-DoutputDirectory=lib"], check=True, timeout=PATIENCE_S, cwd=folder)
         (folder / "complete").touch()
     return folder / "lib"
+
+
+def agent() -> Path:
+    """The jar of an agent that has Java log its TLS secrets, fetched if need be."""
+    group, name, version = AGENT
+    jar = CACHE / "agent" / f"{name}-{version}.jar"
+    if not jar.exists():
+        jar.parent.mkdir(parents=True, exist_ok=True)
+        command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={group}:{name}:{version}"]
+        command.append(f"-DoutputDirectory={jar.parent}")
+        subprocess.run(command, check=True, timeout=PATIENCE_S, cwd=jar.parent)
+    return jar
 
 
 def _pom(version: str) -> str:

@@ -97,9 +97,9 @@ class Stage:
         silent.folder.mkdir(exist_ok=True)
         silent.java("Admin", NEWEST, self.cluster.backstage, *arguments)
 
-    def java(self, program: str, version: str, *arguments: str) -> None:
+    def java(self, program: str, version: str, *arguments: str, options: Sequence[str] = ()) -> None:
         """Runs java/PROGRAM.java; its lines `name=number` go into the report, others into the notes."""
-        command = ["timeout", "--kill-after=5", str(PATIENCE_S), *self.inside, "java", *HEAP]
+        command = ["timeout", "--kill-after=5", str(PATIENCE_S), *self.inside, "java", *HEAP, *options]
         command += [f"-Djava.io.tmpdir={self.folder}", *self._java_log()]
         command += ["-cp", compiled(program, version), program, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S + 10, check=False)

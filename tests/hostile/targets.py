@@ -13,7 +13,7 @@ from kwsniff.core.tls import hello
 from kwsniff.core.wire.engine import STATUSES, run
 from kwsniff.core.wire.records import batches
 from kwsniff.errors import CaptureError, UsageError
-from tests.hostile import conversations, key_logs, mutate, seeds
+from tests.hostile import conversations, key_logs, lost_records, mutate, seeds
 from tests.hostile.outputs import Broken, Hold, findings_text, journals
 from tests.hostile.sealed import Secrets
 from tests.pipeline.buckets import Walked, find_cuts, walk
@@ -203,7 +203,7 @@ def _opening(dice: random.Random) -> tuple[Any, Secrets]:
     limits = dict(dice.choice((*LIMITS, {"gap_patience": 1, "connections": 2})))
     limits |= dice.choice(({}, {"tls_tries": 3}, {"tls_held_bytes": 300}))
     analyzer = seeds.analyzer(limits=limits, ports=dice.choice(((), (9092,))))
-    secrets = Secrets(late=dice.random() < 0.4)
+    secrets = Secrets(late=dice.random() < 0.4, guesses=dice.random() < 0.4)
     analyzer.open_tls(secrets)
     return analyzer, secrets
 
@@ -372,6 +372,7 @@ TARGETS: Mapping[str, tuple[Callable[[int, int, Hold], None], int]] = {
     "records": (records, 200_000),
     "python_entries": (python_entries, 2_000),
     "sealed": (sealed, 300),
+    "lost_records": (lost_records.searched, 40),
     "key_logs": (key_logs.damaged_lines, 2_000),
     "hellos": (hellos, 3_000),
     "preambles": (_conversations(conversations.carried), 300),

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
+import kwsniff
+from kwsniff.cli.live_head import wrong
+from kwsniff.cli.live_lines import interval_json, interval_line
+from kwsniff.cli.live_pages import page
+from kwsniff.cli.live_state import ViewState
+from kwsniff.live.connections import not_opened_words, open_connections
 from kwsniff.live.session import Session
+from kwsniff.live.window import Window
 from tests.live.running import FileSource
 from tests.pipeline.compare import analyzed
 from tests.pipeline.opened import BOTH, facts, wide
@@ -19,6 +29,7 @@ from tests.traffic.tcp import MILLISECOND, Scene
 
 pytestmark = pytest.mark.skipif(tls.missing() is not None, reason=str(tls.missing()))
 
+CAPTURES = Path(__file__).parents[2] / "captures"
 # Calls that became known late have other numbers; what they are is the same.
 LOOSE = {"call_id", "capture", "run_id"}
 
@@ -107,3 +118,31 @@ def test_a_key_log_that_is_there_gives_the_rows_of_analyze(tmp_path: Path, keys:
         found = rows([dict(session.finish())])
     assert told(found) == told(analyzed(path, tls_keylog=keys.path)["api_calls"])
     assert len(facts(found, LOOSE)) == 8
+
+
+def test_what_nobody_opens_is_told_in_the_view_in_lines_and_json() -> None:
+    """Connections, bytes and records of each side: sums over what tshark shows of the recording."""
+    path = CAPTURES / "tls_1_3" / "capture.pcap"
+    (batch_,) = kwsniff.analyze(path).connections.combine_chunks().to_batches()
+    window = Window()
+    window.connections = open_connections(batch_)
+    words = "5 connections, not opened: client sent 4.0 kB in 34 records, broker sent 17.3 kB in 40 records"
+    assert [line.plain for line in wrong(window, 120)] == [f"TLS  {words}"]
+    with Session(FileSource(path)) as session:
+        progress = session.progress()
+    assert f"TLS {words}" in interval_line(window, progress)
+    told = json.loads(interval_json(window, progress))["tls_not_opened"]
+    assert (told["connections"], told["client_tls_records"], told["broker_tls_records"]) == (5, 34, 40)
+    console = Console(width=200, file=io.StringIO())
+    console.print(page(window, ViewState(page="connections"), 30, 200))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert shown.count("TLS_AES_256_GCM_SHA384") == 5
+    assert shown.count("9 / 10") == 2
+
+
+def test_opened_connections_are_not_among_those_that_nobody_opens() -> None:
+    folder = CAPTURES / "tls_1_3"
+    tables = kwsniff.analyze(folder / "capture.pcap", tls_keylog=folder / "keys.log")
+    (batch_,) = tables.connections.combine_chunks().to_batches()
+    assert not_opened_words(open_connections(batch_)) == ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
+import subprocess
 import tomllib
 from collections import Counter
 from collections.abc import Callable
@@ -301,7 +303,9 @@ def test_the_size_of_chunks_changes_nothing(tmp_path: Path, keys: tls.KeyLog) ->
     assert rows[0] == rows[1] == rows[2]
 
 
-@pytest.mark.parametrize("name", ["tls_1_2", "tls_1_3"])
+@pytest.mark.parametrize(
+    "name", ["tls_1_2", "tls_1_3", "tls_go", "tls_key_update", "tls_mutual", "tls_suites"]
+)
 def test_recorded_clients_of_a_real_broker(name: str) -> None:
     """Every request of the broker's own log, with its error and throttle time; nothing else."""
     folder = CAPTURES / name
@@ -320,3 +324,74 @@ def test_recorded_clients_of_a_real_broker(name: str) -> None:
         sum(row["record_count"] for row in tables["api_calls"] if row["api_key"] == 0)
         == about["report"]["produced"]
     )
+
+
+def test_sasl_inside_tls_is_opened_by_the_brokers_secrets() -> None:
+    """SASL_SSL: what the broker logs, and what it answers before it knows who asks, which it does not log."""
+    folder = CAPTURES / "tls_sasl"
+    about = tomllib.loads((folder / "about.toml").read_text("utf-8"))
+    tables = analyzed(folder / about["file"], tls_keylog=folder / about["keylog"])
+    columns = ("client_port", "api_key", "api_version", "correlation_id")
+    mine = Counter(tuple(row[column] for column in columns) for row in tables["api_calls"])
+    witness = read(folder / about["witness"])
+    logged = Counter(tuple(getattr(row, column) for column in columns) for row in witness)
+    assert logged - mine == Counter()
+    answered = Counter(
+        tuple(row[column] for column in columns)
+        for row in tables["api_calls"]
+        if row["status"] == "answered"  # a client that leaves resets its connections
+    )
+    assert {key[1] for key in answered - logged} == {17, 18, 36}
+    refused = [row for row in tables["api_calls"] if row["api_key"] == 36 and row["error_code"]]
+    assert refused
+    assert {row["error_code"] for row in refused} == {58}
+    assert {row["principal"] for row in tables["connections"] if row["principal"]} == {"ann"}
+    assert {row["protocol"] for row in tables["connections"]} == {"kafka"}
+    assert tables["anomalies"] == []
+
+
+def test_both_sides_of_a_recording_changed_their_keys() -> None:
+    """As tshark sees it with the same secrets; the broker had to after every kilobyte."""
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark not on the PATH")
+    folder = CAPTURES / "tls_key_update"
+    command = ["tshark", "-n", "-r", str(folder / "capture.pcap"), "-d", "tcp.port==9092,tls"]
+    command += ["-o", f"tls.keylog_file:{folder / 'keys.log'}", "-Y", "tls.handshake.type == 24"]
+    command += ["-T", "fields", "-e", "tcp.dstport"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split()
+    assert Counter(port == "9092" for port in told).keys() == {True, False}
+
+
+def test_every_suite_of_a_recording_is_opened() -> None:
+    """Those that both ends had in common, a client for each, which is named after it."""
+    folder = CAPTURES / "tls_suites"
+    tables = analyzed(folder / "capture.pcap", tls_keylog=folder / "keys.log")
+    chosen = {(row["client_id"], row["tls_version"], row["tls_cipher"]) for row in tables["connections"]}
+    assert len(chosen) == 9
+    for name, version, cipher in chosen:
+        assert version == ("1.3" if name.startswith("TLS_") else "1.2")
+        parts = name.replace("TLS_", "").replace("ECDHE-RSA-", "").replace("-", "_")
+        assert parts.replace("AES128", "AES_128").replace("AES256", "AES_256")[:7] in cipher
+
+
+@pytest.mark.parametrize("name", ["tls_1_2", "tls_1_3", "tls_mutual", "tls_suites"])
+@pytest.mark.parametrize("with_keys", [False, True])
+def test_records_are_counted_with_and_without_keys(name: str, with_keys: bool) -> None:
+    """Per connection and side, as tshark counts records of application data by their headers."""
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark not on the PATH")
+    path = CAPTURES / name / "capture.pcap"
+    command = ["tshark", "-n", "-r", str(path), "-d", "tcp.port==9092,tls", "-Y", "tls.record"]
+    command += ["-T", "fields", "-E", "occurrence=a", "-e", "tcp.srcport", "-e", "tcp.dstport"]
+    command += ["-e", "tls.record.content_type", "-e", "tls.record.opaque_type"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    theirs: Counter[tuple[int, bool]] = Counter()
+    for line in told.splitlines():
+        source, target, clear, opaque = line.split("\t")
+        types = [each for each in (clear + "," + opaque).split(",") if each == "23"]
+        theirs[int(source if target == "9092" else target), target == "9092"] += len(types)
+    rows = analyzed(path, tls_keylog=CAPTURES / name / "keys.log" if with_keys else None)["connections"]
+    mine = {(row["client_port"], True): row["client_tls_records"] for row in rows}
+    mine |= {(row["client_port"], False): row["broker_tls_records"] for row in rows}
+    assert {key: number for key, number in mine.items() if number} == dict(+theirs)
+    assert {row["protocol"] for row in rows} == {"kafka" if with_keys else "tls"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -269,3 +270,42 @@ def replace_number(scene: Scene, number: int) -> Any:
     script.number = number
     script.client = replace(script.client, port=50_000 + number)
     return script
+
+
+def test_the_summary_says_what_tls_shows_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """Suite, round trip, bytes and records of each side (as tshark sums them), what was sent again, ends."""
+    from kwsniff.cli.main import run
+
+    path = Path(__file__).parents[2] / "captures" / "tls_1_3" / "capture.pcap"
+    assert run(["analyze", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("5 TLS connections to 127.0.0.1:9092, TLS 1.3, without keys: see --tls-keylog")
+    assert lines[at + 1] == (
+        "  TLS_AES_256_GCM_SHA384, round trip 15 us, client sent 4.0 kB in 34 records, "
+        "broker sent 17.3 kB in 40 records, 24 bytes sent again, 1 reset"
+    )
+    assert run(["analyze", str(path), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["tls_not_opened"]
+    assert (told["client_tls_records"], told["broker_tls_records"], told["resets"]) == (34, 40, 1)
+    assert told["without_handshake"] == 0
+
+
+def test_a_connection_whose_handshake_was_not_captured_is_called_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from kwsniff.cli.main import run
+
+    scene = Scene()
+    script = scene.connection()
+    for call in range(5):
+        record = b"\x17\x03\x03" + (100 + call).to_bytes(2, "big") + bytes(100 + call)
+        script.write(record * 2, (call + 1) * MILLISECOND, from_client=True)
+        script.write(record, (call + 1) * MILLISECOND + 1000, from_client=False)
+    path = capture_of(tmp_path / "midway.pcap", scene.packets())
+    line = "1 TLS connection to 10.1.0.92:9092, handshake not captured: see --tls-keylog"
+    assert run(["analyze", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert line in out.splitlines()
+    assert "client sent 1.1 kB in 10 records, broker sent 535 bytes in 5 records" in out
+    run(["show", str(path)])
+    assert f"kwsniff: note: {line}" in capsys.readouterr().err.splitlines()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kwsniff.cli.main import run
-from kwsniff.sources.key_schedule import expand_label, suite_of
+from kwsniff.sources.key_schedule import Suite, expand_label, next_secret, suite_of
 from kwsniff.sources.keylog import GrowingLog, Sessions, check_keylog
 from kwsniff.sources.tls import Secrets
 from tests.traffic import files, scenes
@@ -154,3 +154,27 @@ def test_cipher_suites_that_are_not_opened_have_no_keys() -> None:
     assert suite_of(0xC030) is not None
     for number in (0x0005, 0x000A, 0x003B, 0x00C6, 0xFFFF):  # RC4, 3DES, NULL, SM4, none
         assert suite_of(number) is None
+
+
+def test_many_key_updates_cost_one_step_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sends n of them is followed in n steps, not in n * n / 2, to the secrets of RFC 8446 7.2."""
+    steps = 0
+
+    def next_step(secret: bytes, suite: Suite) -> bytes:
+        nonlocal steps
+        steps += 1
+        return next_secret(secret, suite)
+
+    monkeypatch.setattr("kwsniff.sources.tls.next_secret", next_step)
+    secrets = Secrets()
+    secrets.take(f"CLIENT_TRAFFIC_SECRET_0 {'ab' * 32} {'12' * 32}".encode())
+    hellos = (b"\xab" * 32, b"r" * 32, 0x1301, 0x0304, False, b"", 0, 0, False)
+    by_hand = bytes.fromhex("12" * 32)
+    for epoch in range(1, 2_000):
+        secrets.find(hellos, 0, epoch + 1)  # as after a loss, when the next one may have come already
+        parts = secrets.find(hellos, 0, epoch)
+        assert parts is not None
+        if epoch < 50:
+            assert parts[2] == expand_label(by_hand, b"iv", 12, "sha256")
+            by_hand = expand_label(by_hand, b"traffic upd", 32, "sha256")
+    assert steps == 1_999

@@ -38,6 +38,7 @@ from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
 from kwsniff.core.kafka.tcp_events cimport end_events
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tls.hello cimport free_hello, hello_bytes
+from kwsniff.core.tls.records cimport miss_records
 from kwsniff.core.tls.opening cimport end_cipher, free_tls
 from kwsniff.core.tls.sealed cimport tls_bytes
 from kwsniff.core.wire.topic_ids cimport free_topic_ids, start_topic_ids
@@ -144,6 +145,7 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
             return
     if dialog.hello != NULL:
         cut_hello(context, dialog, direction)
+        miss_records(&dialog.hello.side[direction].records, num)
     if dialog.tls != NULL:
         if dialog.tls.begun and (cause < GAP_CUT or not dialog.framing[direction].gaps):
             write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)

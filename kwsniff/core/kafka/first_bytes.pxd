@@ -6,6 +6,7 @@ from kwsniff.core.kafka.frames cimport FRAMING_LOST, feed_framing
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.tcp.connections cimport Arrival, Connection
 from kwsniff.core.tls.hello cimport HELLO_COMES
+from kwsniff.core.tls.records cimport count_records
 
 cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil
 cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
@@ -22,8 +23,10 @@ cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nog
 
 cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil:
-    if dialog.hello != NULL and dialog.hello.side[direction].state == HELLO_COMES:
-        follow_hello(context, dialog, direction, data)
+    if dialog.hello != NULL and not (dialog.tls != NULL and dialog.tls.inside):
+        count_records(&dialog.hello.side[direction].records, data)
+        if dialog.hello.side[direction].state == HELLO_COMES:
+            follow_hello(context, dialog, direction, data)
     if dialog.tls != NULL and not dialog.tls.inside:
         feed_cipher(context, dialog, direction, arrival, offset, data)
         return

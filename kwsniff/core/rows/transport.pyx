@@ -96,6 +96,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     else:
         put_enum(table, CONNECTIONS_CALLER, dialog.caller)
     put_hello(table, dialog.hello)
+    put_records(table, dialog)
     put_alert(table, dialog)
     put_closing(table, connection, dialog)
     put_encapsulation(table, connection, dialog)
@@ -163,6 +164,15 @@ cdef void put_hello(Table* table, Hello* hello) noexcept nogil:
     put_string(table, CONNECTIONS_TLS_VERSION, version_text(hello, room) if hello != NULL else nothing)
     put_string(table, CONNECTIONS_TLS_SERVER_NAME, known_text(&hello.server_name) if hello != NULL else nothing)
     put_string(table, CONNECTIONS_TLS_CIPHER, cipher_text(hello, room) if hello != NULL else nothing)
+
+
+cdef void put_records(Table* table, Dialog* dialog) noexcept nogil:
+    """How many with data went by, in each direction."""
+    cdef int client = called_client(dialog)
+    cdef Hello* hello = dialog.hello
+    put_known(table, CONNECTIONS_CLIENT_TLS_RECORDS, hello != NULL, hello.side[client].records.num if hello != NULL else 0)
+    put_known(table, CONNECTIONS_BROKER_TLS_RECORDS, hello != NULL,
+              hello.side[1 - client].records.num if hello != NULL else 0)
 
 
 cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:

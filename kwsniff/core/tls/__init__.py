@@ -1,1 +1,1 @@
-"""What TLS shows without keys, and the plaintext that tshark makes of it with keys."""
+"""What TLS shows without keys, and the plaintext of its records where there are keys."""

@@ -21,9 +21,8 @@ from libc.string cimport memmove, memset
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, shrink
 from kwsniff.core.octets.octets cimport Octets, drop, keep
 from kwsniff.core.tcp.connections cimport Arrival, Connection
-from kwsniff.core.tls.sealed cimport (
-    RECORD_DATA, RECORD_HEADER, Carrier, Opened, Opening, Tls, TlsSide, Turn,
-)
+from kwsniff.core.tls.records cimport RECORD_DATA, RECORD_HEADER
+from kwsniff.core.tls.sealed cimport Carrier, Opened, Opening, Tls, TlsSide, Turn
 
 cdef enum:
     MOST_CARRIERS = 512         # packets that what is kept is told apart by

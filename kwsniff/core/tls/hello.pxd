@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.tls.records cimport Records
 
 cdef enum HelloState:
     HELLO_COMES = 0
@@ -15,6 +16,7 @@ cdef struct HelloSide:
     uint32_t head_num
     uint32_t left               # bytes of that record that have not come
     Buffer message              # its first handshake message, from the type on
+    Records records             # all that went by
 
 cdef struct Hello:
     HelloSide side[2]           # by endpoint

@@ -25,14 +25,12 @@ from libc.stdlib cimport calloc, free
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
 from kwsniff.core.octets.hash cimport hash_octets
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, make_octets, u8
+from kwsniff.core.tls.records cimport RECORD_ALERT, RECORD_HANDSHAKE, RECORD_HEADER
 from kwsniff.core.tls.hello_texts cimport name_suite, name_version
 
 cdef enum:
-    RECORD_HEADER = 5
-    HANDSHAKE = 22
-    ALERT = 21
     FATAL = 2                   # level of an alert; 1 is a warning
-    LONGEST_RECORD = 16384      # plaintext in a record (RFC 8446 5.1)
+    LONGEST_PLAIN = 16384       # plaintext in a record (RFC 8446 5.1)
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
     NEW_TICKET = 4
@@ -78,7 +76,7 @@ cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil:
             return
         side.left -= <uint32_t>part.num
         data = drop(data, part.num)
-        if side.head[0] == ALERT:
+        if side.head[0] == RECORD_ALERT:
             if side.left == 0:
                 take_alert(hello, direction)
         elif not may_be_hello(contents(&side.message)):
@@ -117,9 +115,9 @@ cdef Octets read_record_header(HelloSide* side, Octets data) noexcept nogil:
 cdef inline bint may_go_on(HelloSide* side) noexcept nogil:
     if side.head[1] != 3:
         return False
-    if side.head[0] == ALERT:
+    if side.head[0] == RECORD_ALERT:
         return side.left == 2 and side.message.len == 0
-    return side.head[0] == HANDSHAKE and 0 < side.left <= LONGEST_RECORD
+    return side.head[0] == RECORD_HANDSHAKE and 0 < side.left <= LONGEST_PLAIN
 
 
 cdef inline uint32_t message_length(Octets message) noexcept nogil:
@@ -265,14 +263,14 @@ cdef Octets seek_extension(Octets rest, uint32_t wanted) noexcept nogil:
 
 cdef bint may_be_alert(Octets data) noexcept nogil:
     """Whether more bytes could make a whole alert of it."""
-    if not 0 < data.num < RECORD_HEADER + 2 or u8(data, 0) != ALERT or data.num > 1 and u8(data, 1) != 3:
+    if not 0 < data.num < RECORD_HEADER + 2 or u8(data, 0) != RECORD_ALERT or data.num > 1 and u8(data, 1) != 3:
         return False
     return (data.num < 4 or u8(data, 3) == 0) and (data.num < 5 or u8(data, 4) == 2)
 
 
 cdef int read_alert(Octets data) noexcept nogil:
     """Its description, where `data` begins with a record that is a whole alert: level 1 or 2. -1: it does not."""
-    if (data.num < RECORD_HEADER + 2 or u8(data, 0) != ALERT or u8(data, 1) != 3 or be16(data, 3) != 2
+    if (data.num < RECORD_HEADER + 2 or u8(data, 0) != RECORD_ALERT or u8(data, 1) != 3 or be16(data, 3) != 2
             or not 1 <= u8(data, RECORD_HEADER) <= FATAL):
         return -1
     return u8(data, RECORD_HEADER + 1)

@@ -24,9 +24,8 @@ from libc.string cimport memcpy
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw
 from kwsniff.core.octets.octets cimport Octets, be16, copy_out, drop, has, keep, make_octets, u8
 from kwsniff.core.tls.hello cimport Hello
-from kwsniff.core.tls.sealed cimport (
-    LONGEST_RECORD, RECORD_DATA, RECORD_HEADER, Opened, Opening,
-)
+from kwsniff.core.tls.records cimport LONGEST_RECORD, RECORD_DATA, RECORD_HEADER
+from kwsniff.core.tls.sealed cimport Opened, Opening
 
 cdef enum Kind:
     KEY_1_3 = 0

@@ -25,8 +25,11 @@ from kwsniff.core.tls.hello cimport (
     HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_clear_messages, take_hello,
 )
 from kwsniff.core.tls.keys cimport drop_key, key_overhead, note_proven, open_run
+from kwsniff.core.tls.records cimport (
+    RECORD_CHANGE, RECORD_DATA, RECORD_HANDSHAKE, RECORD_HEADER, begins_record,
+)
 from kwsniff.core.tls.recovery cimport (
-    begins_record, change_key, find_key, give_up, guess_session, hello_of, is_1_3, lose_record, seek_record,
+    change_key, find_key, give_up, guess_session, hello_of, is_1_3, lose_record, seek_record,
 )
 from kwsniff.core.tls.sealed cimport *
 from kwsniff.core.tls.carriers cimport (
@@ -143,7 +146,6 @@ cdef void let_go(TlsSide* side) noexcept nogil:
         if kept.num - at < RECORD_HEADER + be16(kept, at + 3):
             break
         at += RECORD_HEADER + be16(kept, at + 3)
-    side.overflowed = True
     lose_record(side, <int64_t>at, GAP_NOT_DECRYPTED)
     forget_bytes(side, at)
 

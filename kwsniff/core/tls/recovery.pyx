@@ -21,8 +21,9 @@ from kwsniff.core.octets.octets cimport Octets, be16, drop, has, keep, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.keys cimport drop_key, find_number, guess_key, key_overhead, take_key
+from kwsniff.core.tls.records cimport RECORD_DATA, RECORD_HEADER, begins_record
 from kwsniff.core.tls.sealed cimport (
-    EPOCH_DATA, EPOCH_HANDSHAKE, LONGEST_RECORD, RECORD_DATA, RECORD_HEADER, SIDE_CLEAR, SIDE_GIVEN_UP, SIDE_LOST,
+    EPOCH_DATA, EPOCH_HANDSHAKE, SIDE_CLEAR, SIDE_GIVEN_UP, SIDE_LOST,
     SIDE_SEALED, Opening, Tls, TlsSide,
 )
 from kwsniff.core.tls.carriers cimport arrival_at, forget_bytes, hand_gap

@@ -24,14 +24,6 @@ cdef enum Epoch:
     EPOCH_HANDSHAKE = 0     # keys of TLS 1.3 up to Finished
     EPOCH_DATA = 1          # keys of data; each further one is a key update, or a renegotiation
 
-cdef enum:
-    RECORD_HEADER = 5
-    LONGEST_RECORD = 18437  # 2^14 + 2048 and its header (RFC 5246 6.2.3)
-    RECORD_CHANGE = 20      # types of records: change_cipher_spec,
-    RECORD_ALERT = 21
-    RECORD_HANDSHAKE = 22
-    RECORD_DATA = 23
-
 # A packet that brought bytes of what is kept.
 cdef struct Carrier:
     uint32_t end            # in `kept`, behind its last byte
@@ -65,7 +57,6 @@ cdef struct TlsSide:
     int64_t tries           # and records that were tried
     bint was_clear          # nothing was encrypted before
     int owed                # a gap of the plain stream that waits for its beginning: its cause + 1
-    bint overflowed         # records that waited for secrets were let go
 
 cdef struct Tls:
     TlsSide side[2]         # by endpoint

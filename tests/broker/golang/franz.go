@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -24,7 +26,7 @@ func franz(bootstrap string, more ...kgo.Opt) *kgo.Client {
 		options = append(options, kgo.SASL(plain.Auth{User: said["user"], Pass: said["password"]}.AsMechanism()))
 	}
 	if _, there := said["tls"]; there {
-		options = append(options, kgo.DialTLSConfig(&tls.Config{InsecureSkipVerify: true}))
+		options = append(options, kgo.DialTLSConfig(&tls.Config{InsecureSkipVerify: true, KeyLogWriter: keyLog()}))
 	}
 	if text("acks", "all") == "1" {
 		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
@@ -32,6 +34,17 @@ func franz(bootstrap string, more ...kgo.Opt) *kgo.Client {
 	client, err := kgo.NewClient(append(options, more...)...)
 	check(err)
 	return client
+}
+
+// where the secrets of TLS go, if anywhere
+func keyLog() io.Writer {
+	name, there := said["keylog"]
+	if !there {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	check(err)
+	return file
 }
 
 func franzRecord(n int) *kgo.Record { return &kgo.Record{Key: []byte(key(n)), Value: value()} }

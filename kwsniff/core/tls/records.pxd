@@ -1,0 +1,75 @@
+# cython: language_level=3
+# Where records begin, and how many with data went by: what TLS shows of its traffic without keys.
+#
+# Rule 1: a record counts once its header is there. Where bytes are missing, those of which nothing is there do not.
+# Rule 2: behind a hole that ends inside the record under way, counting goes on; behind others with the first packet that
+#         begins like a record, and has another one behind it if there is room.
+#
+#     [ 23 3 3 length ][ ... ][ 23 3 3 length ][ ...        header: type, version 3.x, length of what follows
+#
+# Source: RFC 8446 5.1 and 5.2; RFC 5246 6.2.
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets, u8
+
+cdef enum:
+    RECORD_HEADER = 5
+    LONGEST_RECORD = 18437  # 2^14 + 2048 and its header (RFC 5246 6.2.3)
+    RECORD_CHANGE = 20      # types of records: change_cipher_spec,
+    RECORD_ALERT = 21
+    RECORD_HANDSHAKE = 22
+    RECORD_DATA = 23
+
+cdef struct Records:
+    int64_t num             # with data, as far as their headers say
+    uint8_t head[5]         # of the header under way,
+    uint32_t head_num
+    uint32_t left           # and bytes of the record that have not come
+    bint lost               # nobody knows where the next one begins
+
+
+cdef inline bint begins_record(Octets data) noexcept nogil:
+    """Whether five bytes of a record's header stand here."""
+    return (RECORD_CHANGE <= u8(data, 0) <= RECORD_DATA and u8(data, 1) == 3 and u8(data, 2) <= 4
+            and 0 < be16(data, 3) <= LONGEST_RECORD - RECORD_HEADER)
+
+
+cdef inline bint is_begun(Octets data) noexcept nogil:
+    """Whether a record seems to begin here: one that has another one, or nothing yet, behind it."""
+    cdef Octets rest = drop(data, RECORD_HEADER + be16(data, 3))
+    return data.num >= RECORD_HEADER and begins_record(data) and (rest.num < RECORD_HEADER or begins_record(rest))
+
+
+cdef inline void count_records(Records* records, Octets data) noexcept nogil:
+    """The next bytes of a direction, as packets brought them."""
+    cdef Octets part
+    if records.lost and not is_begun(data):
+        return
+    records.lost = False
+    while data.num:
+        if records.left:
+            part = keep(data, records.left)
+            records.left -= <uint32_t>part.num
+            data = drop(data, part.num)
+            continue
+        records.head[records.head_num] = <uint8_t>u8(data, 0)
+        records.head_num += 1
+        data = drop(data, 1)
+        if records.head_num < RECORD_HEADER:
+            continue
+        records.head_num = 0
+        if not begins_record(make_octets(records.head, RECORD_HEADER)):
+            records.lost = True
+            return
+        records.left = be16(make_octets(records.head, RECORD_HEADER), 3)
+        records.num += records.head[0] == RECORD_DATA
+
+
+cdef inline void miss_records(Records* records, int64_t num) noexcept nogil:
+    """`num` bytes are missing; -1: nobody knows how many."""
+    if 0 <= num <= <int64_t>records.left:
+        records.left -= <uint32_t>num
+        return
+    records.lost = True
+    records.left = records.head_num = 0
