@@ -6,12 +6,13 @@ What comes from the wire, or from names of files, goes to people through `clean`
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 JSON_VERSION: Final = 1
 """Of the JSON that verbs print: a higher one where something goes away or means something else."""
 
+_PART: Final = 1 << 16
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
 
@@ -52,7 +53,7 @@ def clean(text: str | None) -> str:
     """A text from the wire for the screen: what could steer the terminal is spelled out."""
     if text is None:
         return ""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return _printable(text, lambda char: char.encode("unicode_escape").decode())
 
 
 def suggested(name: str, known: Iterable[str]) -> str:
@@ -81,7 +82,38 @@ def json_text(value: Any, indent: int | None = None) -> str:
         text = json.dumps(_without_nan(value), indent=indent, ensure_ascii=False, allow_nan=False)
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(char if char.isprintable() or char == "\n" else _spelled(char) for char in text)
+    return _printable(text, lambda char: char if char == "\n" else _spelled(char))
+
+
+def json_pieces(value: Any) -> Iterator[str]:
+    """The text of `json_text` in pieces, for values of many megabytes: never all of it, nor a copy."""
+    if isinstance(value, dict) and value:
+        mark = "{"
+        for name, each in value.items():
+            yield f"{mark}{json_text(name)}: "
+            yield from json_pieces(each)
+            mark = ", "
+        yield "}"
+    elif isinstance(value, list | tuple) and value:
+        mark = "["
+        for each in value:
+            yield mark
+            yield from json_pieces(each)
+            mark = ", "
+        yield "]"
+    else:
+        yield json_text(value)
+
+
+def _printable(text: str, spell: Callable[[str], str]) -> str:
+    """A text whose other characters are spelled; in parts, as joining characters takes eight times as much."""
+    if text.isprintable():
+        return text
+    parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
+    return "".join(
+        part if part.isprintable() else "".join(char if char.isprintable() else spell(char) for char in part)
+        for part in parts
+    )
 
 
 def _spelled(char: str) -> str:

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -15,13 +15,16 @@ from kwsniff.cli.standard_streams import say_unread, says
 from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
-from kwsniff.texts import clean, json_text, versioned
+from kwsniff.texts import clean, json_pieces, json_text, versioned
 
 if TYPE_CHECKING:
     from kwsniff.analysis.stored_calls import StoredCalls
     from kwsniff.view.call import DecodedCall, Drawing
     from kwsniff.view.filters import Filters
     from kwsniff.view.reader import CallReader
+
+_LARGE: Final = 4 << 20
+"""Bytes of messages and what they decompress to, from which on JSON is not made in one piece."""
 
 _EXAMPLES = """examples:
   kwsniff show capture.pcap                                every call: request, response, what is in them
@@ -177,11 +180,23 @@ def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) 
     draw = _plain if as_json or not sys.stdout.isatty() else _coloured()
     for decoded in calls:
         if as_json:
-            draw((json_text(versioned(one)) for one in decoded.documents(drawing)), sys.stdout)
+            for one in decoded.documents(drawing):
+                sys.stdout.writelines(_pieces(decoded, versioned(one)))
+                sys.stdout.write("\n")
         else:
             draw([*decoded.lines(drawing), ""], sys.stdout)
         shown += 1
     return shown
+
+
+def _pieces(decoded: "DecodedCall", document: Mapping[str, Any]) -> Iterable[str]:
+    """A document as JSON, piece by piece where it may be of many megabytes."""
+    bytes_ = 0
+    for part in decoded.parts:
+        if part.message is not None:
+            found = (part.message.inner or {}).values()
+            bytes_ += len(part.message.data) + sum(one.records.unpacked_bytes for one in found if one.records)
+    return (json_text(document),) if bytes_ < _LARGE else json_pieces(document)
 
 
 def _plain(lines: Iterable[str], out: TextIO) -> None:

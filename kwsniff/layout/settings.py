@@ -13,6 +13,9 @@ _LISTENER: Final = re.compile(
 # searches, as one for both would begin anew at every "Invalid value" of a hostile text.
 _INVALID: Final = re.compile(r"Invalid value ", re.IGNORECASE)
 _NAMED: Final = re.compile(r" for (?:configuration|entry) ([\w.-]+)", re.IGNORECASE)
+# Whatever else a plugin says of a setting: a dotted name, and the value in quotes.
+_QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`""")
+_SETTING: Final = re.compile(r"(?<![\w.])[a-z][a-z0-9]*(?:\.[a-z0-9]+)+(?![\w.])")
 HIDDEN_VALUE: Final = "<redacted>"
 
 
@@ -33,7 +36,16 @@ class Settings:
         A value may itself look like the name of a setting: the last name ends it.
         """
         value = _INVALID.search(error)
+        if value is None:
+            return self._without_quotes(error)
         named = list(_NAMED.finditer(error, value.end())) if value else []
-        if value is None or all(self.is_public(each[1]) for each in named):
-            return error
+        if all(self.is_public(each[1]) for each in named):
+            return self._without_quotes(error)
         return f"{error[: value.end()]}{HIDDEN_VALUE}{error[named[-1].start() :]}"
+
+    def _without_quotes(self, error: str) -> str:
+        """A text that speaks of a setting that is not public, without what stands in quotes."""
+        plain = _QUOTED.sub("''", error)
+        if plain == error or all(self.is_public(name) for name in _SETTING.findall(plain)):
+            return error
+        return _QUOTED.sub(HIDDEN_VALUE, error)

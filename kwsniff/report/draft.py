@@ -1,13 +1,45 @@
 """A file that appears under its name when it is complete."""
 
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kwsniff.errors import OutputError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class _Written(io.FileIO):
+    """A file. Raises OutputError for what the system refuses, but BrokenPipeError as it is."""
+
+    def __init__(self, path: Path, mode: str, place: Path) -> None:
+        self._place = place
+        super().__init__(path, mode)
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data) or 0
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _refused(self._place, error) from error
+
+
+def _opened(path: Path, mode: str, place: Path, *, binary: bool) -> IO[Any]:
+    try:
+        file: Any = io.BufferedWriter(_Written(path, f"{mode}b", place))
+    except OSError as error:
+        raise _refused(place, error) from error
+    return file if binary else io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+
+
+def _refused(place: Path, error: OSError) -> OutputError:
+    return OutputError(f"{place}: cannot be written: {error.strerror or error}")
 
 
 @contextmanager
@@ -27,10 +59,7 @@ def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[
     hidden = place.parent / f".{secrets.token_hex(8)}.kwsniff"
     if place.is_dir():
         raise OutputError(f"{place}: is a directory; name a file")
-    try:
-        file: IO[Any] = hidden.open("xb") if binary else hidden.open("x", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    file = _opened(hidden, "x", place, binary=binary)
     try:
         yield file
         if file.closed:
@@ -41,33 +70,30 @@ def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[
             file.close()
             hidden.replace(place)
         except OSError as error:
-            raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+            raise _refused(place, error) from error
     finally:
         _discard(file, hidden)
 
 
 @contextmanager
 def _through(place: Path, binary: bool) -> Iterator[IO[Any]]:
-    try:
-        file: IO[Any] = place.open("wb") if binary else place.open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    file = _opened(place, "w", place, binary=binary)
     try:
         yield file
     except BaseException:
-        with suppress(OSError):
+        with suppress(OSError, OutputError):
             file.close()
         raise
     try:
         file.close()
     except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+        raise _refused(place, error) from error
 
 
 def _discard(file: IO[Any], hidden: Path) -> None:
     try:
         file.close()
-    except OSError:  # what could not be flushed is lost with the file
+    except (OSError, OutputError):  # what could not be flushed is lost with the file
         pass
     finally:
         hidden.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import IO, TYPE_CHECKING, Any
 
-from kwsniff.errors import OutputError, UsageError
+from kwsniff.errors import UsageError
 from kwsniff.report.section import Section
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ def write_page(
             data=Markup(embedded(charts)),  # noqa: S704 - escaped by embedded
         )
     )
-    try:
-        file.writelines(page)
-    except OSError as error:
-        raise OutputError(f"the page cannot be written: {error.strerror}") from error
+    file.writelines(page)
 
 
 def embedded(value: Any) -> str:

@@ -73,9 +73,7 @@ class Builder:
 
     def _without_values(self, messages: pa.DictionaryArray) -> pa.DictionaryArray:
         told = messages.dictionary.to_pylist()
-        clean = [
-            self._catalog.settings.without_values(text) if "nvalid value" in text else text for text in told
-        ]
+        clean = [self._catalog.settings.without_values(text) for text in told]
         if clean == told:
             return messages
         distinct = texts(clean).dictionary_encode()

@@ -15,6 +15,21 @@ _SCHEMAS: Final = {
     "consumer": ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
     "connect": ("ConnectMetadata", "ConnectAssignment"),
 }
+JSON: Final = "JSON"
+PUBLIC_NAMES: Final = frozenset(
+    [
+        "version",
+        "host",
+        "port",
+        "scheme",
+        "master_eligibility",
+        "leader_eligibility",
+        "error",
+        "master",
+        "leader",
+    ]
+)
+"""What members of a schema registry say of themselves and of who leads them; none of it is a secret."""
 _STREAMS: Final = "SubscriptionInfoData"
 
 
@@ -24,7 +39,7 @@ def read_member(finder: SchemaReader, data: bytes, field: str, protocol_type: st
     if protocol_type in _SCHEMAS:
         return _versioned(finder, data, _SCHEMAS[protocol_type][which])
     if protocol_type == "sr":
-        return _json(data) or Inner("JSON", note="is not JSON, as of a schema registry it should be")
+        return _json(data) or Inner(JSON, note="is not JSON, as of a schema registry it should be")
     if protocol_type:
         return Inner("bytes", note=f"bytes of protocol type {protocol_type!r}")
     for names in _SCHEMAS.values():
@@ -57,6 +72,6 @@ def _json(data: bytes) -> Inner | None:
     if not data.startswith(b"{"):
         return None
     try:
-        return Inner("JSON", facts=json.loads(data))
+        return Inner(JSON, facts=json.loads(data))
     except (ValueError, RecursionError):
         return None

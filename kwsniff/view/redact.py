@@ -10,12 +10,15 @@ from typing import Any, Final
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import Field
-from kwsniff.layout.settings import Settings
+from kwsniff.layout.settings import HIDDEN_VALUE, Settings
 from kwsniff.view.inner import find_inner
-from kwsniff.view.model import Inner, Message, Surroundings
+from kwsniff.view.membership import JSON, PUBLIC_NAMES
+from kwsniff.view.model import Inner, Message, Place, Surroundings
 from kwsniff.view.tree import Node, Tree
 
 _PASSWORD_TYPE: Final = 9
+
+Fields = tuple[Field, ...]
 
 
 class Redacted(str):
@@ -94,19 +97,21 @@ def hide(
 
 
 class _Carries:
-    """What a message of an API may hold, in any version."""
+    """What a message of an API may hold, in any version; a response may repeat what was asked."""
 
-    def __init__(self, fields: tuple[Field, ...] | None, is_envelope: bool) -> None:
-        meanings = {one.meaning for one in _all_fields(fields or ())}
-        self.known = fields is not None
+    def __init__(self, own: Fields | None, other: Fields | None, is_envelope: bool) -> None:
+        meanings = {one.meaning for one in _all_fields(own or ())}
+        asked = {one.meaning for one in _all_fields(other or ())}
+        self.known = own is not None
         self.records = Meaning.RECORDS in meanings
-        self.secrets = is_envelope or bool(meanings & {Meaning.SECRET, Meaning.CONFIG_VALUE})
+        self.secrets = is_envelope or bool((meanings | asked) & {Meaning.SECRET, Meaning.CONFIG_VALUE})
 
 
 @lru_cache(maxsize=512)
 def _carries(catalog: Catalog, api_key: int | None, direction: int) -> _Carries:
-    message = catalog.message(api_key, direction) if api_key is not None else None
-    return _Carries(message.fields if message else None, _is_envelope(catalog, api_key))
+    both = [catalog.message(api_key, which) if api_key is not None else None for which in (0, 1)]
+    own, other = both[direction], both[1 - direction]
+    return _Carries(own and own.fields, other and other.fields, _is_envelope(catalog, api_key))
 
 
 def _is_envelope(catalog: Catalog, api_key: int | None) -> bool:
@@ -118,18 +123,27 @@ def _all_fields(fields: tuple[Field, ...]) -> list[Field]:
     return [inner for field in fields for inner in (field, *_all_fields(field.children))]
 
 
-def _hide_inside(tree: Tree, inner: dict[tuple[int, int], Inner], *, payload: bool, secrets: bool) -> None:
-    """Hide in everything that was found inside a tree's bytes, and those bytes where something was hidden."""
-    hidden = set()
-    for place, found in inner.items():
-        if _hide_in(found, payload=payload, secrets=secrets):
-            hidden.add(place)
+def _hide_inside(tree: Tree, inner: dict[Place, Inner], *, payload: bool, secrets: bool) -> bool:
+    """Hide in everything that was found inside a tree's bytes, and those bytes where something was hidden, or
+    where nobody knows what they are. Whether something was."""
+    hidden = {place for place, one in inner.items() if _hide_in(one, payload=payload, secrets=secrets)}
+    any_hidden = False
     for _, node in tree.walk():
         field = tree.shape.fields[node.op]
-        if not isinstance(node.value, bytes):
+        if not isinstance(node.value, bytes) or not node.value:
             continue
-        if (node.start, node.op) in hidden or (field and field.meaning is Meaning.RECORDS and not payload):
+        place = node.start, node.op
+        foreign = field and field.meaning is Meaning.SCHEMA and not _is_understood(inner.get(place))
+        records = field and field.meaning is Meaning.RECORDS
+        if place in hidden or (records and not payload) or (foreign and not payload and not secrets):
             node.value = _hidden(node.end - node.start)
+            any_hidden = True
+    return any_hidden
+
+
+def _is_understood(found: Inner | None) -> bool:
+    """Whether layouts say what each byte is; of metrics only names are read, of the rest not even these."""
+    return found is not None and (found.message is not None or (found.tree is not None and found.is_read))
 
 
 def _hide_in(found: Inner, *, payload: bool, secrets: bool) -> bool:
@@ -139,13 +153,19 @@ def _hide_in(found: Inner, *, payload: bool, secrets: bool) -> bool:
         return not secrets
     was_secret = found.tree is not None and not secrets and redact(found.tree)
     if found.tree is not None:
-        _hide_inside(found.tree, found.inner, payload=payload, secrets=secrets)
+        was_secret |= _hide_inside(found.tree, found.inner, payload=payload, secrets=secrets)
+    if found.name == JSON and not payload and not secrets:
+        found.facts = _without_foreign(found.facts)
     if found.records is None:
         return was_secret
+    return _hide_in_records(found, payload=payload, secrets=secrets)
+
+
+def _hide_in_records(found: Inner, *, payload: bool, secrets: bool) -> bool:
     secret_records = {
         place for place, one in found.in_records.items() if _hide_in(one, payload=payload, secrets=secrets)
     }
-    for number, batch in enumerate(found.records.batches):
+    for number, batch in enumerate(found.records.batches if found.records else ()):
         for index, record in enumerate(batch["records"]):
             for name in ("key", "value"):
                 is_secret = (number, index, name) in secret_records
@@ -154,6 +174,20 @@ def _hide_in(found: Inner, *, payload: bool, secrets: bool) -> bool:
             for header in record.get("headers") or () if not payload else ():
                 _hide_entry(header, "value")
     return bool(secret_records)
+
+
+def _without_foreign(said: Any) -> Any:
+    """What a registry's members say, with values of names that are known alone."""
+    if not isinstance(said, dict):
+        return HIDDEN_VALUE
+    return {
+        name: _without_foreign(value)
+        if isinstance(value, dict)
+        else value
+        if name in PUBLIC_NAMES
+        else HIDDEN_VALUE
+        for name, value in said.items()
+    }
 
 
 def _hide_bytes(tree: Tree) -> None:

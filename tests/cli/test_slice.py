@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import re
 import shutil
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -315,3 +317,21 @@ def test_json_tells_the_comments_by_the_frames_of_the_captures(
     assert [(each["capture"], each["frame"]) for each in told["comments"]] == [
         (str(FIRST_STEPS), frame) for frame in frames_
     ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capture, small = tmp_path / "long.pcap", tmp_path / "small"
+    capture.write_bytes(pcap(frames(pipelined(calls=200).packets())))
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"cannot mount here: {mounted.stderr.decode().strip()}")
+    try:
+        assert run(["slice", str(capture), "--api", "produce", "-o", f"{small}/some.pcapng"]) == 2
+        assert "cannot be written: No space left on device\n" in capsys.readouterr().err
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)

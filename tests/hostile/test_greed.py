@@ -1,11 +1,18 @@
 """Captures that ask for much memory in few bytes stay below the one bound; greed.py has more of them."""
 
+import sys
+import tracemalloc
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from kwsniff.texts import clean, json_pieces, json_text
 from tests.hostile import greed
+from tests.hostile.flood import HEADER
+from tests.perf.measure import process
+from tests.traffic.messages import produce
+from tests.traffic.records import batch
 
 _MEMORY = 400_000_000
 _SIZES = {
@@ -42,3 +49,34 @@ def test_every_row_of_a_capture_that_is_taken_in_parts_is_there(tmp_path: Path) 
     assert names == [greed.name(number) for number in range(len(names))]
     assert tables["latencies"]["client_id"].to_pylist() == names
     assert tables["anomalies"].num_rows == 0
+
+
+def test_a_bomb_is_shown_as_json_within_the_bound(tmp_path: Path) -> None:
+    """50 kB that decompress to 80 MB, each byte of which is asked for; it took 1.3 GB."""
+    line = greed.Line()
+    call = produce(9, 1, {"orders": {0: batch([b"x" * 1_000_000] * 80, gzipped=True)}})
+    capture = tmp_path / "bomb.pcap"
+    capture.write_bytes(HEADER + line.open() + line.talk(call))
+    assert capture.stat().st_size < 200_000
+    program = Path(sys.executable).with_name("kwsniff")
+    found = process((str(program), "show", str(capture), "--payload", "--json"), tmp_path / "shown")
+    assert found.problem is None
+    assert (tmp_path / "shown").stat().st_size > 80_000_000 * 4 // 3
+    assert found.peak_bytes < _MEMORY
+
+
+def test_json_in_pieces_is_the_json() -> None:
+    value = {"a": [1, None, {"b": "\u2028\x9bé"}, [], {}], "c": float("nan"), "d": (), "é\x7f": [[True]]}
+    assert "".join(json_pieces(value)) == json_text(value)
+
+
+@pytest.mark.parametrize("text", ["x" * 2_000_000, "é\x9b" * 1_000_000])
+def test_a_long_text_is_spelled_out_in_parts(text: str) -> None:
+    """What joins two million characters one by one takes 16 MB for their places alone."""
+    tracemalloc.start()
+    try:
+        assert "\x9b" not in clean(text)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 15_000_000

@@ -144,6 +144,7 @@ def test_secrets_are_marked(catalog: Catalog) -> None:
         ("SaslAuthenticate", 1, "auth_bytes"),
         ("AlterUserScramCredentials", 0, "salt"),
         ("AlterUserScramCredentials", 0, "salted_password"),
+        ("AlterUserScramCredentials", 1, "error_message"),
         ("CreateDelegationToken", 1, "hmac"),
         ("RenewDelegationToken", 0, "hmac"),
         ("ExpireDelegationToken", 0, "hmac"),

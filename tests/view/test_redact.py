@@ -175,6 +175,8 @@ def test_settings_are_hidden_by_their_names(name: str, is_hidden: bool):
             "Invalid value <redacted> for configuration ldap.pwd: too short",
         ),
         ("Topic 'orders' already exists.", None),
+        ("Topic 'eu.orders' has no retention.ms of '7'.", None),
+        ("Could not parse 'hunter2' of webhook.url", "Could not parse <redacted> of webhook.url"),
     ],
 )
 def test_a_complaint_does_not_repeat_a_value_that_is_not_public(told: str, shown: str | None):
@@ -283,7 +285,8 @@ def test_secret_names_follow_the_layouts():
         for field in program.fields
         if field is not None and field.meaning.name == "SECRET"
     }
-    assert fields == {"auth_bytes", "hmac", "salt", "salted_password"}
+    # error_message: what a broker says of SCRAM credentials
+    assert fields == {"auth_bytes", "hmac", "salt", "salted_password", "error_message"}
 
 
 @pytest.mark.parametrize("tree", TREES)
