@@ -26,17 +26,20 @@ class Measured:
     problem: str | None = None
 
 
-def process(command: Sequence[str], output: Path) -> Measured:
-    """A whole process, its standard output going to a file; processor time and peak memory as from wait4."""
+def process(command: Sequence[str], output: Path, *, done: Sequence[int] = (0,)) -> Measured:
+    """A whole process, its standard output going to a file; processor time and peak memory as from wait4.
+
+    `done`: exit statuses that are no problem.
+    """
     errors = output.with_suffix(".err")
     launcher = [sys.executable, "-S", "-E", str(LAUNCH), str(output), str(errors), *command]
-    done = subprocess.run(launcher, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
+    launched = subprocess.run(launcher, capture_output=True, text=True, check=False)
+    if launched.returncode:
+        lines = launched.stderr.strip().splitlines()
         return Measured(0.0, 0.0, 0, lines[-1] if lines else "the launcher failed")
-    told = json.loads(done.stdout)
+    told = json.loads(launched.stdout)
     problem = None
-    if told["exit_code"]:
+    if told["exit_code"] not in done:
         lines = errors.read_text(errors="replace").strip().splitlines()
         problem = f"exit {told['exit_code']}: {lines[-1] if lines else 'no message'}"
     return Measured(told["seconds"], told["processor_seconds"], told["peak_bytes"], problem)
