@@ -1,7 +1,7 @@
 """What findings cost: on top of an analysis, and of a folder of tables with millions of calls.
 
 `python -m tests.perf.findings [--calls N] [--keep DIR]` repeats all recordings of the repository, incidents
-among them, as one run, until there are so many calls (10 million), and asks `kwsniff why` what is wrong there:
+among them, as one run, until there are so many calls (10 million), and asks `kwsniff why` what is wrong:
 nearly every rule finds something.
 """
 
