@@ -106,7 +106,7 @@ def json_pieces(value: Any) -> Iterator[str]:
 
 
 def _printable(text: str, spell: Callable[[str], str]) -> str:
-    """A text whose other characters are spelled; in parts, as joining characters takes much longer."""
+    """A text whose other characters are spelled; in parts, as joining characters takes much memory."""
     if text.isprintable():
         return text
     parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
