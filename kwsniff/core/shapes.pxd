@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x47639298c633aa9bull
+    #define KWSNIFF_SHAPES 0x032081ad110cf8acull
     """
     const unsigned long long KWSNIFF_SHAPES

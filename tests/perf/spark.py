@@ -154,9 +154,9 @@ def compare(  # noqa: PLR0917
         say(name, f"not measured: {ours.problem}")
         return
     say(f"{name}: {load.megabytes:,.0f} MB, {load.calls:,} calls",
-        "time", "processor", "ratio", "read / byte", "kept / byte", "worker anon")  # fmt: skip
+        "time", "processor", "ratio", "read / byte", "kept / byte", "named / byte", "worker anon")  # fmt: skip
     alone = [ours.processor_seconds]
-    say("  kwsniff analyze -o", f"{ours.seconds:.2f} s", f"{alone[0]:.2f} s", "1.00x", "", "",
+    say("  kwsniff analyze -o", f"{ours.seconds:.2f} s", f"{alone[0]:.2f} s", "1.00x", "", "", "",
         f"{ours.peak_bytes / 1e6:,.0f} MB")  # fmt: skip
     for num in buckets:
         with Watch() as watch:
@@ -177,6 +177,7 @@ def compare(  # noqa: PLR0917
             f"{ratio:.2f}x",
             f"{facts['bytes_read'] / facts['capture_bytes']:.4f}",
             f"{facts['bytes_kept'] / (load.megabytes * 1e6):.4f}",
+            f"{facts['bytes_named'] / (load.megabytes * 1e6):.4f}",
             f"{watch.anonymous / 1e6:,.0f} MB",
         )
 

@@ -29,7 +29,9 @@ cdef enum:
 cdef bint take_record(Place* place, Octets record, uint64_t end, int64_t frame, int64_t frames, uint32_t epoch,
                       uint32_t least_named) noexcept nogil:
     """Adds a record with `frame` packets of the part before it, which ends at `end` of the capture. Runs of `least_named`
-    bytes are named, with 0 none. False when memory is refused."""
+    bytes are named, with 0 none. False when memory is refused, and for a record that no header can tell the size of."""
+    if record.num >= <size_t>NAMED:
+        return False
     if (not place.begun or frame != place.frames or epoch != place.epoch
             or least_named and place.end != end - record.num or place.run.num + record.num > <size_t>MOST_RUN):
         end_place(place)
