@@ -79,6 +79,7 @@ def scan_split(
         for split in tasks.load(number):
             stretches: list[Stretch | None] = []
             opener = opener_of(split.name, stores)
+            found: Walked | None
             if split.compression:
                 found, num = _walk_packed(split, router, packets, stretches, opener)
             else:

@@ -154,7 +154,7 @@ def compare(  # noqa: PLR0917
         say(name, f"not measured: {ours.problem}")
         return
     say(f"{name}: {load.megabytes:,.0f} MB, {load.calls:,} calls",
-        "time", "processor", "ratio", "read / byte", "kept / byte", "named / byte", "worker anon")  # fmt: skip
+        "time", "processor", "ratio", "read / byte", "kept", "named", "worker anon")  # fmt: skip
     alone = [ours.processor_seconds]
     say("  kwsniff analyze -o", f"{ours.seconds:.2f} s", f"{alone[0]:.2f} s", "1.00x", "", "", "",
         f"{ours.peak_bytes / 1e6:,.0f} MB")  # fmt: skip
