@@ -12,6 +12,7 @@ for whoever only reads: a run that was moving its files is completed or taken ba
 """
 
 import ctypes
+import errno
 import os
 import re
 import shutil
@@ -180,12 +181,14 @@ def guarded(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
+        if directory.exists() and not directory.is_dir():
+            why = "it is no folder"
+        space = "free some space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         changed = "nothing was changed there"
         if any(_has_journal(staging) for staging in _leftovers(directory)):
             changed = "the next run that writes there completes or takes back what was begun"
         raise OutputError(
-            f"{directory}: cannot be written ({why}); {changed}; "
-            "free some space or choose another directory with -o"
+            f"{directory}: cannot be written ({why}); {changed}; {space}choose another folder with -o"
         ) from error
 
 
