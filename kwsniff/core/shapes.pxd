@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x032081ad110cf8acull
+    #define KWSNIFF_SHAPES 0xe2f77ce4722fc96eull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -14,6 +14,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from kwsniff.core.capture.bucket_lists cimport NAMED, NAMED_BYTES, RunHeader
+from kwsniff.core.octets.buffer cimport Room, make_room, take_room
 from kwsniff.core.octets.octets cimport Octets, copy_out, drop, make_octets
 
 import os
@@ -28,7 +29,7 @@ cdef enum:
     WINDOW = 1 << 16
 
 cdef struct Window:
-    uint64_t at                 # in the capture
+    uint64_t offset             # in the capture
     uint64_t num
     uint8_t data[WINDOW]
 
@@ -54,18 +55,18 @@ cdef bint next_header(Octets* left, RunHeader* header, uint64_t* at) noexcept no
     return at[0] < <uint64_t>1 << 62
 
 
-cdef int read_at(int descriptor, uint8_t* target, uint64_t at, uint64_t least, uint64_t most,
-                 uint64_t* num) noexcept nogil:
-    """Reads at least so many bytes, and up to `most` where there are more."""
+cdef int read_at(int descriptor, Room room, uint64_t at, uint64_t least, uint64_t* num) noexcept nogil:
+    """Reads at least so many bytes, and as many as there is room for where there are more."""
     cdef ssize_t done
     num[0] = 0
     while num[0] < least:
-        done = pread(descriptor, target + num[0], <size_t>(most - num[0]), <int64_t>(at + num[0]))
+        done = pread(descriptor, room.at, room.num, <int64_t>(at + num[0]))
         if done < 0 and errno == EINTR:
             continue
         if done <= 0:
             return PUT_SHORT if done == 0 else PUT_ERROR
         num[0] += <uint64_t>done
+        take_room(&room, <size_t>done)
     return PUT_ALL
 
 
@@ -82,20 +83,21 @@ cdef int put_named_run(Window* window, int descriptor, uint8_t* target, uint64_t
     """`left`: the runs behind it."""
     cdef int put
     cdef uint64_t done
-    if at < window.at or at + num > window.at + window.num:
+    if at < window.offset or at + num > window.offset + window.num:
         if num >= WINDOW or not goes_on(left, at + num):
-            return read_at(descriptor, target, at, num, num, &done)
-        window.at = at
-        put = read_at(descriptor, window.data, at, num, WINDOW, &window.num)
+            return read_at(descriptor, make_room(target, <size_t>num), at, num, &done)
+        window.offset = at
+        put = read_at(descriptor, make_room(window.data, WINDOW), at, num, &window.num)
         if put != PUT_ALL:
             return put
-    memcpy(target, window.data + (at - window.at), <size_t>num)
+    copy_out(make_octets(window.data, <size_t>window.num), <size_t>(at - window.offset), target, <size_t>num)
     return PUT_ALL
 
 
-cdef int put_runs(Octets left, int descriptor, Window* window, uint8_t* target, size_t room) noexcept nogil:
+cdef int put_runs(Octets left, int descriptor, Window* window, Room room) noexcept nogil:
     cdef RunHeader header
     cdef uint64_t at = 0
+    cdef uint8_t* place
     cdef bint named
     cdef int put
     while left.num:
@@ -103,20 +105,21 @@ cdef int put_runs(Octets left, int descriptor, Window* window, uint8_t* target, 
             return PUT_BROKEN
         named = header.num & <uint32_t>NAMED
         header.num &= ~<uint32_t>NAMED
-        if room < sizeof(RunHeader) or room - sizeof(RunHeader) < header.num:
+        place = take_room(&room, sizeof(RunHeader))
+        if place == NULL:
             return PUT_BROKEN
-        memcpy(target, &header, sizeof(RunHeader))
-        target += sizeof(RunHeader)
-        room -= sizeof(RunHeader) + header.num
+        memcpy(place, &header, sizeof(RunHeader))
+        place = take_room(&room, header.num)
+        if place == NULL:
+            return PUT_BROKEN
         if named:
-            put = put_named_run(window, descriptor, target, at, header.num, left)
+            put = put_named_run(window, descriptor, place, at, header.num, left)
             if put != PUT_ALL:
                 return put
         else:
-            memcpy(target, left.at, header.num)
+            copy_out(left, 0, place, header.num)
             left = drop(left, header.num)
-        target += header.num
-    return PUT_ALL if room == 0 else PUT_BROKEN
+    return PUT_ALL if room.num == 0 else PUT_BROKEN
 
 
 def size_with_named(runs):
@@ -155,7 +158,7 @@ def put_named(runs, int descriptor, target):
                 raise MemoryError
             with nogil:
                 put = put_runs(make_octets(<const uint8_t*>view.buf, <size_t>view.len), descriptor, window,
-                               <uint8_t*>room.buf, <size_t>room.len)
+                               make_room(<uint8_t*>room.buf, <size_t>room.len))
                 why = errno
                 free(window)
         finally:

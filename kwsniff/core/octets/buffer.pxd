@@ -62,3 +62,23 @@ cdef inline void release(Buffer* buffer) noexcept nogil:
     buffer.data = NULL
     buffer.len = 0
     buffer.cap = 0
+
+# What is left of memory that somebody else owns, and that is being filled.
+cdef struct Room:
+    uint8_t* at
+    size_t num
+
+cdef inline Room make_room(uint8_t* at, size_t num) noexcept nogil:
+    cdef Room room
+    room.at = at
+    room.num = num
+    return room
+
+cdef inline uint8_t* take_room(Room* room, size_t num) noexcept nogil:
+    """Where the next `num` bytes belong; NULL where there is no room for them."""
+    cdef uint8_t* at = room.at
+    if num > room.num:
+        return NULL
+    room.at = room.at + num
+    room.num -= num
+    return at
