@@ -203,7 +203,8 @@ def test_an_output_that_cannot_be_written_is_one_line(
     assert run(["analyze", str(capture), "-o", str(tmp_path / "file")]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"kwsniff: error: {tmp_path / 'file'}: cannot be written (it is no folder); ")
+    told = f"kwsniff: error: {tmp_path / 'file'}: cannot be written (it is no folder); "
+    assert captured.err.startswith(told)
     assert captured.err.count("\n") == 1
 
 
