@@ -29,8 +29,16 @@ class Killed(Exception):
 class Growing:
     """Files that are written piece by piece, and the output that follows them."""
 
-    def __init__(self, folder: Path, seed: int, num_buckets: int = 1, rules: Rules = NO_RULES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        num_buckets: int = 1,
+        rules: Rules = NO_RULES,
+        tls_keylog: Path | None = None,
+    ) -> None:
         self.num_buckets = num_buckets
+        self.tls_keylog = tls_keylog
         self.rules = rules
         self.directory = folder / "captures"
         self.directory.mkdir()
@@ -54,6 +62,7 @@ class Growing:
             spark=None,  # type: ignore[arg-type]
             num_buckets=self.num_buckets,
             rules=self.rules,
+            tls_keylog=self.tls_keylog,
         )
 
     def follow(self) -> None:
