@@ -44,7 +44,7 @@ class JsonLines:
 
 
 class IntervalLines:
-    """A line of figures per interval."""
+    """A line of figures per interval, and one at once when a broker begins to owe answers."""
 
     def __init__(
         self, window: Window, interval: float, line: "Callable[[Window, Progress], str] | None" = None
@@ -54,6 +54,7 @@ class IntervalLines:
         self._line = line or interval_line
         self._window = self._empty()
         self._due = time.monotonic() + interval
+        self._told: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -75,9 +76,13 @@ class IntervalLines:
         self._window.add(batches)
         self._window.held, self._window.owed = self._all.held, self._all.owed
         self._window.under_way, self._window.connections = self._all.under_way, self._all.connections
-        if not last and time.monotonic() < self._due:
+        owing = {*self._window.owed.debts["brokers"]}
+        due = last or time.monotonic() >= self._due
+        if not due and owing <= self._told:
             return
-        self._due = max(self._due + self.interval, time.monotonic())
+        if due:
+            self._due = max(self._due + self.interval, time.monotonic())
+        self._told = owing if due else self._told | owing
         window, self._window = self._window, self._empty()
         print(self._line(window, progress), flush=True)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kwsniff.live.batches import Rows
 
 DONE, ENDED_BY_ITSELF = 0, 2
-_TICK_S = 0.25
+TICK_S = 0.25
 _SHOWN = ("api_calls", "error_codes", "groups")  # what lines of calls are made of
 Output = Screen | JsonLines | IntervalLines
 
@@ -116,7 +116,7 @@ class _Run:
     def _is_over(self) -> bool:
         if self._broken or (self.calls_left is not None and self.calls_left <= 0):
             return True
-        left = min(_TICK_S, self.output.interval)
+        left = min(TICK_S, self.output.interval)
         if self.until is not None:
             left = min(left, self.until - time.monotonic())
             if left <= 0:
@@ -186,6 +186,8 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             run.keep = wishes.keep
             run.watch = watch
             run.files = files if args.output is not None else None
+            if run.files and watch:
+                run.files.findings = watch.noted
             run.metrics = metrics
             run.chosen = None if wishes.filters.is_empty else ChosenRows(wishes.filters, load_catalog())
             run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
@@ -280,7 +282,8 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
 
 
 def _watch(session: Session, wishes: Wishes) -> Watch:
-    return Watch(session.develop, most_rows=Limits.with_changes(wishes.limits).finding_rows)
+    limits = Limits.with_changes(wishes.limits)
+    return Watch(session.develop, most_rows=limits.finding_rows, memory=limits.memory)
 
 
 def _say_how_it_was(run: _Run, directory: str | None) -> None:
@@ -293,7 +296,8 @@ def _say_how_it_was(run: _Run, directory: str | None) -> None:
     if run.watch and run.watch.trouble:
         says(run.watch.trouble)
     if run.watch and run.watch.shortened:
-        says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit finding_rows=N)")
+        limit = "memory" if run.watch.lacked_memory else "finding_rows"
+        says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit {limit}=N)")
     progress, window, files = run.session.progress(), run.window, run.files
     dropped = progress.dropped_by_kernel
     told = f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}"

@@ -33,6 +33,7 @@ class Screen:
         self._console = Console()
         self._keys = Keys()
         self._due = 0.0
+        self._owing: set[str] = set()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -59,10 +60,12 @@ class Screen:
         return self.state.quit or session.wait(0)
 
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
-        """Draws when it is time."""
+        """Draws when it is time, and at once when another broker owes answers."""
         self._progress = progress
         self._window.names = self._session.late_topics()
-        if time.monotonic() >= self._due and not last:
+        owing = {*self._window.owed.debts["brokers"]}
+        new, self._owing = owing - self._owing, owing
+        if (new or time.monotonic() >= self._due) and not last:
             self._draw()
 
     def _draw(self) -> None:

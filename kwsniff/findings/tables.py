@@ -194,13 +194,14 @@ def files_of_tables(folder: Path) -> dict[str, list[str]]:
 
 
 def open_tables(
-    tables: Mapping[str, "pa.Table"], queries: Iterable[str] | None = None
+    tables: Mapping[str, "pa.Table"], queries: Iterable[str] | None = None, memory: str = MEMORY
 ) -> "duckdb.DuckDBPyConnection":
-    """Tables in memory as views for rules; those that are missing have no rows. `queries`: as open_for."""
+    """Tables in memory as views for rules; those that are missing have no rows. `queries` and `memory`: as
+    open_for."""
     from duckdb import connect
 
     database = connect()
-    _set_up(database)
+    _set_up(database, memory)
     views = _views()
     wanted, named = _named_in(queries, views) if queries is not None else ({*READ, *views}, None)
     if queries is not None:

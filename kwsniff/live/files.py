@@ -20,10 +20,11 @@ from typing import Self
 import pyarrow as pa
 
 from kwsniff.errors import OutputError
-from kwsniff.findings.table import findings_batch
-from kwsniff.findings.tables import READ
+from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.table import rows_of
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.tables.folder import MANIFEST, Folder, guarded
+from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
@@ -68,6 +69,8 @@ class RollingTables:
         self._rotation = rotation or Rotation()
         self.late_topics = late_topics
         """Asked for names of topics that rows show the ids of."""
+        self.findings: Callable[[], Sequence[Finding]] = list
+        """Asked for those that held since it was last asked, whenever files are closed."""
         self._stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z"
         self._number = 0
         self._named: set[str] = set()
@@ -108,19 +111,14 @@ class RollingTables:
 
     def finish(self) -> None:
         """Completes the open files. Every table has one then, be it an empty one: its directory can be
-        read. Findings are those of the whole run."""
-        if "findings" in self._tables and set(READ) <= set(self._tables):
-            self.close_files()
-            self._held["findings"] = [self._judge()]
+        read."""
         self.close_files(every=True)
-
-    def _judge(self) -> pa.RecordBatch:
-        sources = {name: sorted((self.directory / name).glob(f"{self._stamp}-*.parquet")) for name in READ}
-        return findings_batch(sources)
 
     def close_files(self, *, every: bool = False) -> None:
         """Gives the open files their names. A table without rows gets one if `every` table is to have one."""
         self._opened = time.monotonic()
+        if "findings" in self._tables and (found := self.findings()):
+            self._held["findings"] = [batch_of("findings", rows_of(found))]
         for table in list(self._held):
             self._flush(table)
         wanted = self._written.keys() | (set(self._tables) - self._named if every else set())

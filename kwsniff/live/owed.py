@@ -3,7 +3,8 @@
 A JoinGroup or SyncGroup waits for the group's other members: no broker owes it; see rebalancing.py.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +13,12 @@ from kwsniff.live.calls import NO_NAME, api_label, endpoint
 
 GRACE_NS: Final = 700_000_000
 """Answers that are late by less are nothing to speak of."""
+_NAMED_NS: Final = 1_700_000_000
+"""Within it of being due, packets' way through the tool included, what is late is told."""
+_LEAST_GRACE_NS: Final = 400_000_000
 MOST_OWED: Final = 5_000
 """Calls that are looked at one by one."""
+_MOST_KNOWN: Final = 600
 DIMENSIONS: Final = ("brokers", "clients", "topics", "apis")
 """Those that can be the trouble, first."""
 
@@ -35,6 +40,46 @@ class Wait(NamedTuple):
     group_id: str | None
     member: str | None
     topics: tuple[str, ...]
+
+
+class Drops:
+    """When the kernel dropped how many packets, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._known: deque[tuple[int, int]] = deque()
+
+    def note(self, total: int | None, now: int) -> None:
+        """So many by now (nanoseconds since the epoch); None where nobody says."""
+        if total is None or total <= self._total:
+            return
+        self._known.append((now, total - self._total))
+        self._total = total
+        if len(self._known) > _MOST_KNOWN:  # the oldest two as one
+            (_, first), (then, second) = self._known.popleft(), self._known.popleft()
+            self._known.appendleft((then, first + second))
+
+    def since(self, moment: int) -> int:
+        """Packets that may have been dropped after a time."""
+        return sum(number for time, number in self._known if time >= moment)
+
+
+def not_lost(waits: Iterable[Wait], lost_since: Callable[[int], int]) -> list[Wait]:
+    """The calls of which no answer can have been dropped: on their connections and those of later calls to
+    the same broker more answers are missing than packets are."""
+    brokers: dict[tuple[str, int], list[Wait]] = {}
+    for wait in waits:
+        brokers.setdefault((wait.broker_address, wait.broker_port), []).append(wait)
+    kept: list[Wait] = []
+    for asked in brokers.values():
+        asked.sort(key=lambda wait: -wait.asked)
+        connections, proven = set(), 0
+        for number, wait in enumerate(asked, 1):
+            connections.add((wait.client_address, wait.client_port))
+            if len(connections) > lost_since(wait.asked):
+                proven = number
+        kept += asked[:proven]
+    return kept
 
 
 @dataclass(slots=True)
@@ -80,6 +125,11 @@ class Owed:
                 for dimension in DIMENSIONS
             },
         }
+
+
+def grace_of(delay_ns: int) -> int:
+    """How late an answer may be, where packets are so long under way."""
+    return min(GRACE_NS, max(_NAMED_NS - delay_ns, _LEAST_GRACE_NS))
 
 
 def count_owed(

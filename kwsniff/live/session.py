@@ -25,7 +25,7 @@ from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.batches import Batches, gather, gathered, one_batch
-from kwsniff.live.owed import GRACE_NS, MOST_OWED, Owed, Wait, count_owed, rendezvous
+from kwsniff.live.owed import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
 from kwsniff.live.picture import CaptureName, Picture, developed
 from kwsniff.live.ring import PacketRing
 from kwsniff.sources.live_source import LiveSource
@@ -108,6 +108,7 @@ class Session:
         self.ring_trouble: str | None = None
         """Why no raw packets are kept any more."""
         self._joins = rendezvous(catalog)
+        self._drops = Drops()
         self._clock: int | None = None
         self._bytes = 0
         self._heard_ns = time.monotonic_ns()
@@ -197,9 +198,11 @@ class Session:
         """Who owes answers that are late, and who waits for its group."""
         with self._turn:
             now = self._reached() or 0
-            rows = [] if self._finished else self._analyzer.waits(now - GRACE_NS, self._joins, MOST_OWED)
+            grace = grace_of(self.source.delay_ns)
+            rows = [] if self._finished else self._analyzer.waits(now - grace, self._joins, MOST_OWED)
             names = self._analyzer.late_topics() if rows else {}
-        return count_owed(now, (Wait(*row) for row in rows), self._catalog, names)
+        waits = not_lost((Wait(*row) for row in rows), self._drops.since)
+        return count_owed(now, waits, self._catalog, names, grace)
 
     def standing(self, group_id: str) -> Standing | None:
         """How a classic group stands at this moment, as far as rows were taken."""
@@ -215,9 +218,9 @@ class Session:
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
             self.source.ask()
-        lost = None
-        if self._finished and self.source.captured is not None:
-            lost = self.source.captured - packets
+            self._drops.note(self.source.dropped, time.time_ns())
+        captured = self.source.captured if self._finished else None
+        lost = None if captured is None else captured - packets
         return Progress(
             packets=packets,
             capture_bytes=self._bytes,
@@ -236,8 +239,7 @@ class Session:
         """The last rows: calls that still wait, connections still open, the capture itself. Ends the
         capture."""
         parts: dict[str, list[pa.RecordBatch]] = {}
-        by_itself = self._ended.is_set() and not self._stopping
-        if not by_itself:
+        if not (by_itself := self._ended.is_set() and not self._stopping):
             self.stop()
         while not self._ended.wait(_GLANCE_S):
             gather(parts, self.take())  # the thread waits for this when many rows wait

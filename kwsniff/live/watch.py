@@ -19,12 +19,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.headroom import give_all_back
+from kwsniff.analysis.headroom import give_all_back, memory_left, resident
 from kwsniff.errors import KwsniffError
 from kwsniff.findings.bounds import COUNTED, Figures
 from kwsniff.findings.evaluate import TOTAL, Finding, evaluate
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import READ, columns_named, open_tables
+from kwsniff.limits import Limits
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.live.picture import Picture
 
@@ -32,7 +33,12 @@ WINDOW_S: Final = 60.0
 EVERY_S: Final = 3.0
 MOST_HELD: Final = 100
 """Findings that are told at a time, worst first."""
+MOST_NOTED: Final = 1000
+"""Findings that are kept until they are written."""
 _REST: Final = 10  # seconds of rest for a second of work
+_LEAST_ROWS: Final = 20_000
+"""Of which little is found, and which take little memory."""
+_MB: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +78,15 @@ class _Step:
 
 
 class Watch:
-    """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows."""
+    """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows; `memory`: bytes
+    of the process beyond which fewer rows are looked at."""
 
     def __init__(
         self,
         develop: Callable[[Picture], Batches],
         *,
         most_rows: int,
+        memory: int = Limits().memory,
         seconds: float = WINDOW_S,
         every: float = EVERY_S,
         now: Callable[[], float] = time.monotonic,
@@ -89,10 +97,14 @@ class Watch:
         """Why nothing is looked for any more, in one line."""
         self.shortened = False
         """Whether more rows came in a window than are looked at."""
+        self.lacked_memory = False
+        """Whether that is so since the process had as much memory as it may have."""
         self.connections: pa.RecordBatch | None = None
         """Those that were open at the last look, of whatever protocol."""
         self._develop = develop
         self._most_rows = most_rows
+        self._memory = memory
+        self._noted: dict[tuple[str, str], Finding] = {}
         self._seconds = seconds
         self._every = every
         self._now = now
@@ -131,6 +143,12 @@ class Watch:
         ):
             self.shortened |= self._rows > self._most_rows
             self._rows -= self._steps.popleft().rows
+
+    def noted(self) -> list[Finding]:
+        """What held since this was last asked, each as of the last look that found it."""
+        with self._turn:
+            noted, self._noted = self._noted, {}
+        return [*noted.values()]
 
     def look(self, picture: Picture | None) -> None:
         """Lets the thread judge the window as it is now."""
@@ -184,8 +202,17 @@ class Watch:
         if not rules:
             return []
         tables = {name: _with_plain_lists(one_batch(each)) for name, each in parts.items()}
-        with open_tables(tables, [TOTAL, *(rule.query for rule in rules)]) as database:
-            return evaluate(database, rules=rules, total=figures.total_ns())
+        room = f"{memory_left(self._memory) // _MB}MB"
+        with open_tables(tables, [TOTAL, *(rule.query for rule in rules)], room) as database:
+            found = evaluate(database, rules=rules, total=figures.total_ns())
+            self._save_memory()
+        return found
+
+    def _save_memory(self) -> None:
+        """Looks at fewer rows from now on, where looking took more than there is."""
+        if resident() > self._memory and self._most_rows > _LEAST_ROWS:
+            self._most_rows = max(min(self._most_rows, self._rows) // 2, _LEAST_ROWS)
+            self.lacked_memory = True
 
     def _hold(self, findings: Sequence[Finding]) -> None:
         before = {(each.finding.finding, each.finding.subject): each.since for each in self.held}
@@ -195,6 +222,12 @@ class Watch:
             times = [time for time in (before.get(key), finding.first_time) if time is not None]
             held.setdefault(key, Held(finding, min(times, default=None)))
         self.held = tuple(held.values())
+        with self._turn:
+            for key, each in held.items():
+                self._noted.pop(key, None)
+                self._noted[key] = each.finding
+            while len(self._noted) > MOST_NOTED:
+                del self._noted[next(iter(self._noted))]
 
 
 @cache

@@ -28,14 +28,14 @@ from typing import Final
 from kwsniff.errors import CaptureError
 from kwsniff.sources.kernel_drops import KernelDrops
 from kwsniff.sources.live_source import LiveSource
-from kwsniff.sources.rights import not_permitted
+from kwsniff.sources.rights import not_permitted, not_shed
 
 _PIPE_BYTES = 1 << 20  # as much as any user may have
 _PATIENCE_S: Final = 10.0
 _HANDED_OVER_S: Final = {"dumpcap": 0.3, "tcpdump": 1.1}
 """The kernel gives packets to the tools in blocks, every 250 ms and every second, or when one is full. A tool
 that is told to end leaves what lies in the last block; so it ends when that must have come."""
-_ASK_S: Final = 1.0
+_ASK_S: Final = {"dumpcap": 0.2, "tcpdump": 1.0}
 _PR_SET_PDEATHSIG = 1
 _SIGNALS: Final = {each.value: each.name for each in signal.Signals}
 
@@ -44,6 +44,7 @@ _CAPTURED = re.compile(r"^(?:\w+: )?(\d+) packets? captured|^Packets captured: (
 _DROPPED = re.compile(r"(\d+) packets? dropped by kernel|received/dropped on interface .*?: \d+/(\d+) \(")
 _VANISHED = re.compile(r"no longer attached|interface disappeared|went down|network is down", re.IGNORECASE)
 _REFUSED = re.compile(r"permission|not permitted|operation not allowed", re.IGNORECASE)
+_NOT_SHED = re.compile(r"couldn't change to ", re.IGNORECASE)
 _NO_DEVICE = re.compile(r"no such device|no device named", re.IGNORECASE)
 _BAD_FILTER = re.compile(r"filter (?:expression|\")|can't parse|syntax error|illegal token", re.IGNORECASE)
 _WHY_BAD = re.compile(r"\((.*)\)\.?$|tcpdump: (.*)$")
@@ -135,10 +136,12 @@ class Recorder(LiveSource):
     def ask(self) -> None:
         """See LiveSource."""
         now = time.monotonic()
-        if self._drops is not None and now - self._asked > _ASK_S:
+        if now - self._asked < _ASK_S[self.tool]:
+            return
+        if self._drops is not None:
             self._asked = now
             self._drops.ask()
-        if self.tool == "tcpdump" and now - self._asked > _ASK_S and self._process.poll() is None:
+        if self.tool == "tcpdump" and self._process.poll() is None:
             self._asked = now
             self._process.send_signal(signal.SIGUSR1)
 
@@ -203,6 +206,8 @@ class Recorder(LiveSource):
             self._process.kill()
         self.close()
         said = " ".join(self._said)
+        if _NOT_SHED.search(said):
+            raise NotPermitted(not_shed(self._program))
         if _REFUSED.search(said):
             raise NotPermitted(not_permitted(self.interface, self._program))
         if _NO_DEVICE.search(said):

@@ -17,6 +17,14 @@ def not_permitted(interface: str, program: str | None) -> str:
     return f"capturing on {interface} is not permitted; {', or '.join(tries)}"
 
 
+def not_shed(program: str) -> str:
+    """What to try where the tool, started as root, cannot give root's rights up."""
+    return (
+        f"{Path(program).name}, started as root, becomes another user, for which rights are missing here; "
+        f"run kwsniff as another user, after setcap cap_net_raw+ep {program}"
+    )
+
+
 def unusable(tools: Sequence[str]) -> str:
     """Says so when a tool is there, but not for this user, as Debian installs dumpcap."""
     for tool in tools:

@@ -129,6 +129,39 @@ def test_commands_are_ones_that_live_takes(name: str) -> None:
     assert parser.parse_args(["live", *words]).interface
 
 
+@pytest.mark.parametrize("name", ["sidecar.yaml", "debug.yaml"])
+def test_a_validator_accepts_the_manifests(name: str, tmp_path: Path) -> None:
+    program = shutil.which("kubernetes-validate")
+    if program is None:
+        pytest.skip("kubernetes-validate is not installed")
+    text = (FOLDER / name).read_text()
+    if name == "debug.yaml":  # a part of a container: what kubectl debug makes of it
+        rest = "".join(f"      {line}\n" for line in text.splitlines())
+        text = (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: broker}\nspec:\n"
+            "  containers: [{name: kafka, image: kafka}]\n  ephemeralContainers:\n"
+            f"    - name: debug\n      image: kwsniff\n      targetContainerName: kafka\n{rest}"
+        )
+    manifest = tmp_path / name
+    manifest.write_text(text)
+    done = subprocess.run(
+        [program, "--strict", str(manifest)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_containers_let_the_tool_have_its_right() -> None:
+    """tcpdump has it by its file, which a user without rights takes only where that is not forbidden."""
+    container = (ROOT / "Containerfile").read_text()
+    assert "setcap cap_net_raw+ep /usr/bin/tcpdump" in container
+    user = container.partition("USER ")[2].partition(":")[0]
+    for name in ("sidecar.yaml", "debug.yaml"):
+        text = (FOLDER / name).read_text()
+        assert f"runAsUser: {user}\n" in text
+        assert "allowPrivilegeEscalation: true\n" in text
+        assert "add: [NET_RAW]" in text
+
+
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:

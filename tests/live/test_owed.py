@@ -13,12 +13,14 @@ import pytest
 
 import kwsniff
 from kwsniff.cli.live_head import wrong
-from kwsniff.cli.live_lines import interval_json, interval_line, owed_words
+from kwsniff.cli.live_lines import IntervalLines, interval_json, interval_line, owed_words
 from kwsniff.cli.live_pages import page
+from kwsniff.cli.live_run import TICK_S
 from kwsniff.cli.live_state import ViewState
-from kwsniff.live.owed import GRACE_NS, Owed
-from kwsniff.live.session import Session
+from kwsniff.live.owed import GRACE_NS, Debt, Drops, Owed, Wait, grace_of, not_lost
+from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
+from kwsniff.sources.recorders import Recorder
 
 from .running import PATIENCE_S, FileSource
 from .test_watch import INCIDENTS, packets
@@ -134,6 +136,57 @@ def test_an_answer_that_may_have_passed_unseen_is_not_owed() -> None:
         session.take()
         assert session.progress().packets > 10
         assert session.owed().total.calls == 0
+
+
+def wait(broker: int, port: int, asked: int) -> Wait:
+    return Wait(
+        asked, 0, 9, "client", "shop", "10.0.0.9", port, "10.0.0.1", broker, asked, asked, None, None, ()
+    )
+
+
+def test_nobody_owes_what_the_kernel_may_have_dropped() -> None:
+    """Two packets dropped at 100: at most two connections lost their answers, or their ends."""
+    drops = Drops()
+    for total, now in ((None, 50), (0, 60), (2, 100), (2, 110)):
+        drops.note(total, now)
+    assert [drops.since(moment) for moment in (99, 100, 101)] == [2, 2, 0]
+    later = [wait(9092, 1, 101)]
+    two = [wait(9093, 1, 90), wait(9093, 2, 91), wait(9093, 2, 92)]
+    three = [wait(9094, port, 95) for port in (1, 2, 3)]
+    kept = not_lost([*later, *two, *three], drops.since)
+    assert sorted(kept) == sorted([*later, *three])
+    assert not_lost([*two, wait(9093, 3, 101)], drops.since) == [wait(9093, 3, 101), *two[::-1]]
+
+
+def test_what_is_known_of_drops_is_bounded_and_nothing_is_forgotten() -> None:
+    drops = Drops()
+    for turn in range(1, 5000):
+        drops.note(turn, turn)
+    assert drops.since(0) == 4999
+    assert drops.since(4990) == 10
+    assert len(drops._known) < 1000
+
+
+@pytest.mark.parametrize("tool", ["dumpcap", "tcpdump"])
+def test_a_broker_that_hangs_is_named_within_two_seconds(tool: str) -> None:
+    """By arithmetic: the way of its last packets, how late it must be, and the loop that looks."""
+    recorder = object.__new__(Recorder)
+    recorder.tool = tool
+    assert recorder.delay_ns + grace_of(recorder.delay_ns) + TICK_S * 1e9 < 2e9
+
+
+def test_a_line_is_there_at_once_when_a_broker_begins_to_owe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lines every hour: one as soon as a broker owes an answer, and no more while it does."""
+    window = Window()
+    lines = IntervalLines(window, 3600.0)
+    progress = Progress(1, 2, 3, None, None, None)
+    told = []
+    for brokers in ((), ("a",), ("a",), ("a", "b"), (), ("b",)):
+        window.owed = Owed(1, total=Debt(len(brokers), 10**9))
+        window.owed.debts["brokers"] = {name: Debt(1, 10**9) for name in brokers}
+        lines.show({}, progress, last=False)
+        told.append(capsys.readouterr().out.count("LATE"))
+    assert told == [0, 1, 0, 1, 0, 0]
 
 
 class _Bytes(Cut):

@@ -140,6 +140,19 @@ def test_a_tool_that_fails_for_another_reason_is_quoted(
         open_live("lo", expression="tcp", tool="dumpcap")
 
 
+def test_a_tool_that_may_not_give_roots_rights_up_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As tcpdump says it in a container that has NET_RAW and nothing else: sudo is no help."""
+    tool = tmp_path / "tcpdump"
+    said = "tcpdump: Couldn't change to 'tcpdump' uid=105 gid=108: Operation not permitted"
+    tool.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(CaptureError, match=r"run kwsniff as another user, after setcap cap_net_raw\+ep /"):
+        open_live("lo", expression="tcp", tool="tcpdump")
+
+
 @pytest.mark.parametrize(
     ("ports", "given", "expected"),
     [

@@ -141,11 +141,10 @@ def test_files_hold_what_analyze_holds_and_are_named_only_when_complete(
     for name in TABLES:
         rows = table(out, name)
         assert rows.schema == arrow_schema(TABLES[name])
-        wanted = expected.table(name)
-        if name == "findings":  # commands name what they are asked of
-            rows, wanted = (each.drop_columns(["command"]) for each in (rows, wanted))
-            assert rows.drop_columns([RUN]).to_pylist() == wanted.drop_columns([RUN]).to_pylist()
+        if name == "findings":  # those that a watch has found: see test_watch.py
+            assert rows.num_rows == 0
             continue
+        wanted = expected.table(name)
         assert in_order(plain(name, rows)) == in_order(plain(name, wanted)), name
 
 

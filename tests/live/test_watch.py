@@ -9,17 +9,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
 from kwsniff.cli.live_head import wrong
 from kwsniff.cli.live_lines import interval_json, interval_line
 from kwsniff.findings.tables import READ
+from kwsniff.live.files import RollingTables
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.series import MOST_SERIES
 from kwsniff.live.session import Session
 from kwsniff.live.watch import MOST_HELD, Watch
 from kwsniff.live.window import Window
+from kwsniff.tables.schema import TABLES
 
 from .running import PATIENCE_S, ROOT, FileSource
 
@@ -215,6 +218,33 @@ def test_a_finding_that_no_longer_holds_is_no_longer_told() -> None:
     metrics.hold(())
     assert "kwsniff_finding{" not in metrics.text()
     assert wrong(window, 80) == []
+
+
+def test_findings_are_written_along(tmp_path: Path) -> None:
+    """Each file has what held since the last one; nothing is written twice."""
+    capture = INCIDENTS / "throttled" / "broker.pcap"
+    watch, _ = watched(capture)
+    with RollingTables(tmp_path, tuple(TABLES)) as files:
+        files.findings = watch.noted
+        files.close_files()
+        files.finish()
+    (written,) = (tmp_path / "findings").iterdir()
+    found = pq.read_table(written)["finding"].to_pylist()
+    assert sorted(found) == sorted(kwsniff.analyze(capture).findings["finding"].to_pylist())
+
+
+def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = {"api_calls": kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap").api_calls.to_batches()[0]}
+    watch = Watch(lambda _: {}, most_rows=1_000_000, memory=500_000_000)
+    watch._rows = 400_000
+    for taken, most, lacked in ((499, 1_000_000, False), (501, 200_000, True), (501, 100_000, True)):
+        monkeypatch.setattr("kwsniff.live.watch.resident", lambda taken=taken: taken * 1_000_000)
+        watch._save_memory()
+        assert (watch._most_rows, watch.lacked_memory) == (most, lacked)
+        watch._rows = min(watch._rows, watch._most_rows)
+    watch._rows = 100_001
+    watch.add(batch)
+    assert watch.shortened
 
 
 def test_names_from_the_wire_are_harmless_everywhere() -> None:
