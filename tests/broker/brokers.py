@@ -95,6 +95,8 @@ class Broker:
     extra_path: str = ""
     options: Sequence[str] = ()
     inside: Sequence[str] = ()  # what stands before its command: a network namespace
+    lifetime_s: int = LIFETIME_S
+    logs_requests: bool = True
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -105,9 +107,10 @@ class Broker:
         modern = self.version >= "4"
         pattern = _LOG4J_2 if modern else _LOG4J_1
         config = self.folder / "log.properties"
+        pattern = pattern if self.logs_requests else pattern.replace("DEBUG", "WARN")
         config.write_text(pattern.replace("{requests}", str(self.folder / "requests.log")))
         switch = "log4j2.configurationFile" if modern else "log4j.configuration"
-        command = ["timeout", "--kill-after=5", str(LIFETIME_S), *self.inside, "java"]
+        command = ["timeout", "--kill-after=5", str(self.lifetime_s), *self.inside, "java"]
         command += [
             *HEAP,
             *self.options,
@@ -170,6 +173,8 @@ class Cluster:
     inside: Sequence[Sequence[str]] = ()  # what stands before each server's command
     quorum_host: str = HOST  # ZooKeeper's
     quorum_inside: Sequence[str] = ()
+    lifetime_s: int = LIFETIME_S
+    logs_requests: bool = True
 
     def __post_init__(self) -> None:
         ports = free_ports(self.nodes * 3 + 1)
@@ -250,7 +255,10 @@ class Cluster:
         config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         path = ":" + compiled(self.program, self.version) if self.program else ""
         inside = self.inside[number - 1] if self.inside else ()
-        return Broker(number, folder, self.version, ("kafka.Kafka", str(config)), path, self.options, inside)
+        main = ("kafka.Kafka", str(config))
+        broker = Broker(number, folder, self.version, main, path, self.options, inside)
+        broker.lifetime_s, broker.logs_requests = self.lifetime_s, self.logs_requests
+        return broker
 
     def _properties(self, number: int, folder: Path) -> dict[str, object]:
         copies = min(self.nodes, 3)
