@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.closed import ClosedFigures
+from kwsniff.analysis.unopened import ClosedFigures
 from kwsniff.analysis.failures import Failures
 from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
