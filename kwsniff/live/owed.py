@@ -73,7 +73,8 @@ def not_lost(waits: Iterable[Wait], lost_since: Callable[[int], int]) -> list[Wa
     kept: list[Wait] = []
     for asked in brokers.values():
         asked.sort(key=lambda wait: -wait.asked)
-        connections, proven = set(), 0
+        connections: set[tuple[str, int]] = set()
+        proven = 0
         for number, wait in enumerate(asked, 1):
             connections.add((wait.client_address, wait.client_port))
             if len(connections) > lost_since(wait.asked):

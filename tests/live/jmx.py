@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -132,9 +133,7 @@ def _mean(brokers: Iterable[Counted], api: str, part: str) -> float | None:
     return sum(each * mean for each, mean in found) / number if number else None
 
 
-def unlike(
-    what: str, ours: dict[tuple[str, object], int], theirs: dict[tuple[str, object], int]
-) -> list[str]:
+def unlike(what: str, ours: dict[Any, int], theirs: dict[Any, int]) -> list[str]:
     """Controllers count what an envelope of a broker holds, and not the envelope."""
     envelopes = sum(number for key, number in ours.items() if key[0] == "Envelope")
     more = {key: theirs[key] - ours.get(key, 0) for key in theirs if theirs[key] > ours.get(key, 0)}
@@ -148,7 +147,7 @@ def unlike(
     ][:MOST_SHOWN]
 
 
-def _rows(tables: Path, query: str, broker: Counted) -> list[tuple[object, ...]]:
+def _rows(tables: Path, query: str, broker: Counted) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         for view, name in (("calls", "api_calls"), ("errors", "error_codes"), ("times", "latencies")):
             connection.execute(f"create view {view} as from '{tables / name}/*.parquet'")
