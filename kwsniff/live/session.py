@@ -110,9 +110,8 @@ class Session:
         self._joins = rendezvous(catalog)
         self._drops = Drops()
         self._clock: int | None = None
-        self._bytes = 0
         self._heard_ns = time.monotonic_ns()
-        self._packets = self._looked_ns = 0
+        self._bytes = self._packets = self._looked_ns = 0
         self._finished = self._midway = self._stopping = False
         self._failure: BaseException | None = None
         self._ending: str | None = None
