@@ -111,7 +111,9 @@ class _Carries:
 def _carries(catalog: Catalog, api_key: int | None, direction: int) -> _Carries:
     both = [catalog.message(api_key, which) if api_key is not None else None for which in (0, 1)]
     own, other = both[direction], both[1 - direction]
-    return _Carries(own and own.fields, other and other.fields, _is_envelope(catalog, api_key))
+    return _Carries(
+        own.fields if own else None, other.fields if other else None, _is_envelope(catalog, api_key)
+    )
 
 
 def _is_envelope(catalog: Catalog, api_key: int | None) -> bool:
