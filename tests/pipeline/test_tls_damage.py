@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.requestlog import read
 from tests.pipeline.compare import analyzed
 from tests.pipeline.opened import BOTH, PLACES, facts, timings, wide, written
 from tests.pipeline.test_damage import long_scene
 from tests.pipeline.test_loss import outcome
+from tests.spark.compare import records
 from tests.traffic import damage, scenes, tls
 from tests.traffic.tcp import Packet, Scene
 
@@ -234,3 +236,17 @@ def test_of_tls_1_2_nothing_is_found_without_the_handshake(tmp_path: Path, keys:
     opened = analyzed(written(tmp_path / "tls.pcap", packets), tls_keylog=keys.path)
     assert opened["api_calls"] == []
     assert {row["protocol"] for row in opened["connections"]} == {"tls"}
+
+
+def test_a_capture_may_begin_inside_a_handshake(tmp_path: Path) -> None:
+    """Behind both hellos, before the client's certificate: its requests are those of the broker's own log."""
+    folder = Path(__file__).parents[2] / "captures" / "tls_mutual"
+    data = (folder / "capture.pcap").read_bytes()
+    late = records(data)[34:]
+    path = tmp_path / "late.pcap"
+    path.write_bytes(data[:24] + b"".join(late))
+    rows = analyzed(path, tls_keylog=folder / "keys.log")["api_calls"]
+    logged = [each for each in read(folder / "witness.tsv") if each.client_port == 54_276]
+    assert [(row["api_key"], row["correlation_id"]) for row in rows] == [
+        (each.api_key, each.correlation_id) for each in logged
+    ]

@@ -114,7 +114,8 @@ cdef told(Hello* hello):
 
 cdef void* guess_key(Opening* opening, Hello* hello, int direction, Octets record, int* epoch,
                      uint64_t* number) noexcept nogil:
-    """Whose record this is, by trying the sessions at hand, low numbers first: its key, with the hello filled in. NULL: none."""
+    """Whose record this is, by trying the sessions at hand, low numbers first: its key, with the hello filled in. NULL: none.
+    `number`: how many are tried at most, or 0; then which it was."""
     if opening.keyring == NULL:
         return NULL
     with gil:
@@ -133,6 +134,8 @@ cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int dir
         tries = min(CONNECTION_GUESSES, keyring.guesses) // max(len(sessions), 1)
         if hello.num_read:
             tries = min(tries, FIRST_RECORDS)
+        if number[0]:
+            tries = min(tries, <int64_t>number[0])
         number[0] = 0
         while sessions and <int64_t>number[0] < tries and keyring.failure is None:
             for random, cipher, version, side, keys, key in sessions:

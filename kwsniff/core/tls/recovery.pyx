@@ -30,6 +30,8 @@ from kwsniff.core.tls.carriers cimport arrival_at, forget_bytes, hand_gap
 
 cdef enum:
     LEAST_RECORD = 22           # bytes of the shortest record that can be opened: header, tag, type
+    MOST_GUESSED = 16           # records of a direction that secrets at hand are tried with,
+    FEW_NUMBERS = 64            # and numbers of all but the first of them
     NEAR = 16                   # numbers beyond those that the missing bytes leave room for: padding is none
 
 
@@ -81,24 +83,30 @@ cdef bint find_key(Opening* opening, Tls* tls, int direction) noexcept nogil:
 
 cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets records, size_t* passed) noexcept nogil:
     """Whether secrets at hand open records of a connection of which a hello was not captured: the first of `records`, or
-    (`passed`: bytes before it) the first that can be sealed. Without ServerHello both directions begin where they are."""
+    (`passed`: bytes before it) the first with data that they open. Without ServerHello both directions begin where they
+    are. Those before it may be a handshake's: then few numbers have been used. Until then `least` counts what was tried."""
     cdef TlsSide* side = &tls.side[direction]
     cdef TlsSide* other = &tls.side[1 - direction]
     cdef Octets rest = records
-    cdef uint64_t number = 0
+    cdef uint64_t number = 0, seen = 0
     cdef int epoch = EPOCH_DATA
     cdef bint greeted = tls.hello.version_known
-    cdef void* key
+    cdef void* key = NULL
     if tls.hello.client_random_known and tls.hello.version_known:
         return False
-    if side.guessed == tls.known:
-        return False
-    while passed != NULL and begins_record(rest) and u8(rest, 0) != RECORD_DATA:
+    if side.guessed != tls.known:
+        side.guessed = tls.known
+        side.least = 0
+    while begins_record(rest) and has(rest, RECORD_HEADER, be16(rest, 3)) and side.least < MOST_GUESSED:
+        if passed == NULL or u8(rest, 0) == RECORD_DATA:
+            if seen == side.least:
+                number = FEW_NUMBERS if seen else 0
+                side.least += 1
+                key = guess_key(opening, tls.hello, direction, keep(rest, RECORD_HEADER + be16(rest, 3)), &epoch, &number)
+            seen += 1
+        if key != NULL or passed == NULL:
+            break
         rest = drop(rest, RECORD_HEADER + be16(rest, 3))
-    if not begins_record(rest) or not has(rest, RECORD_HEADER, be16(rest, 3)):
-        return False
-    side.guessed = tls.known
-    key = guess_key(opening, tls.hello, direction, keep(rest, RECORD_HEADER + be16(rest, 3)), &epoch, &number)
     if key == NULL:
         return False
     change_key(side, epoch)
