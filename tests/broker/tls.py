@@ -6,8 +6,9 @@ import asyncio
 import ctypes
 import ssl
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.broker.artifacts import agent
 from tests.broker.brokers import Cluster
@@ -44,17 +45,23 @@ def logs_secrets(stage: Stage) -> str:
     return f"-javaagent:{agent()}={keylog(stage)}"
 
 
-def sealed(stage: Stage, *, options: Sequence[str] = (), protocol: str = "SSL", **more: object) -> Cluster:
+def sealed(
+    stage: Stage,
+    more: Mapping[str, object] | None = None,
+    *,
+    options: Sequence[str] = (),
+    protocol: str = "SSL",
+) -> Cluster:
     """One broker with a TLS listener for clients and a plain one for itself and the office."""
     listener = f"listener.name.{protocol.lower()}.ssl"
     store = certificate(stage.folder)
-    properties = {f"{listener}.keystore.type": "PEM", f"{listener}.keystore.location": store, **more}
+    properties = {f"{listener}.keystore.type": "PEM", f"{listener}.keystore.location": store, **(more or {})}
     return stage.brokers(NEWEST, internal=True, protocol=protocol, properties=properties, options=options)
 
 
 def prepared(cluster: Cluster, partitions: int = 1) -> None:
     """A topic, and the topic of offsets."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     admin = AdminClient({"bootstrap.servers": cluster.backstage})
     for future in admin.create_topics([NewTopic("orders", partitions, 1)], request_timeout=60).values():
@@ -87,7 +94,7 @@ def tls_mutual(stage: Stage) -> None:
         f"{listener}.truststore.type": "PEM",
         f"{listener}.truststore.location": stage.folder / "certificate.pem",
     }
-    with sealed(stage, **trust) as cluster:
+    with sealed(stage, trust) as cluster:
         prepared(cluster)
         with stage.recording():
             stage.java(
@@ -112,9 +119,9 @@ def tls_sasl(stage: Stage) -> None:
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_ssl.plain.sasl.jaas.config": PLAIN,
     }
-    with sealed(stage, options=[logs_secrets(stage)], protocol="SASL_SSL", **jaas) as cluster:
+    with sealed(stage, jaas, options=[logs_secrets(stage)], protocol="SASL_SSL") as cluster:
         prepared(cluster)
-        login = {
+        login: dict[str, Any] = {
             "security_protocol": "SASL_SSL",
             "ssl_ca_location": str(stage.folder / "certificate.pem"),
             "sasl_mechanism": "PLAIN",
