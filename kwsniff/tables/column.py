@@ -40,6 +40,15 @@ class Column:
     derived_from: str | None = None
     statistics: bool = False
 
+    @property
+    def required(self) -> bool:
+        """Whether parquet is told that the column is never null, and so keeps no levels of its values.
+
+        Not for texts as they were on the wire: where memory for more of them is refused, they are null.
+        """
+        told = self.type in ("bool", "int16", "int32", "int64", "time") or self.enum or self.name == RUN
+        return self.null is None and bool(told)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSchema:

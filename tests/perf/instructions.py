@@ -65,6 +65,7 @@ def counted(capture: Path, folder: Path) -> Counted:
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", sys.executable]
     command += ["-m", "kwsniff", "analyze", str(capture), "-o", str(folder / "tables")]
     fixed = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    fixed.pop("PYTHONDONTWRITEBYTECODE", None)  # else Python compiles every module again: half of the start
     done = subprocess.run(command, capture_output=True, text=True, env=fixed, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])

@@ -7,9 +7,10 @@ Rules
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from kwsniff.core.octets.octets cimport Octets, drop, has, keep
+from kwsniff.core.octets.hash cimport fold
+from kwsniff.core.octets.octets cimport Octets, both_ends, drop, has, keep
 from kwsniff.core.tcp.connections cimport Direction, Recent
 from kwsniff.core.tcp.segments cimport distance
 
@@ -18,21 +19,22 @@ cdef enum:
 
 
 cdef inline uint64_t hash_payload(Octets payload) noexcept nogil:
-    """Four lanes of eight bytes, so that the multiplications overlap."""
-    cdef uint64_t[4] lanes = [1, 2, 3, payload.num]
-    cdef uint64_t[4] words
-    cdef int i
-    while payload.num >= 32:
-        memcpy(words, payload.at, 32)
-        for i in range(4):
-            lanes[i] = (lanes[i] ^ words[i]) * <uint64_t>0x9E3779B97F4A7C15
-            lanes[i] ^= lanes[i] >> 32
-        payload = drop(payload, 32)
-    memset(words, 0, 32)
-    memcpy(words, payload.at, payload.num)
-    for i in range(4):
-        lanes[i] = (lanes[i] ^ words[i]) * <uint64_t>0xD6E8FEB86659FD93
-    return lanes[0] ^ (lanes[1] << 1) ^ (lanes[2] << 2) ^ (lanes[3] << 3)
+    """Three lanes of sixteen bytes, so that the multiplications overlap."""
+    cdef uint64_t a = payload.num, b = 1, c = 2
+    cdef uint64_t[6] words
+    while payload.num >= 48:
+        memcpy(words, payload.at, 48)
+        a = fold(words[0] ^ <uint64_t>0x9E3779B97F4A7C15, words[1] ^ a)
+        b = fold(words[2] ^ <uint64_t>0xD6E8FEB86659FD93, words[3] ^ b)
+        c = fold(words[4] ^ <uint64_t>0xA0761D6478BD642F, words[5] ^ c)
+        payload = drop(payload, 48)
+    a ^= b ^ c << 1
+    while payload.num > 16:
+        memcpy(words, payload.at, 16)
+        a = fold(words[0] ^ <uint64_t>0x9E3779B97F4A7C15, words[1] ^ a)
+        payload = drop(payload, 16)
+    both_ends(payload, words)
+    return fold(words[0] ^ <uint64_t>0xD6E8FEB86659FD93, words[1] ^ a)
 
 
 cdef inline void remember(Direction* own, uint32_t seq, uint32_t length, Octets payload) noexcept nogil:
