@@ -18,7 +18,7 @@ def executed(path: Path = NOTEBOOK) -> Any:
     """The notebook with new outputs: what a figure looks like, texts and tables, without warnings."""
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
-        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+        notebook, timeout=1800, kernel_name="python3", resources={"metadata": {"path": path.parent}}
     ).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
