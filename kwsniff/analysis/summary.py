@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.unopened import ClosedFigures
 from kwsniff.analysis.failures import Failures
 from kwsniff.analysis.percentiles import LatencySketch
 from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
+from kwsniff.analysis.unopened import ClosedFigures
 from kwsniff.sources.files import Unread
 from kwsniff.sources.times import TimeRange
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers

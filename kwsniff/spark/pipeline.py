@@ -168,6 +168,14 @@ def chosen_tables(tables: str | Sequence[str] | None) -> frozenset[str]:
     return frozenset(ALL_TABLES if tables is None else tables)
 
 
+def _read_again(decoded: Sequence[Decoded]) -> dict[str, int]:
+    """Bytes that the second stage read: of what the first one kept, and of captures."""
+    return {
+        "bytes_kept": sum(each.bytes_read for each in decoded),
+        "bytes_named": sum(each.bytes_named for each in decoded),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     spark: "SparkSession"
@@ -234,8 +242,7 @@ class _Run:
             "splits": sum(map(len, walks)),
             "capture_bytes": sum(capture.size for capture in readable),
             "bytes_read": bytes_read,
-            "bytes_kept": sum(each.bytes_read for each in decoded),
-            "bytes_named": sum(each.bytes_named for each in decoded),
+            **_read_again(decoded),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kwsniff.cli.failures import clients_grid, failure_grids, without_routine
-from kwsniff.cli.grids import fitted
+from kwsniff.cli.grids import Grid, fitted
 from kwsniff.cli.main import BAD_NEWS, run
 from kwsniff.cli.summary import summary_parts
 from tests.house.tree import ROOT
@@ -48,7 +48,7 @@ def test_the_summary_and_why_name_who_is_told_errors(
     monkeypatch.setenv("COLUMNS", "60")
     assert run(["analyze", str(CAPTURE), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    grids = [part for part in summary_parts({**summary, "tables": {}}, 10) if not isinstance(part, str)]
+    grids = [part for part in summary_parts({**summary, "tables": {}}, 10) if isinstance(part, Grid)]
     shown = {grid.title: "\n".join(fitted(grid, 60).lines) for grid in grids}
     assert run(["why", str(CAPTURE), "--json"]) == BAD_NEWS
     why = json.loads(capsys.readouterr().out)

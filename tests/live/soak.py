@@ -117,7 +117,7 @@ def follow(live: Live, address: str, seconds: float, every: float) -> None:
 
 def play(cluster: Cluster, seconds: float, rate: float) -> threading.Thread:
     """Clients at work, in a thread."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for made in admin.create_topics([NewTopic("load", 6, 3)]).values():
