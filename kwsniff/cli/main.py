@@ -1,7 +1,6 @@
 """The `kwsniff` command: finds the verb, runs it, turns what goes wrong into one line and an exit status."""
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,6 @@ DONE, BAD_NEWS, FAILED = 0, 1, 2
 written."""
 
 _INTERRUPTED = 130
-_GARBAGE = 50_000  # objects between two searches for cycles; Python's own figure is 700
 
 _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
@@ -113,8 +111,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit status. Errors are one line on standard error."""
     # numpy would start threads for matrices, which spin for a while; there are no matrices here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What is loaded stays: to look through it for what does not takes a twentieth of a small capture's time.
-    gc.set_threshold(_GARBAGE)
     try:
         with standard_output():
             given = sys.argv[1:] if arguments is None else arguments

@@ -24,6 +24,9 @@ _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
 _LARGE: Final = 256 << 10
 """Bytes of a file that may hold texts by the megabyte once it is unpacked."""
+_FEW: Final = 64
+"""Files of a table that are kept open, for the columns of each, and whose footers are kept: more of them take
+the memory, which grows with their number."""
 _MB_OF_A_THREAD: Final = 125
 """What one takes of large tables at the least, by DuckDB's own guide."""
 MEMORY = "512MB"
@@ -131,6 +134,8 @@ def _shown(
     chosen = {name: [*sources[name]] for name in READ if name in wanted and sources.get(name)}
     shortened = long_texts or _long_texts_in(chosen)
     size = sum(Path(file).stat().st_size for listed in sources.values() for file in listed)
+    if max(map(len, chosen.values()), default=0) > _FEW:
+        database.execute("set parquet_metadata_cache = false")
     if size < _SMALL or int(memory.removesuffix("MB")) < _MB_OF_A_THREAD:
         database.execute("set threads = 1")
     for name in READ:
@@ -143,8 +148,18 @@ def _shown(
     return _with_views(database, views, wanted)
 
 
-def _source(listed: Iterable[str | os.PathLike[str]]) -> str:
-    return f"read_parquet([{', '.join(map(_quoted, listed))}], union_by_name=true, hive_partitioning=false)"
+def _source(listed: Sequence[str | os.PathLike[str]]) -> str:
+    apart = str(len(listed) <= _FEW or not _have_same_columns(listed)).lower()
+    files_ = ", ".join(map(_quoted, listed))
+    return f"read_parquet([{files_}], union_by_name={apart}, hive_partitioning=false)"
+
+
+def _have_same_columns(listed: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether the files are of one time: columns are added as kwsniff learns them."""
+    import pyarrow.parquet as pq
+
+    first = pq.read_schema(listed[0])
+    return all(pq.read_schema(file).equals(first) for file in listed[1:])
 
 
 def _long_texts_in(files_: Mapping[str, Sequence[str | os.PathLike[str]]]) -> bool:
