@@ -215,6 +215,7 @@ EMPTY: dict[str, Any] = {
     "calls": [],
     "ports": [],
     "tls": [],
+    "tls_not_opened": [],
     "unanswered_hellos": [],
     "statuses": [],
     "errors": [],
