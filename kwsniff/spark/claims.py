@@ -11,6 +11,7 @@ import json
 import random
 import threading
 import time
+from contextlib import suppress
 from typing import Final, Self
 
 from kwsniff.errors import OutputError
@@ -20,6 +21,7 @@ FOLDER: Final = "_kwsniff.claims"
 BEAT_S: Final = 3.0
 PATIENCE_S: Final = 20.0
 _LOOK_S: Final = 1.0
+_AGAIN_S: Final = 0.1
 _TRIES: Final = 5
 _ASKS, _WRITES = "asks", "writes"
 
@@ -90,8 +92,17 @@ class Claim:
         return not self._others()
 
     def _others(self) -> dict[str, str]:
-        found = {path: self._place.read_text(path) for path in self._place.files(FOLDER)}
-        return {path: text for path, text in found.items() if path != self._path and text is not None}
+        # The own one is not read: it may be written at this moment.
+        found = {path: self._read(path) for path in self._place.files(FOLDER) if path != self._path}
+        return {path: text for path, text in found.items() if text is not None}
+
+    def _read(self, path: str) -> str | None:
+        """What a claim says. Some stores fail while its writer puts a new one in its place."""
+        for _ in range(_TRIES):
+            with suppress(OSError, ValueError):  # pyarrow has either for what changes while it is read
+                return self._place.read_text(path)
+            time.sleep(_AGAIN_S)
+        return self._place.read_text(path)
 
     def _beat(self) -> None:
         while not self._over.wait(BEAT_S):
