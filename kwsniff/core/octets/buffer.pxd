@@ -1,7 +1,8 @@
 # cython: language_level=3
 # A growing run of bytes, and the only writer of captured bytes into memory.
 #
-# Rule 1: a buffer grows by doubling as bytes arrive, never from a length that the wire claims.
+# Rule 1: a buffer grows as bytes arrive, by doubling, or fourfold where a frame says that so much comes (frames.pyx);
+#         never from a length that the wire claims alone.
 # Rule 2: a failed allocation leaves the buffer as it was and says so; nothing is half-appended.
 
 from libc.stdint cimport uint8_t
