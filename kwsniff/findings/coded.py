@@ -11,11 +11,16 @@ from kwsniff.tables.kernels import encoded
 Numbers = np.ndarray[Any, Any]
 
 
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    place = batch.schema.get_field_index(name)  # a list of all names takes as long as some columns
+    return batch.column(place) if place >= 0 else None
+
+
 def numbers_of(batch: pa.RecordBatch, name: str, null: int) -> Numbers:
     """Integers, or microseconds since 1970, of a column; `null` in the place of nulls, or of all."""
-    if name not in batch.schema.names:
+    column = _column(batch, name)
+    if column is None:
         return np.full(batch.num_rows, null, np.int64)
-    column = batch[name]
     if pa.types.is_timestamp(column.type) and column.type.unit != "us":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     return whole_numbers(column, null)
@@ -23,9 +28,9 @@ def numbers_of(batch: pa.RecordBatch, name: str, null: int) -> Numbers:
 
 def coded(batch: pa.RecordBatch, name: str) -> tuple[Numbers, list[str]]:
     """The place of each row's text in a list of texts; -1 is null."""
-    if name not in batch.schema.names:
+    column = _column(batch, name)
+    if column is None:
         return np.full(batch.num_rows, -1, np.int64), []
-    column = batch[name]
     if not pa.types.is_dictionary(column.type):
         column = encoded(column)
     return whole_numbers(column.indices, null=-1), words_of(column.dictionary)
@@ -39,9 +44,9 @@ def count_of(batch: pa.RecordBatch, name: str, word: str) -> int:
 
 def flags_of(batch: pa.RecordBatch, name: str) -> Numbers:
     """A column of truth values; null is false."""
-    if name not in batch.schema.names:
+    column = _column(batch, name)
+    if column is None:
         return np.zeros(batch.num_rows, np.bool_)
-    column = batch[name]
     if not len(column):
         return np.zeros(0, np.bool_)
     memory = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")
