@@ -253,14 +253,12 @@ SMALL: Final = (
 
 def keep_small(database: "duckdb.DuckDBPyConnection", queries: Iterable[str]) -> None:
     """Small views that these queries need are asked once, and not again for each query that names them."""
-    shown = {
-        name
-        for (name,) in database.execute("select view_name from duckdb_views() where temporary").fetchall()
-    }
+    asked = "select view_name from duckdb_views() where temporary"
+    shown = {name for (name,) in database.execute(asked).fetchall()}
     needed, _ = _named_in(queries, _views())
     for name in SMALL:
         if name in needed and name in shown:
-            database.execute(f"create temp table {name}_rows as from {name}")
+            database.execute(f"create temp table if not exists {name}_rows as from {name}")
             database.execute(f"create or replace temp view {name} as from {name}_rows")
 
 
