@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xe2f77ce4722fc96eull
+    #define KWSNIFF_SHAPES 0x942f2667c7331addull
     """
     const unsigned long long KWSNIFF_SHAPES

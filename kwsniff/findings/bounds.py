@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.coded import coded, count_of, distinct, flags_of, numbers_of
+from kwsniff.findings.coded import coded, codes_in, column_in, count_of, distinct, flags_of, numbers_of
 from kwsniff.findings.lags import Lags
 from kwsniff.findings.pace import MOST_CLIENTS, Pace
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
@@ -115,21 +115,22 @@ class Figures:
     def _add_api_calls(self, batch: pa.RecordBatch) -> None:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
-        codes, callers = coded(batch, "caller")
-        if callers and callers != ["client"]:
-            sums["replicas"] += count_of(batch, "caller", "replica")
-            self._servers |= bool(np.count_nonzero(codes >= 0) > count_of(batch, "caller", "client"))
-        codes, apis = coded(batch, "api_name")
+        codes, callers = codes_in(batch, "caller")
+        counts = (
+            {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
+        )
+        sums["replicas"] += counts.get("replica", 0)
+        self._servers |= any(number for word, number in counts.items() if word != "client")
+        codes, apis = codes_in(batch, "api_name")
         for name, api in (("leaves", "LeaveGroup"), ("share_fetches", "ShareFetch")):
-            sums[name] += np.count_nonzero(codes == apis.index(api)) if api in apis else 0
+            sums[name] += codes.count(apis.index(api)) if api in apis else 0
         if "ConsumerGroupHeartbeat" in apis:
             left = numbers_of(batch, "generation", null=0) == -1
-            sums["leaves"] += np.count_nonzero(left & (codes == apis.index("ConsumerGroupHeartbeat")))
-        sums["waits_for_replicas"] += np.count_nonzero(numbers_of(batch, "acks", null=0) == -1)
-        sums["read_committed"] += np.count_nonzero(numbers_of(batch, "isolation_level", null=0) == 1)
-        throttled = numbers_of(batch, "throttle_time_ms", null=0)
-        if throttled.any():
-            sums["throttled_ms"] += int(np.maximum(throttled, 0).sum(dtype=np.int64))
+            apis_of, _ = coded(batch, "api_name")
+            sums["leaves"] += np.count_nonzero(left & (apis_of == apis.index("ConsumerGroupHeartbeat")))
+        sums["waits_for_replicas"] += column_in(batch, "acks").count(-1)
+        sums["read_committed"] += column_in(batch, "isolation_level").count(1)
+        sums["throttled_ms"] += column_in(batch, "throttle_time_ms").add_up(above=0)
         self._pace.add_calls(batch)
 
     def _add_error_codes(self, batch: pa.RecordBatch) -> None:

@@ -1,67 +1,89 @@
 """Calls of clients, summed by client and kind while rows pass: the view `call_sum` in place of all calls."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.columns.passes import sum_calls
-from kwsniff.findings.coded import Numbers, coded, numbers_of
+from kwsniff.core.columns.call_totals import Codes, sum_calls
+from kwsniff.core.columns.numbers import WholeColumn
+from kwsniff.findings.coded import Numbers, codes_in, column_in
 from kwsniff.findings.foremost import Foremost
 
 PRODUCE, FETCH, METADATA, OTHER = range(4)
 KINDS: Final = ("produce", "fetch", "metadata", "other")
 """Fetches are those that were answered, of share groups as well."""
+TICK_US: Final = 500_000
+"""Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
 _KIND_OF: Final = {"Produce": PRODUCE, "Fetch": FETCH, "ShareFetch": FETCH, "Metadata": METADATA}
+_UNANSWERED: Final = {name: kind for name, kind in _KIND_OF.items() if kind != FETCH}
 _NEVER: Final = np.iinfo(np.int64).max
 _SUMS: Final = ("calls", "known", "empty", "time_ns", "records", "bytes")
-"""What there is of each group, in the order of `sum_calls`."""
+"""What there is of each group, in the order of `sum_calls`; so are the times."""
+_TIMES: Final = ("first_time", "last_time")
+_NUMBERS: Final = (
+    "request_time", "call_id", "latency_ns", "record_count", "record_bytes", "max_wait_ms",
+)  # fmt: skip
 
 
 class CallSums:
-    """Sums of rows of api_calls, of a few thousand clients."""
+    """Sums of rows of api_calls, of a few thousand clients, and the ticks of time in which each asked."""
 
-    COLUMNS = (
-        "call_id", "api_name", "status", "request_time", "max_wait_ms", "latency_ns",
-        "record_count", "record_bytes",
-    )  # fmt: skip
+    COLUMNS = ("client_id", "client_address", "caller", "api_name", "status", *_NUMBERS)
 
     def __init__(self) -> None:
         self._sums = np.zeros((len(_SUMS), 0), np.int64)
-        self._first = np.zeros(0, np.int64)
-        self._last = np.zeros(0, np.int64)
-        self._wait = np.zeros(0, np.int64)
+        self._spans = np.zeros((3, 0), np.int64)
+        self._latest = np.full((2, 0), -1, np.int64)
+        self._marks = np.zeros((2, 0), np.int64)
         self._proofs = Foremost()
 
     def make_room(self, clients: int) -> None:
         """For so many clients."""
-        missing = clients * 4 - len(self._last)
+        missing = clients - self._latest.shape[1]
         if missing > 0:
-            self._sums = np.pad(self._sums, ((0, 0), (0, missing)))
-            self._first, self._wait = (
-                np.pad(each, (0, missing), constant_values=_NEVER) for each in (self._first, self._wait)
-            )
-            self._last = np.pad(self._last, (0, missing))
+            groups = missing * len(KINDS)
+            self._sums = np.pad(self._sums, ((0, 0), (0, groups)))
+            new = np.repeat(np.array([[_NEVER], [0], [_NEVER]], np.int64), groups, axis=1)
+            self._spans = np.concatenate([self._spans, new], axis=1)
+            self._latest = np.concatenate([self._latest, np.full((2, missing), -1, np.int64)], axis=1)
+            self._proofs.make_room(clients * len(KINDS))
 
-    def add(self, batch: pa.RecordBatch, rows: Numbers | slice, groups: Numbers, times: Numbers) -> None:
-        """Some rows: of each its client's number times four and its kind, and its time in microseconds."""
+    def add(
+        self,
+        batch: pa.RecordBatch,
+        clients: tuple[WholeColumn, WholeColumn],
+        numbers: tuple[Numbers, Numbers],
+    ) -> tuple[Numbers, Numbers] | None:
+        """Adds rows. `clients`: their ids and addresses, `numbers`: those of each, by code.
 
-        def column(name: str, null: int) -> Numbers:
-            return np.ascontiguousarray(numbers_of(batch, name, null)[rows], np.int64)
-
-        sum_calls(
-            groups, times, column("latency_ns", 0),
-            column("record_count", -1), column("record_bytes", -1), column("max_wait_ms", -1),
-            self._sums, self._first, self._last, self._wait,
+        Gives marks of the ticks in which clients asked, and asked for Metadata, as client << 40 | tick, most
+        of them once; None where a time is no time of a clock.
+        """
+        callers, words = codes_in(batch, "caller")
+        apis, names = codes_in(batch, "api_name")
+        statuses, states = codes_in(batch, "status")
+        if self._marks.shape[1] < batch.num_rows:
+            self._marks = np.zeros((2, batch.num_rows), np.int64)
+        codes = Codes(
+            *numbers,
+            _by_code([word == "client" for word in words], null=True),
+            _by_code([_KIND_OF.get(name, OTHER) for name in names], null=OTHER),
+            _by_code([_UNANSWERED.get(name, OTHER) for name in names], null=OTHER),
+            states.index("answered") if "answered" in states else len(states),
+        )
+        marked, asked = sum_calls(
+            (*clients, callers, apis, statuses, *(column_in(batch, name) for name in _NUMBERS)),
+            codes, METADATA, TICK_US, self._sums, self._spans, self._proofs.keys, self._proofs.ids,
+            self._latest, self._marks,
         )  # fmt: skip
-        self._proofs.add(groups, times, numbers_of(batch, "call_id", null=_NEVER)[rows])
+        return None if marked < 0 else (self._marks[0, :marked].copy(), self._marks[1, :asked].copy())
 
     def of(self, name: str) -> Numbers:
         """A sum, or `first_time`, `last_time`: a row for each client, a column for each kind."""
-        times = {"first_time": self._first, "last_time": self._last}
-        found: Numbers = times[name] if name in times else self._sums[_SUMS.index(name)]
-        return found.reshape(-1, 4)
+        found: Numbers = self._spans[_TIMES.index(name)] if name in _TIMES else self._sums[_SUMS.index(name)]
+        return found.reshape(-1, len(KINDS))
 
     def rows(self, clients: Mapping[str | None, int]) -> dict[str, list[Any]]:
         """The view's columns. `clients`: their numbers, by name."""
@@ -70,23 +92,17 @@ class CallSums:
             group for group in np.flatnonzero(self._sums[0]).tolist() if names.get(group // 4) is not None
         ]
         sums = {name: values[groups].tolist() for name, values in zip(_SUMS, self._sums, strict=True)}
+        first, last, waits = (each[groups].tolist() for each in self._spans)
         return {
             "client": [names[group // 4] for group in groups],
             "kind": [KINDS[group % 4] for group in groups],
             **sums,
-            "first_time": self._first[groups].tolist(),
-            "last_time": self._last[groups].tolist(),
-            "max_wait": [None if wait == _NEVER else wait for wait in self._wait[groups].tolist()],
+            "first_time": first,
+            "last_time": last,
+            "max_wait": [None if wait == _NEVER else wait for wait in waits],
             "call_ids": [self._proofs.of(group) for group in groups],
         }
 
 
-def kinds_of(batch: pa.RecordBatch) -> Numbers:
-    """The kind of each row of api_calls."""
-    codes, words = coded(batch, "api_name")
-    kinds = np.array([*(_KIND_OF.get(word, OTHER) for word in words), OTHER], np.int64)[codes]
-    codes, words = coded(batch, "status")
-    if "answered" not in words or (codes != words.index("answered")).any():
-        answered = codes == (words.index("answered") if "answered" in words else len(words))
-        kinds = np.where((kinds == FETCH) & ~answered, OTHER, kinds)
-    return kinds
+def _by_code(values: Sequence[int], null: int) -> Numbers:
+    return np.array([*values, null], np.int64)

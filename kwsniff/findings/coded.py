@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import valid_rows, whole_numbers, words_of
+from kwsniff.core.columns.numbers import WholeColumn
+from kwsniff.tables.arrays import column_of, valid_rows, whole_numbers, words_of
 from kwsniff.tables.kernels import encoded
 
 Numbers = np.ndarray[Any, Any]
@@ -21,25 +22,46 @@ def numbers_of(batch: pa.RecordBatch, name: str, null: int) -> Numbers:
     column = _column(batch, name)
     if column is None:
         return np.full(batch.num_rows, null, np.int64)
-    if pa.types.is_timestamp(column.type) and column.type.unit != "us":
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    return whole_numbers(column, null)
+    return whole_numbers(_in_microseconds(column), null)
+
+
+def column_in(batch: pa.RecordBatch, name: str) -> WholeColumn:
+    """The same for compiled passes, which say themselves what stands for null."""
+    column = _column(batch, name)
+    return WholeColumn(b"", 0, 0, batch.num_rows) if column is None else column_of(_in_microseconds(column))
 
 
 def coded(batch: pa.RecordBatch, name: str) -> tuple[Numbers, list[str]]:
     """The place of each row's text in a list of texts; -1 is null."""
-    column = _column(batch, name)
-    if column is None:
+    found = _encoded(batch, name)
+    if found is None:
         return np.full(batch.num_rows, -1, np.int64), []
-    if not pa.types.is_dictionary(column.type):
-        column = encoded(column)
-    return whole_numbers(column.indices, null=-1), words_of(column.dictionary)
+    return whole_numbers(found.indices, null=-1), words_of(found.dictionary)
+
+
+def codes_in(batch: pa.RecordBatch, name: str) -> tuple[WholeColumn, list[str]]:
+    """The same for compiled passes."""
+    found = _encoded(batch, name)
+    if found is None:
+        return WholeColumn(b"", 0, 0, batch.num_rows), []
+    return column_of(found.indices), words_of(found.dictionary)
 
 
 def count_of(batch: pa.RecordBatch, name: str, word: str) -> int:
     """Rows with this text in a column."""
-    codes, words = coded(batch, name)
-    return int(np.count_nonzero(codes == words.index(word))) if word in words else 0
+    codes, words = codes_in(batch, name)
+    return codes.count(words.index(word)) if word in words else 0
+
+
+def _encoded(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray | None:
+    column = _column(batch, name)
+    return column if column is None or pa.types.is_dictionary(column.type) else encoded(column)
+
+
+def _in_microseconds(column: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(column.type) and column.type.unit != "us":
+        return column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    return column
 
 
 def flags_of(batch: pa.RecordBatch, name: str) -> Numbers:

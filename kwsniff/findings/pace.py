@@ -6,15 +6,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.call_sums import FETCH, METADATA, PRODUCE, CallSums, kinds_of
-from kwsniff.findings.coded import Numbers, coded, distinct, numbers_of
+from kwsniff.findings.call_sums import FETCH, METADATA, PRODUCE, TICK_US, CallSums
+from kwsniff.findings.coded import Numbers, coded, codes_in, distinct, numbers_of
 
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
-_TICK_US: Final = 500_000
-"""Two requests that are 2 s apart have whole ticks between them, and so have two that are 1 s apart."""
 _NOT_LEADER: Final = (6, 74, 75)
 _NEVER: Final = np.iinfo(np.int64).max
+_NOBODY: Final = np.full(1, -1, np.int64)
 
 
 class Pace:
@@ -23,7 +22,7 @@ class Pace:
     Infinite figures say that there are more clients, or moments, than are counted.
     """
 
-    OF_CALLS = ("client_id", "client_address", "caller", *CallSums.COLUMNS)
+    OF_CALLS = CallSums.COLUMNS
     OF_ERRORS = ("client_id", "client_address", "error_code", "response_time")
 
     def __init__(self) -> None:
@@ -36,24 +35,15 @@ class Pace:
 
     def add_calls(self, batch: pa.RecordBatch) -> None:
         """Counts rows of api_calls."""
-        clients = self._numbered(batch)
+        codes, words = codes_in(batch, "client_id")
+        places, addresses = codes_in(batch, "client_address")
+        nameless = codes.bounds(null=-1)[0] < 0
+        numbers = self._lookup(words), self._lookup([*addresses, None]) if nameless else _NOBODY
         if self._crowded:
             return
-        times = numbers_of(batch, "request_time", null=_NEVER)
-        codes, words = coded(batch, "caller")
-        chosen = times != _NEVER
-        if len(words) != 1 or words[0] != "client":
-            of_clients = np.array([*(word == "client" for word in words), True], np.bool_)
-            chosen &= of_clients[codes]
-        rows: Numbers | slice = slice(None) if chosen.all() else np.flatnonzero(chosen)
-        if not chosen.any():
-            return
-        clients, times, kinds = clients[rows], times[rows], kinds_of(batch)[rows]
-        self._sums.add(batch, rows, clients * 4 + kinds, times)
-        ticks = times // _TICK_US
-        self._moments.add(clients, ticks)
-        asking = np.flatnonzero(kinds == METADATA)
-        self._asked.add(clients[asking], ticks[asking])
+        marks = self._sums.add(batch, (codes, places), numbers)
+        self._moments.add(None if marks is None else marks[0])
+        self._asked.add(None if marks is None else marks[1])
 
     def add_errors(self, batch: pa.RecordBatch) -> None:
         """Remembers between when and when each client was told that a broker does not lead."""
@@ -134,7 +124,7 @@ class Pace:
         if number < 5 or last - first < 1_000_000:
             return False
         clients, ticks = self._asked.sorted()
-        start, end = first // _TICK_US, last // _TICK_US
+        start, end = first // TICK_US, last // TICK_US
         asked = np.count_nonzero((clients == client) & (ticks > start) & (ticks < end))
         return bool(asked < end - start - 1)
 
@@ -147,29 +137,17 @@ class _Marks:
         self._number = 0
         self.crowded = False
 
-    def add(self, clients: Numbers, ticks: Numbers) -> None:
-        """Marks the tick of each client."""
-        if not len(ticks) or self.crowded:
-            return
-        start = int(ticks.min())
-        if start < 0:  # before 1970: no clock says so
+    def add(self, marks: Numbers | None) -> None:
+        """Keeps marks, client << 40 | tick; None: there are times that no clock has."""
+        if marks is None:
             self.crowded = True
-            return
-        span = int(ticks.max()) - start + 1
-        size = (int(clients.max()) + 1) * span
-        if size > 16 * len(ticks) + (1 << 16):
-            marked = distinct(clients << 40 | ticks)
-        else:
-            table = np.zeros(size, np.bool_)
-            table[clients * span + (ticks - start)] = True
-            places = np.flatnonzero(table)
-            marked = (places // span) << 40 | (places % span + start)
-        self._found.append(marked)
-        self._number += len(marked)
-        if self._number > _MOST_MARKS:
-            self._found = [distinct(np.concatenate(self._found))]
-            self._number = len(self._found[0])
-            self.crowded = self._number > _MOST_MARKS // 2
+        elif len(marks) and not self.crowded:
+            self._found.append(marks)
+            self._number += len(marks)
+            if self._number > _MOST_MARKS:
+                self._found = [distinct(np.concatenate(self._found))]
+                self._number = len(self._found[0])
+                self.crowded = self._number > _MOST_MARKS // 2
 
     def sorted(self) -> tuple[Numbers, Numbers]:
         """Clients and their ticks, in order."""

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, Literal
 
 Severity = Literal["problem", "warning", "info"]
@@ -71,6 +71,7 @@ def read_rules(group: str) -> tuple[Rule, ...]:
     return tuple(_rule(group, each) for each in tomllib.loads(_text_of(group))["rule"])
 
 
+_RULES: Final = Path(__file__).with_name("rules")
 _HEAD: Final = "[[rule]]\n"
 _OF_GATES: Final = (_HEAD.strip(), "name =", "when =")
 
@@ -111,7 +112,7 @@ def rules_behind(gates: Sequence[Gate]) -> list[Rule]:
 
 
 def _text_of(group: str) -> str:
-    return files("kwsniff.findings").joinpath("rules", f"{group}.toml").read_text("utf-8")
+    return (_RULES / f"{group}.toml").read_text("utf-8")
 
 
 @cache

@@ -1,12 +1,13 @@
 """How much is written where: sums and bounds for the rules about partitions and codecs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.coded import Numbers, coded, distinct, numbers_of
+from kwsniff.core.columns.place_sums import place_rows, sum_by_code, sum_places
+from kwsniff.findings.coded import Numbers, coded, codes_in, column_in, distinct, numbers_of
 from kwsniff.findings.foremost import Foremost
 
 MOST_PARTITIONS: Final = 100_000
@@ -28,10 +29,8 @@ class Volumes:
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], int] = {}
         self._clients: dict[int, set[str]] = {}
-        self._bytes = np.zeros(0, np.int64)
-        self._calls = np.zeros(0, np.int64)
-        self._first = np.zeros(0, np.int64)
-        self._last = np.zeros(0, np.int64)
+        self._sums = np.zeros((4, 0), np.int64)
+        """Bytes, calls, the first and the last time, by number."""
         self._proofs = Foremost()
         self._partitions: dict[str, int] = {}
         self._held_back = 0
@@ -43,13 +42,21 @@ class Volumes:
         """Counts rows of partitions."""
         ends = numbers_of(batch, "high_watermark", null=-1)
         self._held_back += int(np.count_nonzero(numbers_of(batch, "last_stable_offset", null=_FAR) < ends))
-        places = _Places(batch)
-        self._crowded |= places.size > _FEW
+        topics, words = codes_in(batch, "topic")
+        partitions = column_in(batch, "partition")
+        least, most = partitions.bounds(null=0)
+        width = most + 1
+        self._crowded |= least < 0 or len(words) * width > _FEW
         if self._crowded:
             return
-        for topic, partition in places.named(np.bincount(places.codes, minlength=places.size)):
-            self._partitions[topic] = max(self._partitions.get(topic, 0), partition + 1)
-        self._write(batch, places)
+        apis, names = codes_in(batch, "api_name")
+        places, widths = np.empty(batch.num_rows, np.int64), np.zeros(len(words), np.int64)
+        used = np.zeros(len(words) * width, np.uint8)
+        columns = topics, partitions, apis, column_in(batch, "record_bytes")
+        place_rows(columns, _place(names, "Produce"), width, places, widths, used)
+        for code in np.flatnonzero(widths).tolist():
+            self._partitions[words[code]] = max(self._partitions.get(words[code], 0), int(widths[code]))
+        self._write(batch, places, self._numbered(used, words, width))
         self._crowded |= max(len(self._known), len(self._partitions)) > MOST_PARTITIONS
 
     def figures(self) -> dict[str, float]:
@@ -58,9 +65,9 @@ class Volumes:
             return {"hot_times": np.inf, "held_back": self._held_back}
         most, total, calls = dict[str, int](), dict[str, int](), dict[str, int]()
         for (topic, _), number in self._known.items():
-            most[topic] = max(most.get(topic, 0), int(self._bytes[number]))
-            total[topic] = total.get(topic, 0) + int(self._bytes[number])
-            calls[topic] = calls.get(topic, 0) + int(self._calls[number])
+            most[topic] = max(most.get(topic, 0), int(self._sums[0, number]))
+            total[topic] = total.get(topic, 0) + int(self._sums[0, number])
+            calls[topic] = calls.get(topic, 0) + int(self._sums[1, number])
         hot = [
             most[topic] / total[topic] * self._partitions[topic]
             for topic in most
@@ -75,84 +82,51 @@ class Volumes:
         if self._crowded or self._unnamed:
             return {}
         names = [sorted(self._clients[number]) for number in self._known.values()]
+        bytes_, calls, first, last = self._sums.tolist()
         return {
             "topic_width": {"topic": [*self._partitions], "partitions": [*self._partitions.values()]},
             "written": {
                 "topic": [topic for topic, _ in self._known],
                 "partition": [partition for _, partition in self._known],
-                "bytes": self._bytes.tolist(),
-                "calls": self._calls.tolist(),
+                "bytes": bytes_,
+                "calls": calls,
                 "client": [each[0] if each else None for each in names],
                 "clients": [", ".join(each) for each in names],
-                "first_time": self._first.tolist(),
-                "last_time": self._last.tolist(),
+                "first_time": first,
+                "last_time": last,
                 "call_ids": [self._proofs.of(number) for number in self._known.values()],
             },
         }
 
-    def _write(self, batch: pa.RecordBatch, places: "_Places") -> None:
-        codes, apis = coded(batch, "api_name")
-        sizes = numbers_of(batch, "record_bytes", null=0)
-        rows = np.flatnonzero(
-            (codes == _place(apis, "Produce")) & (sizes > 0) & (places.codes >= places.width)
-        )
-        if not len(rows):
-            return
-        where = self._numbered(places, places.codes[rows])
-        sizes, size = sizes[rows].astype(np.int64), len(self._bytes)
-        self._bytes += np.bincount(where, sizes, size).astype(np.int64)
-        self._calls += np.bincount(where, minlength=size)
-        times = numbers_of(batch, "time", null=_FAR)[rows]
-        np.minimum.at(self._first, where, times)
-        np.maximum.at(self._last, where, np.where(times == _FAR, 0, times))
-        self._proofs.add(where, -sizes, numbers_of(batch, "call_id", null=_FAR)[rows])
-        self._note_clients(batch, rows, where)
+    def _numbered(self, used: Numbers, words: list[str], width: int) -> Numbers:
+        """The number of each place among all that were ever written; -1 of those that were not."""
+        numbers = np.full(len(used), -1, np.int64)
+        for place in np.flatnonzero(used).tolist():
+            topic, partition = divmod(place, width)
+            numbers[place] = self._known.setdefault((words[topic], partition), len(self._known))
+        if missing := len(self._known) - self._sums.shape[1]:
+            new = np.repeat(np.array([[0], [0], [_FAR], [0]], np.int64), missing, axis=1)
+            self._sums = np.concatenate([self._sums, new], axis=1)
+            self._proofs.make_room(len(self._known))
+        return numbers
 
-    def _numbered(self, places: "_Places", codes: Numbers) -> Numbers:
-        """The number of each row's place among all that were ever written."""
-        numbers = np.zeros(places.size, np.int64)
-        for code in np.flatnonzero(np.bincount(codes)).tolist():
-            numbers[code] = self._known.setdefault(places.name(code), len(self._known))
-        if missing := len(self._known) - len(self._bytes):
-            self._bytes, self._calls, self._last = (
-                np.pad(each, (0, missing)) for each in (self._bytes, self._calls, self._last)
-            )
-            self._first = np.pad(self._first, (0, missing), constant_values=_FAR)
-        found: Numbers = numbers[codes]
-        return found
-
-    def _note_clients(self, batch: pa.RecordBatch, rows: Numbers, where: Numbers) -> None:
-        codes, words = coded(batch, "client_id")
+    def _write(self, batch: pa.RecordBatch, places: Numbers, numbers: Numbers) -> None:
+        clients, words = codes_in(batch, "client_id")
         width = len(words) + 1
-        pairs = where * width + codes[rows] + 1
-        few = len(self._bytes) * width <= _FEW
-        for pair in (np.flatnonzero(np.bincount(pairs)) if few else distinct(pairs)).tolist():
+        size = self._sums.shape[1] * width
+        writers = np.zeros(size if size <= _FEW else 0, np.uint8)
+        columns = (*(column_in(batch, name) for name in ("record_bytes", "time", "call_id")), clients)
+        sum_places(places, numbers, columns, self._sums, self._proofs.keys, self._proofs.ids, writers)
+        pairs = np.flatnonzero(writers)
+        if size > _FEW:
+            rows = np.flatnonzero(places >= 0)
+            pairs = distinct(numbers[places[rows]] * width + coded(batch, "client_id")[0][rows] + 1)
+        for pair in pairs.tolist():
             number, code = divmod(pair, width)
             if code:
                 self._clients.setdefault(number, set()).add(words[code - 1])
             else:
                 self._unnamed = True
-
-
-class _Places:
-    """Topic and partition of each row as one number; rows without a topic come first."""
-
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        topics, self._words = coded(batch, "topic")
-        partitions = numbers_of(batch, "partition", null=0)
-        self.width = int(partitions.max()) + 1
-        self.size = (len(self._words) + 1) * self.width if partitions.min() >= 0 else _FAR
-        self.codes = (topics.astype(np.int64) + 1) * self.width + partitions
-
-    def name(self, code: int) -> tuple[str, int]:
-        """Topic and partition."""
-        topic, partition = divmod(code, self.width)
-        return self._words[topic - 1], partition
-
-    def named(self, counts: Numbers) -> Iterator[tuple[str, int]]:
-        """The places with rows, but for those without a topic."""
-        for code in np.flatnonzero(counts[self.width :]).tolist():
-            yield self.name(code + self.width)
 
 
 class Plain:
@@ -167,21 +141,23 @@ class Plain:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of record_batches."""
-        codecs, words = coded(batch, "codec")
-        used = np.flatnonzero(np.bincount(codecs + 1, minlength=len(words) + 1)[1:])
-        self._codecs.update(words[code] for code in used.tolist())
-        apis, names = coded(batch, "api_name")
-        rows = np.flatnonzero((codecs == _place(words, "none")) & (apis == _place(names, "Produce")))
-        if not len(rows):
-            return
-        codes, clients = coded(batch, "client_id")
-        sizes = numbers_of(batch, "bytes", null=0)
-        for code, total in enumerate(np.bincount(codes[rows] + 1, sizes[rows]).tolist()):
-            name = clients[code - 1] if code else None
+        codecs, words = codes_in(batch, "codec")
+        self._codecs.update(
+            word for code, word in enumerate(words) if word not in self._codecs and codecs.count(code)
+        )
+        apis, names = codes_in(batch, "api_name")
+        clients, known = codes_in(batch, "client_id")
+        sums = np.zeros(len(known) + 1, np.int64)
+        sum_by_code(
+            (clients, column_in(batch, "bytes"), codecs, apis),
+            _place(words, "none"), _place(names, "Produce"), sums,
+        )  # fmt: skip
+        for code in np.flatnonzero(sums).tolist():
+            name, total = known[code] if code < len(known) else None, int(sums[code])
             if name in self._bytes or len(self._bytes) < MOST_PARTITIONS:
-                self._bytes[name] = self._bytes.get(name, 0) + int(total)
+                self._bytes[name] = self._bytes.get(name, 0) + total
             else:
-                self._rest += int(total)
+                self._rest += total
 
     def figures(self) -> dict[str, float]:
         """The most that one client wrote, at most; how many codecs there are."""

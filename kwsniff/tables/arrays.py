@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.columns.passes import fill_nulls
+from kwsniff.core.columns.numbers import WholeColumn
 
 Numbers = np.ndarray[Any, Any]
 Bits = np.ndarray[Any, np.dtype[np.bool_]]
@@ -39,17 +39,26 @@ def numbers(type_: pa.DataType, values: Numbers, valid: Bits | None = None) -> p
     return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(values)])
 
 
+def column_of(array: pa.Array) -> WholeColumn:
+    """An integer array as compiled passes read it, without a copy."""
+    if not len(array):
+        return WholeColumn(b"", 0, 0, 0)
+    valid, values = array.buffers()
+    return WholeColumn(
+        values, array.type.bit_width // 8, array.offset, len(array), valid if array.null_count else None
+    )
+
+
 def whole_numbers(array: pa.Array, null: int) -> Numbers:
     """The values of an integer array, with a number in the place of nulls."""
     if not len(array):
         return np.zeros(0, np.int64)
+    if array.null_count:
+        filled = np.empty(len(array), np.int64)
+        column_of(array).spread(null, filled)
+        return filled
     memory = np.frombuffer(array.buffers()[1], f"i{array.type.bit_width // 8}")
-    values = memory[array.offset : array.offset + len(array)]
-    if not array.null_count:
-        return values
-    filled = np.empty(len(array), np.int64)
-    fill_nulls(values, np.frombuffer(array.buffers()[0], np.uint8), array.offset, null, filled)
-    return filled
+    return memory[array.offset : array.offset + len(array)]
 
 
 def valid_rows(array: pa.Array) -> Bits:

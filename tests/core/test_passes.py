@@ -6,36 +6,13 @@ import random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from kwsniff.core.columns.passes import fill_nulls, follow, follow_ends, sum_calls
-from kwsniff.tables.arrays import whole_numbers
-
-NEVER = 1 << 62
+from kwsniff.core.columns.passes import follow, follow_ends
 
 
 def column(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int64)
-
-
-@pytest.mark.parametrize("type_", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.timestamp("us")])
-@pytest.mark.parametrize("begin", [0, 1, 8, 13])
-def test_nulls_get_a_number_wherever_a_slice_begins(type_: pa.DataType, begin: int) -> None:
-    rng = random.Random(begin)
-    mixed = [rng.choice((None, rng.randint(-100, 100))) for _ in range(30)]
-    values = [*mixed, *range(20), *[None] * 20, *mixed]  # whole bytes of the mask are full, or empty
-    expected = [-7 if value is None else value for value in values]
-    column = pa.array(values, pa.int64()).cast(type_)
-    for size in (0, 1, 7, 15, len(values) - begin):
-        assert whole_numbers(column.slice(begin, size), null=-7).tolist() == expected[begin : begin + size]
-
-
-def test_masks_and_columns_of_other_sizes_are_refused() -> None:
-    mask = np.zeros(1, np.uint8)
-    for rows, first, filled in ((9, 0, 9), (8, 1, 8), (8, -1, 8), (8, 0, 7)):
-        with pytest.raises(ValueError, match="different sizes"):
-            fill_nulls(np.zeros(rows, np.int32), mask, first, 0, np.zeros(filled, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -88,38 +65,3 @@ def test_ends_without_room_are_refused(slot: int, other: int) -> None:
         follow_ends(column(slot), column(1), column(1), column(1), column(0), column(other), *ends)
     with pytest.raises(ValueError, match="different sizes"):
         follow_ends(column(0, 0), column(1), column(1), column(1), column(0), column(0), *ends)
-
-
-def test_calls_are_added_up_by_group() -> None:
-    rng = random.Random(3)
-    rows = [[rng.randrange(3), *(rng.randint(-1, 5) for _ in range(5))] for _ in range(50)]
-    groups, times, took, records, sizes, waits = (column(*each) for each in zip(*rows, strict=True))
-    sums = np.zeros((6, 3), np.int64)
-    first, last, wait = np.full(3, NEVER), np.zeros(3, np.int64), np.full(3, NEVER)
-    sum_calls(groups, times, took, records, sizes, waits, sums, first, last, wait)
-    for group in range(3):
-        mine = [row for row in rows if row[0] == group]
-        assert sums[:, group].tolist() == [
-            len(mine),
-            sum(row[3] >= 0 for row in mine),
-            sum(row[3] <= 0 for row in mine),
-            sum(row[2] for row in mine),
-            sum(max(row[3], 0) for row in mine),
-            sum(max(row[4], 0) for row in mine),
-        ]
-        assert first[group] == min(row[1] for row in mine)
-        assert last[group] == max(row[1] for row in mine)
-        assert wait[group] == min(row[5] for row in mine if row[5] >= 0)
-
-
-@pytest.mark.parametrize("group", [-1, 3])
-def test_groups_without_sums_are_refused(group: int) -> None:
-    one = column(1)
-    with pytest.raises(IndexError):
-        sum_calls(
-            column(group), one, one, one, one, one, np.zeros((6, 3), np.int64), *np.zeros((3, 3), np.int64)
-        )
-    with pytest.raises(ValueError, match="different sizes"):
-        sum_calls(
-            column(0, 0), one, one, one, one, one, np.zeros((6, 3), np.int64), *np.zeros((3, 3), np.int64)
-        )

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
+import pyarrow as pa
 import pytest
 
 from kwsniff.findings.evaluate import MOST_PROOFS
-from kwsniff.findings.foremost import Foremost
+from kwsniff.findings.pace import Pace
 
 
 @pytest.mark.parametrize("keys", ["rising", "falling", "alike", "any"])
-@pytest.mark.parametrize("groups", [1, 7, 600])
-def test_the_rows_that_are_kept_are_the_first_of_all(keys: str, groups: int) -> None:
-    dice = random.Random(f"{keys}{groups}")
+@pytest.mark.parametrize("clients", [1, 7, 600])
+def test_the_calls_that_are_kept_are_the_earliest_of_all(keys: str, clients: int) -> None:
+    dice = random.Random(f"{keys}{clients}")
     number = 5000
-    key = {
+    times = {
         "rising": range(number),
         "falling": range(number, 0, -1),
         "alike": [7] * number,
         "any": [dice.randrange(100) for _ in range(number)],
     }[keys]
     rows = [
-        (dice.randrange(groups), value, each)
-        for each, value in zip(dice.sample(range(10**6), number), key, strict=True)
+        (f"client {dice.randrange(clients)}", time, each)
+        for each, time in zip(dice.sample(range(10**6), number), times, strict=True)
     ]
-    kept = Foremost()
-    start = 0
+    pace, start = Pace(), 0
     while start < number:
-        part = np.array(rows[start : start + dice.choice([1, 3, 900, 2000])], np.int64)
-        kept.add(part[:, 0], part[:, 1], part[:, 2])
-        start += len(part)
-    for group in range(groups):
-        mine = sorted((value, each) for of, value, each in rows if of == group)
-        assert kept.of(group) == [each for _, each in mine[:MOST_PROOFS]]
-    assert kept.of(groups + 1) == []
+        names, moments, ids = zip(*rows[start : start + dice.choice([1, 3, 900, 2000])], strict=True)
+        texts = pa.array(names).dictionary_encode()
+        columns = {"client_id": texts, "request_time": pa.array(moments), "call_id": pa.array(ids)}
+        pace.add_calls(pa.RecordBatch.from_pydict(columns))
+        start += len(ids)
+    sums = pace.sums()
+    assert sums is not None
+    for client, kept in zip(sums["client"], sums["call_ids"], strict=True):
+        mine = sorted((time, each) for of, time, each in rows if of == client)
+        assert kept == [each for _, each in mine[:MOST_PROOFS]]
+    assert {*sums["client"]} == {name for name, _, _ in rows}

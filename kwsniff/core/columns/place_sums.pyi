@@ -1,0 +1,20 @@
+from kwsniff.core.columns.numbers import Array, WholeColumn
+
+def place_rows(
+    columns: tuple[WholeColumn, ...], wanted: int, width: int, places: Array, widths: Array, used: Array
+) -> None:
+    """The place of each row that counts; see the source."""
+
+def sum_places(
+    places: Array,
+    numbers: Array,
+    columns: tuple[WholeColumn, ...],
+    sums: Array,
+    keys: Array,
+    ids: Array,
+    writers: Array,
+) -> None:
+    """Adds up rows by the number of their place; see the source."""
+
+def sum_by_code(columns: tuple[WholeColumn, ...], first_wanted: int, second_wanted: int, sums: Array) -> None:
+    """Adds up numbers by code where two other columns have what is wanted; see the source."""
