@@ -5,7 +5,6 @@ of them is found by connection, direction, correlation id and size. What only on
 what the connection was, where that explains it.
 """
 
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kwsniff.analysis.analyze import analyze
 from kwsniff.findings.tables import open_folder
 from kwsniff.sources.second_witness import Seen, messages
+from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -140,7 +140,7 @@ def compare_with_tshark(capture: str, **options: Any) -> Agreement:
 
     Raises UsageError where tshark or pyshark is missing, CaptureError for what cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+    with temporary_folder() as folder:
         tables = ("api_calls", "connections", "anomalies", "error_codes", "tcp_events")
         read = analyze(capture, output=folder, tables=tables, **options).summary["captures"]
         with open_folder(folder) as database:

@@ -1,6 +1,5 @@
 """`kwsniff.calls`: the calls of captures of any size, in batches."""
 
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.analysis.analyze import Paths, analyze
+from kwsniff.temporary import temporary_folder
 
 
 def calls(paths: Paths, **options: Any) -> Iterator[pa.RecordBatch]:
@@ -16,7 +16,7 @@ def calls(paths: Paths, **options: Any) -> Iterator[pa.RecordBatch]:
     They pass through a temporary folder: a topic's name that only the last packet tells is in the first row.
     Raises what `analyze` raises, when the first batch is asked for.
     """
-    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+    with temporary_folder() as folder:
         done = analyze(paths, output=folder, tables="api_calls", **options)
         with pq.ParquetFile(done.paths["api_calls"]) as file:
             yield from file.iter_batches()

@@ -94,11 +94,10 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
-    from tempfile import TemporaryDirectory
-
     from kwsniff.analysis.analyze import analyze
     from kwsniff.findings.tables import files_of_tables
     from kwsniff.sources.paths import local_path
+    from kwsniff.temporary import temporary_folder
 
     filters, _ = chosen_filters(args) if are_chosen(args) else None, time_range(args)
     if args.output is not None:
@@ -106,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.
-        spare = stack.enter_context(TemporaryDirectory(prefix="kwsniff-")) if args.output is None else None
+        spare = stack.enter_context(temporary_folder()) if args.output is None else None
         only = None
         if filters and not filters.is_empty:
             refuse_pipes(args.captures)

@@ -4,7 +4,6 @@ import argparse
 import shlex
 import shutil
 import sys
-import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from kwsniff.cli.chosen_calls import refuse_pipes
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times
+from kwsniff.temporary import kept_in, temporary_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,7 +58,7 @@ def opened(
     from kwsniff.analysis.analyze import analyze
 
     # On disk, not in memory: captures may be larger than that.
-    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+    with temporary_folder() as folder:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
                 inputs,
@@ -88,9 +88,9 @@ def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
         yield [*captures]
         return
     find_captures([STANDARD_INPUT])  # refuses a terminal
-    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+    with temporary_folder() as folder:
         kept = Path(folder) / "standard-input"
-        with CaptureFile(STANDARD_INPUT) as given, kept.open("wb") as file:
+        with kept_in(kept), CaptureFile(STANDARD_INPUT) as given, kept.open("wb") as file:
             while piece := given.read(1 << 20):
                 file.write(piece)
         yield [str(kept) if name == STANDARD_INPUT else name for name in captures]

@@ -4,7 +4,6 @@ import argparse
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times
 from kwsniff.cli.why_screen import MOST_CALLS, Errors, Packets, Told, all_lines, screen_lines
+from kwsniff.temporary import temporary_folder
 from kwsniff.texts import JSON_VERSION, json_text
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _opened(
     from kwsniff.analysis.analyze import analyze
 
     # On disk, not in memory: captures may be larger than that.
-    with tempfile.TemporaryDirectory(prefix="kwsniff-why-") as folder:
+    with temporary_folder() as folder:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
                 args.inputs,

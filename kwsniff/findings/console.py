@@ -5,7 +5,6 @@ can be reached from then on. What is no query is refused before it runs.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.findings.tables import MEMORY, files_of_tables, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,7 +74,7 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
         hint = " or ".join(str(place / name) for name in beneath[:2])
         do = f"did you mean {hint}?" if hint else "make them with `kwsniff analyze CAPTURE -o DIR`"
         raise UsageError(f"{place}: {what}; {do}")
-    with tempfile.TemporaryDirectory(prefix="kwsniff-sql-") as spill, duckdb.connect(":memory:") as database:
+    with temporary_folder() as spill, duckdb.connect(":memory:") as database:
         try:
             for name, paths in tables.items():
                 _show(database, name, paths)

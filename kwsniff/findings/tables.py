@@ -7,13 +7,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import duckdb
@@ -96,7 +96,7 @@ def open_for(
     if not twins:
         views["twin"] = _NO_TWINS
     wanted, named = _named_in(queries, views)
-    with TemporaryDirectory(prefix="kwsniff-findings-") as folder, connect() as database:
+    with temporary_folder() as folder, connect() as database:
         for name in named.intersection(known):
             _fill(database, name, known[name])
         yield _shown(
@@ -183,7 +183,7 @@ def _take_short(
     database; else DuckDB keeps the rows, which takes memory that it does not count."""
     from kwsniff.findings.short_texts import copy_shortened
 
-    with TemporaryDirectory(prefix="kwsniff-findings-") if folder is None else nullcontext(folder) as place:
+    with temporary_folder() if folder is None else nullcontext(folder) as place:
         copies = [Path(place, f"{name}-{number}.parquet") for number in range(len(listed))]
         for file, copy in zip(listed, copies, strict=True):
             copy_shortened(file, copy, columns)

@@ -1,13 +1,13 @@
 """File objects in the place of paths: what is open already, or lies in memory, such as an upload."""
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
 from kwsniff.errors import CaptureError, UsageError
+from kwsniff.temporary import kept_in, temporary_folder
 
 _PIECE: Final = 1 << 20
 
@@ -52,7 +52,7 @@ def as_paths(given: Given | Sequence[Given]) -> Iterator[list[str | os.PathLike[
     if not any(isinstance(one, Readable) for one in each):
         yield [one for one in each if not isinstance(one, Readable)]
         return
-    with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+    with temporary_folder() as folder:
         paths: dict[int, str | os.PathLike[str]] = {}
         for place, one in enumerate(each):
             if id(one) not in paths:
@@ -64,7 +64,7 @@ def as_paths(given: Given | Sequence[Given]) -> Iterator[list[str | os.PathLike[
 def _copied(file: Readable, copy: Path, place: int) -> Copied:
     name = getattr(file, "name", None)
     shown = os.fspath(name) if isinstance(name, str | os.PathLike) else f"file object {place + 1}"
-    with copy.open("wb") as out:
+    with kept_in(copy), copy.open("wb") as out:
         while piece := _read(file, shown):
             out.write(piece)
     return Copied(str(copy), shown)

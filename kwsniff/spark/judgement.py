@@ -1,7 +1,6 @@
 """Findings of a pipeline's tables: on the driver, over the staged parts, before they are published."""
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from kwsniff.findings.table import findings_batch
 from kwsniff.findings.tables import READ
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.storage import Place
+from kwsniff.temporary import temporary_folder
 
 
 def write_findings(staging: Place, parts: Sequence[Part], *, run_id: str) -> list[Part]:
@@ -27,7 +27,7 @@ def write_findings(staging: Place, parts: Sequence[Part], *, run_id: str) -> lis
 
 def _copied(staging: Place, parts: Sequence[Part], stack: ExitStack) -> Path:
     """A folder of this machine with these parts of a store: rules read them more than once."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kwsniff-")))
+    folder = Path(stack.enter_context(temporary_folder()))
     for part in parts:
         (folder / part.path).parent.mkdir(parents=True, exist_ok=True)
         with staging.open_input(part.path) as source, (folder / part.path).open("wb") as target:

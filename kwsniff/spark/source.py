@@ -11,7 +11,6 @@ Python source (4.0 to 4.3); its schema it does hand over. So the schema of a tab
 """
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -30,6 +29,7 @@ from kwsniff.sources.times import TimeRange
 from kwsniff.spark.pushdown import Condition, condition
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.schema import TABLES, arrow_schema, spark_ddl
+from kwsniff.temporary import temporary_folder
 from kwsniff.texts import suggested
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class CaptureReader(DataSourceReader):
 
         wanted = _arrow_schema(self.schema)
         columns = [*dict.fromkeys([*wanted.names, *(each.column for each in self.conditions)])]
-        with tempfile.TemporaryDirectory(prefix="kwsniff-") as folder:
+        with temporary_folder() as folder:
             # Through a file: memory stays bounded, and topics named late have their names.
             paths = analyze(
                 partition.names,

@@ -27,6 +27,7 @@ from kwsniff.errors import OutputError
 from kwsniff.tables import journal
 from kwsniff.tables.journal import Journal
 from kwsniff.tables.lock import NAME, STAND_IN, Lock, take_lock
+from kwsniff.temporary import is_temporary, refused
 
 MANIFEST: Final = "_kwsniff.json"
 """Says that the pipeline wrote a folder, which run of it, and of what its tables are made."""
@@ -180,6 +181,8 @@ def guarded(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_temporary(directory):
+            raise refused(directory, error) from error
         why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
         if directory.exists() and not directory.is_dir():
             why = "it is no folder"
