@@ -122,19 +122,18 @@ class Secrets:
         """Secrets to try for records of `sides` where a hello was not captured. Without the ClientHello those
         of the latest sessions that no other hello claims; without the ServerHello those of TLS 1.3 alone:
         keys of 1.2 need the server's random. `claimed`: whose they were."""
-        client_random, server_random, cipher, version, *_ = hellos
+        client_random, _, cipher, version, *_ = hellos
         if claimed is not None:
             self._claimed.add(claimed)
             self._told.by_trying += 1
         if claimed is not None or not has_library():
             return []
         unclaimed = [each for each in self.sessions.newest(_MOST_GUESSED) if each not in self._claimed]
-        epochs = (1,) if client_random is None and server_random is None else (0, 1)
         found: list[Guess] = []
         for random in [client_random] if client_random else unclaimed:
             known = self.sessions.secrets(random)
             if version is None or version >= TLS_1_3:
-                found += _traffic_guesses(random, known, cipher, sides, epochs)
+                found += _traffic_guesses(random, known, cipher, sides)
             elif cipher and (suite := suite_of(cipher)) and version >= TLS_1_1:
                 for side in sides:
                     parts = _from_master(suite, known.get(_MASTER), (random, *hellos[1:]), side)
@@ -201,12 +200,12 @@ class Secrets:
 
 
 def _traffic_guesses(
-    random: bytes, known: dict[int, bytes], cipher: int | None, sides: Sequence[int], epochs: Sequence[int]
+    random: bytes, known: dict[int, bytes], cipher: int | None, sides: Sequence[int]
 ) -> list[Guess]:
     return [
         (random, number, TLS_1_3, side, epoch, parts_of_1_3(suite, secret))
         for side in sides
-        for epoch in epochs
+        for epoch in (0, 1)
         if (secret := known.get((_DATA if epoch else _HANDSHAKE) + side))
         for number in _SUITES_OF.get(len(secret), ())
         if cipher in {None, number} and (suite := suite_of(number))

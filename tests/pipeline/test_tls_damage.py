@@ -238,15 +238,38 @@ def test_of_tls_1_2_nothing_is_found_without_the_handshake(tmp_path: Path, keys:
     assert {row["protocol"] for row in opened["connections"]} == {"tls"}
 
 
-def test_a_capture_may_begin_inside_a_handshake(tmp_path: Path) -> None:
-    """Behind both hellos, before the client's certificate: its requests are those of the broker's own log."""
-    folder = Path(__file__).parents[2] / "captures" / "tls_mutual"
+@pytest.mark.parametrize(
+    ("name", "port", "packets"),
+    [
+        ("tls_1_3", 42_960, range(5, 15)),
+        ("tls_1_3", 42_962, range(25, 39)),
+        ("tls_go", None, range(47, 54)),
+        ("tls_mutual", 54_276, range(31, 41)),
+        ("tls_key_update", None, range(5, 18)),
+    ],
+)
+def test_a_capture_may_begin_inside_a_handshake(
+    tmp_path: Path, name: str, port: int | None, packets: range
+) -> None:
+    """Calls behind what is missing are those of the whole recording, and of the broker's own log."""
+    folder = Path(__file__).parents[2] / "captures" / name
     data = (folder / "capture.pcap").read_bytes()
-    late = records(data)[34:]
+    logged = {(each.client_port, each.api_key, each.correlation_id) for each in read(folder / "witness.tsv")}
+    whole = analyzed(folder / "capture.pcap", tls_keylog=folder / "keys.log")["api_calls"]
     path = tmp_path / "late.pcap"
-    path.write_bytes(data[:24] + b"".join(late))
-    rows = analyzed(path, tls_keylog=folder / "keys.log")["api_calls"]
-    logged = [each for each in read(folder / "witness.tsv") if each.client_port == 54_276]
-    assert [(row["api_key"], row["correlation_id"]) for row in rows] == [
-        (each.api_key, each.correlation_id) for each in logged
-    ]
+    for missing in packets:
+        path.write_bytes(data[:24] + b"".join(records(data)[missing:]))
+        rows = analyzed(path, tls_keylog=folder / "keys.log")["api_calls"]
+        found = {
+            (row["client_port"], row["api_key"], row["correlation_id"], row["status"])
+            for row in rows
+            if port in {None, row["client_port"]}
+        }
+        behind = {
+            (row["client_port"], row["api_key"], row["correlation_id"], row["status"])
+            for row in whole
+            if port in {None, row["client_port"]} and row["request_frame"] > missing
+        }
+        assert found
+        assert found == behind, missing
+        assert {each[:3] for each in found} <= logged

@@ -25,7 +25,7 @@ from kwsniff.core.octets.buffer cimport Buffer, append, append_raw
 from kwsniff.core.octets.octets cimport Octets, be16, copy_out, drop, has, keep, make_octets, u8
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.records cimport LONGEST_RECORD, RECORD_DATA, RECORD_HEADER
-from kwsniff.core.tls.sealed cimport Opened, Opening
+from kwsniff.core.tls.sealed cimport EPOCH_HANDSHAKE, Opened, Opening
 
 cdef enum Kind:
     KEY_1_3 = 0
@@ -40,7 +40,7 @@ cdef enum:
     ADDITIONAL = 13
     MOST_GUESSES = 2_000_000    # records that are tried in all, some seconds,
     CONNECTION_GUESSES = 200_000    # and for a direction of a connection;
-    FIRST_RECORDS = 64          # numbers, where one of the hellos shows that it begins here
+    FIRST_RECORDS = 64          # numbers of a handshake, and of all where one of the hellos shows that it begins here
 
 
 cdef class Key:
@@ -139,6 +139,8 @@ cdef void* try_sessions(Opening* opening, Keyring keyring, Hello* hello, int dir
         number[0] = 0
         while sessions and <int64_t>number[0] < tries and keyring.failure is None:
             for random, cipher, version, side, keys, key in sessions:
+                if keys == EPOCH_HANDSHAKE and number[0] >= FIRST_RECORDS:
+                    continue
                 keyring.guesses -= 1
                 opening.plain.len = opening.opened.len = 0
                 if open_record(opening, key, number[0], record):

@@ -5,7 +5,8 @@ Rules
   1. A record's beginning is where a header stands, with another one, or nothing yet, behind the record. Only one that
      opens is believed.
   2. Its number is one of those that the missing bytes leave room for, from the next one on; or one from 0 on, with the
-     keys that come next. Tries are bounded for each loss; then the direction is given up.
+     keys that come next: in a handshake those of data, or of the first update. Tries are bounded for each loss; then the
+     direction is given up.
   3. Since every record adds as many bytes, number and missing bytes tell how much plaintext is missing.
 
     ...[ record 7 ][ missing, 3000 bytes ]....[ 23 3 3 length ][ opens as number 12 ]
@@ -31,7 +32,7 @@ from kwsniff.core.tls.carriers cimport arrival_at, forget_bytes, hand_gap
 cdef enum:
     LEAST_RECORD = 22           # bytes of the shortest record that can be opened: header, tag, type
     MOST_GUESSED = 16           # records of a direction that secrets at hand are tried with,
-    FEW_NUMBERS = 64            # and numbers of all but the first of them
+    FEW_NUMBERS = 64            # and numbers of all but the first of them, and of a handshake's
     NEAR = 16                   # numbers beyond those that the missing bytes leave room for: padding is none
 
 
@@ -117,7 +118,7 @@ cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets record
     if passed != NULL:
         passed[0] = records.num - rest.num
     if not greeted and other.phase != SIDE_SEALED:
-        change_key(other, epoch)
+        change_key(other, EPOCH_HANDSHAKE if is_1_3(tls) and number < FEW_NUMBERS else epoch)
         if other.phase != SIDE_LOST:
             lose_record(other, -1, GAP_NOT_DECRYPTED)
         other.was_clear = False
@@ -164,6 +165,9 @@ cdef bint seek_record(Opening* opening, Tls* tls, Connection* connection, int di
             pass_over(side, at)
             side.phase = SIDE_CLEAR
             return True
+        if is_1_3(tls) and u8(rest, 0) != RECORD_DATA:
+            at += length                # a change_cipher_spec that means nothing (RFC 8446 5)
+            continue
         if is_found(opening, tls, connection, direction, keep(rest, length), at):
             return True
         if side.phase == SIDE_GIVEN_UP:
@@ -185,9 +189,10 @@ cdef bint is_found(Opening* opening, Tls* tls, Connection* connection, int direc
                    size_t at) noexcept nogil:
     """Whether this record, `at` bytes into what is kept, opens with a number that it can have."""
     cdef TlsSide* side = &tls.side[direction]
-    cdef uint64_t number = 0, room = <uint64_t>opening.most_tries // 2 + 1
+    cdef uint64_t number = 0, handshakes, room = <uint64_t>opening.most_tries // 2 + 1
     cdef int64_t left, missing = side.missing + <int64_t>at if side.missing >= 0 else -1
     cdef void* key
+    cdef int ahead
     cdef Arrival arrival
     if side.was_clear and side.epoch == EPOCH_HANDSHAKE and not is_1_3(tls):
         side.epoch = EPOCH_DATA
@@ -195,23 +200,25 @@ cdef bint is_found(Opening* opening, Tls* tls, Connection* connection, int direc
         return False
     if missing >= 0:
         room = <uint64_t>missing // LEAST_RECORD + NEAR
+    handshakes = min(room, <uint64_t>FEW_NUMBERS) if side.epoch == EPOCH_HANDSHAKE else room
     left = opening.most_tries - side.tries
     side.tries = opening.most_tries
-    if find_number(opening, side.key, record, side.least, room, &left, &number):
+    if find_number(opening, side.key, record, side.least, handshakes, &left, &number):
         side.tries = opening.most_tries - left
         arrival = arrival_at(side, <uint32_t>at)
         tell_missing(opening, tls, connection, direction, &arrival, number, missing)
         return go_on(side, number, at)
-    key = key_of(opening, tls, direction, side.epoch + 1) if is_1_3(tls) else NULL
-    if key != NULL and find_number(opening, key, record, 0, room, &left, &number):
-        side.tries = opening.most_tries - left
-        arrival = arrival_at(side, <uint32_t>at)
-        if side.epoch != EPOCH_HANDSHAKE or number:
-            hand_gap(opening, tls, connection, direction, &arrival, -1, side.cause)
-        change_key(side, side.epoch + 1)
-        side.key = key
-        return go_on(side, number, at)
-    drop_key(key)
+    for ahead in range(1, 3 if side.epoch == EPOCH_HANDSHAKE else 2):
+        key = key_of(opening, tls, direction, side.epoch + ahead) if is_1_3(tls) else NULL
+        if key != NULL and find_number(opening, key, record, 0, room, &left, &number):
+            side.tries = opening.most_tries - left
+            arrival = arrival_at(side, <uint32_t>at)
+            if side.epoch != EPOCH_HANDSHAKE or ahead > 1 or number:
+                hand_gap(opening, tls, connection, direction, &arrival, -1, side.cause)
+            change_key(side, side.epoch + ahead)
+            side.key = key
+            return go_on(side, number, at)
+        drop_key(key)
     side.tries = opening.most_tries - left
     if left <= 0:
         arrival = arrival_at(side, <uint32_t>at)
