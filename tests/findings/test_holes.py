@@ -129,6 +129,22 @@ def test_a_member_that_may_have_left_where_the_capture_lost_it_has_not_expired()
     assert found(client_missing_bytes=40) == []
 
 
+def test_a_silent_member_whose_heartbeats_the_capture_may_have_lost_has_not_expired() -> None:
+    member = {
+        "group_id": "billing", "kind": "classic", "member_id": "shop-1", "client_id": "shop",
+        "left_how": "session_expired", "joined_time": 0, "last_time": 2 * SECOND, "session_timeout_ms": 3_000,
+        "call_ids": [1],
+    }  # fmt: skip
+
+    def found(**columns: int) -> list[str]:
+        rows = {"members": [{**AT, **member}], "connections": [_connection(1), _connection(2, **columns)]}
+        return [each.finding for each in _find("session_expired", rows)]
+
+    assert found() == ["session_expired"]
+    assert found(broker_missing_bytes=40) == ["session_expired"]
+    assert found(client_missing_bytes=40) == []
+
+
 def test_a_side_that_sends_everything_again_is_not_one_of_which_the_capture_has_half() -> None:
     alone = {"client_packets": 20, "broker_packets": 0, "broker_bytes": 0, "client_retransmitted_bytes": 0,
              "broker_retransmitted_bytes": 0}  # fmt: skip
