@@ -50,6 +50,27 @@ def test_in_a_capture_with_holes_a_call_without_an_answer_proves_nothing() -> No
     assert _stalls(calls, [*whole, _connection(3, broker_missing_bytes=1_000)]) == [2]
 
 
+def test_a_request_that_nothing_follows_proves_nothing() -> None:
+    # A broker's kernel acknowledges what it does not read, and a client sends again what is not.
+    calls = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2)]
+    sent = [{**call, "request_end_time": call["request_time"]} for call in calls]
+    rest = [_connection(2), _connection(9)]
+    assert _stalls([*sent, *_quick(10, 0, 8)], [_connection(1), *rest]) == [2]
+    last = _connection(1, last_time=sent[0]["request_end_time"])
+    assert _stalls([*sent, *_quick(10, 0, 8)], [last, *rest]) == []
+
+
+def test_a_broker_that_hangs_up_on_others_does_not_stand_still() -> None:
+    calls = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2), *_quick(10, 0, 8)]
+    whole = [_connection(1), _connection(2), _connection(9)]
+    closed = [
+        _connection(number, closed_by="broker", end="fin", last_time=round(at * SECOND))
+        for number, at in ((3, 8.7), (4, 9.4))
+    ]
+    assert _stalls(calls, whole) == [2]
+    assert _stalls(calls, [*whole, *closed]) == []
+
+
 def test_a_broker_that_refuses_connections_is_gone_and_does_not_stand_still() -> None:
     calls = [_call(1, 7.8, None, 1), _call(2, 8.5, None, 2), *_quick(10, 0, 8)]
     refused = _connection(3, refused=True, first_time=9 * SECOND)
@@ -143,6 +164,33 @@ def test_a_silent_member_whose_heartbeats_the_capture_may_have_lost_has_not_expi
     assert found() == ["session_expired"]
     assert found(broker_missing_bytes=40) == ["session_expired"]
     assert found(client_missing_bytes=40) == []
+
+
+def test_where_much_is_missing_nobody_is_said_to_be_idle_or_to_be_turned_away() -> None:
+    joined = {
+        "kind": "consumer",
+        "group_id": "audit",
+        "joined_time": 0,
+        "last_time": 9 * SECOND,
+        "call_ids": [1],
+    }
+    members = [
+        {**AT, **joined, "member_id": name, "client_id": name, "partition_count": count}
+        for name, count in (("one", 3), ("two", 0))
+    ]
+    at_once = {
+        "handshake": True, "closed_by": "broker", "broker_bytes": 0, "refused": False, "end": "fin",
+        "calls": 0, "client_address": "10.0.0.9", "last_time": SECOND // 10,
+    }  # fmt: skip
+
+    def found(missing: int) -> list[str]:
+        works = _connection(1, client_address="10.0.0.9", handshake=True, client_missing_bytes=missing)
+        closed = [_connection(n, **at_once, client_missing_bytes=missing) for n in (2, 3, 4)]
+        rows = {"members": members, "connections": [works, *closed]}
+        return [each.finding for name in ("idle_members", "connection_limit") for each in _find(name, rows)]
+
+    assert found(0) == ["idle_members", "connection_limit"]
+    assert found(5_000) == []
 
 
 def test_a_side_that_sends_everything_again_is_not_one_of_which_the_capture_has_half() -> None:
