@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x942f2667c7331addull
+    #define KWSNIFF_SHAPES 0x44688f1356eb34bfull
     """
     const unsigned long long KWSNIFF_SHAPES

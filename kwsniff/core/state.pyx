@@ -36,7 +36,7 @@ from kwsniff.core.tls.sealed cimport Tls, tls_bytes
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 7
+    STATE_VERSION = 8
 
 cdef struct Head:
     uint8_t magic[4]

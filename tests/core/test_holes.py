@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from tests.core.hand import (
@@ -317,3 +319,18 @@ def test_a_capture_that_begins_with_an_answer_loses_nothing(order: tuple[int, ..
     rows = tables["api_calls"]
     assert sorted((r["correlation_id"], r["status"]) for r in rows) == [(n, "answered") for n in range(1, 6)]
     assert connection_of(tables)["client_missing_bytes"] == 0
+
+
+def test_zeroes_inside_a_segment_are_no_answer() -> None:
+    """Out of step: size 6, id 0, no error. It could stand in any message."""
+    talk = Talk().open()
+    talk.send(True, struct.pack(">ihhih", 16, 12, 0, 0, 6) + b"client")
+    talk.send(True, request(1))
+    talk.send(False, framed(struct.pack(">ih", 0, 0)), keep=False)
+    talk.send(False, b"\xff" * 20 + framed(struct.pack(">ih", 0, 0)) + b"\xff" * 6)
+    talk.send(True, request(2))
+    talk.send(False, response(2))
+    ask(talk, 3)
+    rows = tables_of(talk.packets)["api_calls"]
+    found = {row["correlation_id"]: row["response_frame"] is not None for row in rows}
+    assert found == {0: False, 1: False, 2: True, 3: True}

@@ -128,6 +128,23 @@ def is_passed(segments: list[Segment], message: Message, client: bytes) -> bool:
     return any(ahead(s.end, end) >= 0 for s in said if is_of_side(s, message, client))
 
 
+def is_reset_for(segments: list[Segment], client: bytes) -> bool:
+    """Whether a client that has closed, or may have in what is missing of it, answers with an RST what is not
+    in what is left. Such an RST has no acknowledgement, and its number is the one of the packet that it
+    answers (RFC 9293 3.10.7.1)."""
+    for number, reset in enumerate(segments):
+        if reset.ends[0] == client and reset.flags & (RST | ACK) == RST:
+            mine = [s for s in segments[:number] if s.ends[0] == client]
+            return (
+                any(s.flags & FIN for s in mine) or all(ahead(reset.seq, s.end) > 0 for s in mine)
+            ) and not any(
+                s.ack == reset.seq
+                for s in segments[:number]
+                if s.ends[0] != client and (s.payload or s.flags & FIN)
+            )
+    return False
+
+
 def kept(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEPT)
 
@@ -141,13 +158,14 @@ def faults(
         return  # correlation ids that come again: which one it is, nobody can say
     now = [r for r in after["api_calls"] if is_of(r, message, either=True)]
     if not mine and not message.from_client:  # an answer behind a reset: it was nobody's, and is not missed
-        yield from other_faults(before["api_calls"], after["api_calls"], message)
+        yield from other_faults(before["api_calls"], after["api_calls"], message, may_hide=True)
         yield from hole_faults(before, after, left, message, client)
         return
     yield from other_faults(
         [r for r in before["api_calls"] if r not in mine],
         [r for r in after["api_calls"] if r not in now],
         message,
+        may_hide=not message.from_client or is_reset_for(left, client),
     )
     kafka = any(r["protocol"] == "kafka" for r in after["connections"])
     want = wanted(mine, left, message, client) if kafka else None
@@ -157,9 +175,9 @@ def faults(
     yield from hole_faults(before, after, left, message, client)
 
 
-def other_faults(before: list[Row], after: list[Row], message: Message) -> Iterator[str]:
+def other_faults(before: list[Row], after: list[Row], message: Message, *, may_hide: bool) -> Iterator[str]:
     """Every other call is as it was. One that waited for its answer to the end may have had it in the hole,
-    too: how many messages lay there, nobody can say."""
+    too (`may_hide`): how many messages lay there, nobody can say."""
     found: dict[tuple[int, bool], list[Row]] = {}
     for row in after:
         found.setdefault((row["correlation_id"], row["request_frame"] is None), []).append(row)
@@ -170,9 +188,7 @@ def other_faults(before: list[Row], after: list[Row], message: Message) -> Itera
         if now is None:
             yield f"{name} is gone"
         elif not (
-            row["status"] == "unanswered"
-            and not message.from_client
-            and now["status"] == "response_not_captured"
+            row["status"] == "unanswered" and may_hide and now["status"] == "response_not_captured"
         ) and kept(row) not in (kept(now), kept(now | {"latency_ns": waited(row)})):
             yield f"{name} is {now['status']}, {now['reason']} now"
     for row in (row for rows in found.values() for row in rows):
@@ -204,7 +220,7 @@ def wanted(
         return "response_only", "segment_not_captured"
     if is_proven(left, message, client):
         return "response_not_captured", "segment_not_captured"
-    if is_passed(left, message, client):
+    if is_passed(left, message, client) or is_reset_for(left, client):
         return "response_not_captured", "segment_lost"
     return SILENCE
 

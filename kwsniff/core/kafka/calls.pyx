@@ -16,10 +16,11 @@ from libc.stdlib cimport calloc, free
 
 from kwsniff.core.octets.buffer cimport Buffer, shrink
 from kwsniff.core.kafka.kept_texts cimport forget_texts
-from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call, why_silent
-from kwsniff.core.kafka.frames cimport FRAMING_LOST, Frame
+from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call
+from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport wipe
 from kwsniff.core.kafka.row_sink cimport write_anomaly
+from kwsniff.core.kafka.silence cimport is_under_way, may_be_missed, resets_unseen, why_missed
 
 from kwsniff.core.declared cimport *
 
@@ -113,10 +114,10 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
     if dialog.connection.direction[broker].packets == 0:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
         reason[0] = REASON_ONE_DIRECTION
-    elif (dialog.framing[broker].gaps != call.broker_gaps or dialog.framing[broker].torn
-            or passed_unread(dialog, call)):
+    elif (may_be_missed(dialog, call) or is_under_way(dialog, call)
+            or resets_unseen(dialog.connection, broker)):
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
-        reason[0] = why_silent(&dialog.framing[broker], call)
+        reason[0] = why_missed(dialog, call)
     else:
         status[0] = STATUS_UNANSWERED
         reason[0] = REASON_OPEN_AT_END
@@ -124,11 +125,3 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
         elif end == END_RESET: reason[0] = REASON_CONNECTION_RESET
         elif end == END_REUSED: reason[0] = REASON_CONNECTION_REUSED
         elif end == END_EVICTED: reason[0] = REASON_CONNECTION_EVICTED
-
-
-cdef inline bint passed_unread(Dialog* dialog, Call* call) noexcept nogil:
-    """Whether the broker went on, out of step, after it was asked: the answer may be among what nobody could read. A
-    call that lay behind a hole is known later than that began."""
-    cdef int broker = 1 - dialog.client
-    return (dialog.framing[broker].state == FRAMING_LOST
-            and call.last.acked < dialog.connection.direction[broker].offset)

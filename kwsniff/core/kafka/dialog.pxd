@@ -75,7 +75,7 @@ cdef struct Call:
     int64_t captured            # payload bytes that capture number bytes_capture gave it
     int64_t bytes_capture
     int64_t end_offset          # stream position behind it
-    int64_t broker_gaps         # gaps of the broker's direction when it was asked
+    int64_t broker_gaps         # gaps of the broker's direction when it became known
     int reason                  # why its facts are not whole, or REASON_NONE
     bint doubtful               # it does not decode, or much stands behind it: no proof of what the connection is
     int passed                  # later calls that were answered before it
@@ -196,6 +196,7 @@ cdef struct Dialog:
     Parked* parked
     int num_parked
     int64_t parked_bytes
+    int64_t given_up_to         # stream position behind the parked responses that had to make room
     int64_t num_calls
     int32_t last_unexpected     # correlation id of the latest response without a request,
     int num_unexpected          # and how many came in a row with ids that count up
@@ -323,13 +324,6 @@ cdef inline int why_missing(int cause) noexcept nogil:
     if cause == GAP_PASSED_OVER:
         return REASON_UNDECODABLE
     return REASON_SEGMENT_NOT_CAPTURED if cause == GAP_NOT_CAPTURED else REASON_SEGMENT_LOST
-
-
-cdef inline int why_silent(Framing* answers, Call* call) noexcept nogil:
-    """Bytes of the broker are missing since this call was asked; some that nobody acknowledged may be its answer."""
-    if answers.gap_cause == GAP_NOT_CAPTURED and answers.lost_at > call.broker_gaps:
-        return REASON_SEGMENT_LOST
-    return why_missing(answers.gap_cause)
 
 
 cdef inline int why_torn(Frame* frame) noexcept nogil:

@@ -4,7 +4,8 @@
 Rules
   1. Captures may record packets a little out of order, or a request's segment may still be missing: a response without
      a request is parked, within limits, and paired when its request arrives.
-  2. It is paired only if the broker had acknowledged the whole request when it sent the response.
+  2. It is paired only if the broker had acknowledged the whole request when it sent the response, and the client not the
+     response when it asked.
   3. Given up, it is a response of its own: kwsniff never invents the call it belonged to.
   4. Where nothing but answers was captured, some in a row whose ids count up confirm each other; on a port that is
      Kafka's by the user's word one is enough.
@@ -21,6 +22,7 @@ from kwsniff.core.kafka.dialog cimport (
 from kwsniff.core.kafka.frames cimport Frame, Framing
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_UNEXPECTED, keep_message
 from kwsniff.core.kafka.memory cimport parked_slots
+from kwsniff.core.kafka.silence cimport may_answer
 from kwsniff.core.octets.octets cimport keep, make_octets
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_response_only
 from kwsniff.core.declared cimport *
@@ -44,6 +46,8 @@ cdef bint park(Context* context, Dialog* dialog, Frame* frame, int32_t correlati
                                  > context.limits.waiting_bytes_total):
         write_anomaly(context, dialog.connection, -1, &frame.first, 1, frame.offset, ANOMALY_PARKED_LIMIT,
                       dialog.num_parked)
+        if dialog.given_up_to < dialog.parked[0].frame.offset + 1:
+            dialog.given_up_to = dialog.parked[0].frame.offset + 1
         give_up_parked(context, dialog, 0)
     if dialog.parked == NULL:
         dialog.parked = <Parked*>calloc(<size_t>context.limits.parked_responses, sizeof(Parked))
@@ -85,15 +89,10 @@ cdef bint unpark_answer(Context* context, Dialog* dialog, Call* call, Parked* pa
     did not wait for a hole. Its bytes are the caller's."""
     cdef int i
     for i in range(dialog.num_parked):
-        if dialog.parked[i].correlation_id == call.correlation_id and had_arrived(&dialog.parked[i].frame, call):
+        if dialog.parked[i].correlation_id == call.correlation_id and may_answer(dialog, &dialog.parked[i].frame, call):
             unpark(context, dialog, i, parked)
             return True
     return False
-
-
-cdef inline bint had_arrived(Frame* response, Call* call) noexcept nogil:
-    """Whether the broker had acknowledged the whole request when it sent this."""
-    return response.first.acked < 0 or response.first.acked >= call.end_offset
 
 
 cdef void give_up_parked(Context* context, Dialog* dialog, int number) noexcept nogil:

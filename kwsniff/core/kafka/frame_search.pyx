@@ -19,7 +19,7 @@ from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, confirm, 
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame, Link
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, has, keep, make_octets
 from kwsniff.core.kafka.early_responses cimport park
-from kwsniff.core.kafka.programs cimport has_few_behind, read_message
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.recognition cimport look_at_request
 from kwsniff.core.kafka.responses cimport answer_waiting, decodes
 from kwsniff.core.kafka.row_sink cimport write_anomaly
@@ -51,6 +51,8 @@ cdef int look_for_frame(void* opaque, void* opaque_dialog, int side, Octets data
         if call.correlation_id == <int32_t>be32(data, 4):
             if call.doubtful and not dialog.confirmed:
                 return LOOK_NO
+            if not first and call.correlation_id == 0 and size < MIN_TRIAL:
+                return LOOK_NO          # mostly zeroes, as there are in any message
             dialog.trials += 1
             if <int64_t>data.num >= 4 + <int64_t>size:
                 return LOOK_YES if decodes(context, call, keep(data, 4 + <size_t>size), False) else LOOK_NO

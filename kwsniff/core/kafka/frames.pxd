@@ -65,7 +65,8 @@ cdef struct Framing:
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
     int gap_cause           # of the latest of them
-    int64_t lost_at         # how many there were with the latest one that nobody acknowledged
+    int64_t hole_end        # stream position behind all that was missing or passed over unread,
+    int64_t lost_end        # and behind what of it nobody acknowledged
     int num_early           # before it is known what the direction carries: the captures that its bytes came from,
     int64_t early[4]        # and how many each of them gave
     int64_t early_capture[4]

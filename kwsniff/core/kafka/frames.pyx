@@ -66,6 +66,12 @@ cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arriv
     sink.out_of_step(sink.context, sink.dialog, framing.direction, arrival, offset, True, value)
 
 
+cdef inline void note_hole(Framing* framing, int64_t end) noexcept nogil:
+    """What nobody could read ends at this stream position."""
+    if framing.hole_end < end:
+        framing.hole_end = end
+
+
 cdef inline void doubt_frames(Framing* framing) noexcept nogil:
     """What is here is no frame, although nothing is missing. After a search the cause is the one that began it."""
     if framing.found == FOUND_IN_STEP:
@@ -155,6 +161,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
             take = read_prefix(framing, limits, kept_total, data)
             if framing.need < 0:
                 doubt_frames(framing)
+                note_hole(framing, offset)
                 fall_out(framing, sink, kept_total, arrival, offset, framing.need)
                 continue
             if take:                        # the prefix came in pieces
@@ -180,6 +187,7 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
                 begin_frame(framing, kept_total)
             elif framing.state == FRAMING_IN_STEP:
                 doubt_frames(framing)
+                note_hole(framing, offset)
                 fall_out(framing, sink, kept_total, arrival, framing.offset, framing.need)
         data = rest
 
@@ -247,6 +255,7 @@ cdef size_t search(Framing* framing, FrameSink* sink, Limits* limits, int64_t* k
         framing.tail_first = arrival[0]
         count_captured(framing, sink, arrival, <int64_t>data.num)
     else:
+        note_hole(framing, offset + <int64_t>data.num)
         sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>data.num, False)
     return data.num
 
@@ -285,6 +294,7 @@ cdef bint begins_with_tail(Framing* framing, FrameSink* sink, Limits* limits, in
 
 cdef void drop_tail(Framing* framing, FrameSink* sink) noexcept nogil:
     if framing.tail_num:
+        note_hole(framing, framing.tail_offset + <int64_t>framing.tail_num)
         framing.tail_num = 0
         if framing.num_early:
             sink.passed(sink.context, sink.dialog, framing.early_capture[0], framing.early[0], False)
@@ -297,6 +307,7 @@ cdef size_t resume(Framing* framing, FrameSink* sink, int64_t* kept_total, Arriv
                    size_t at) noexcept nogil:
     cdef int64_t searched = framing.searched + <int64_t>at
     if at:
+        note_hole(framing, offset + <int64_t>at)
         sink.passed(sink.context, sink.dialog, arrival.capture, <int64_t>at, False)
     begin_frame(framing, kept_total)
     framing.state = FRAMING_IN_STEP
@@ -356,8 +367,9 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
     cdef int64_t take
     framing.gaps += 1
     framing.gap_cause = cause
+    note_hole(framing, offset + (num if num >= 0 else 1))
     if cause == GAP_LOST:
-        framing.lost_at = framing.gaps
+        framing.lost_end = framing.hole_end
     if framing.state != FRAMING_IN_STEP:
         if framing.state == FRAMING_START:
             framing.state = FRAMING_LOST

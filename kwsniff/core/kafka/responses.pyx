@@ -2,7 +2,8 @@
 """Which response answers which request.
 
 Rules
-  1. A response is matched with the oldest waiting request of its correlation id. Requests that it passes over wait on
+  1. A response is matched with the oldest waiting request of its correlation id; if that one's answer may lie in a hole,
+     and the id was used again behind the hole, with the latest one. Requests that it passes over wait on
      for MOST_PASSED answers more, in case something between swapped them; then they will not be answered.
   2. An ApiVersions response of error 35 has a v0 body whatever was asked (KIP-511).
   3. After an answered SaslHandshake v0 both directions carry bare tokens until the client sends a request again.
@@ -17,17 +18,17 @@ from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
 from kwsniff.core.kafka.dialog cimport (
-    KEPT_CLIENT_ID, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_silent,
-    why_torn,
+    KEPT_CLIENT_ID, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_torn,
 )
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.wire.facts cimport Facts, gather_facts
-from kwsniff.core.kafka.frames cimport Frame, Framing
+from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.kafka.kept_messages cimport MESSAGE_RESPONSE, MESSAGE_TOKEN, keep_message
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop
 from kwsniff.core.kafka.early_responses cimport park, unpark_answer
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.served cimport note_served
+from kwsniff.core.kafka.silence cimport may_be_later_one, may_be_missed, was_received, why_missed
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
@@ -58,7 +59,8 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
         return False            # found by searching, and now it cannot prove itself
     correlation_id = <int32_t>be32(frame.bytes, 4)
     for i in range(dialog.num):
-        if dialog.calls[(dialog.head + i) & (dialog.num_slots - 1)].correlation_id == correlation_id:
+        if waiting_call(dialog, i).correlation_id == correlation_id and not was_received(
+                dialog, frame, waiting_call(dialog, i)):
             break
     else:
         if frame.found:
@@ -69,12 +71,23 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
             count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
             return True
         return park(context, dialog, frame, correlation_id)
+    i = latest_of_id(dialog, frame, i)
     if frame.found and not frame.torn and not decodes(
             context, waiting_call(dialog, i), frame.bytes, False):
         return False
     bring_forward(context, dialog, frame, i)
     answer(context, dialog, frame)
     return True
+
+
+cdef inline int64_t latest_of_id(Dialog* dialog, Frame* frame, int64_t number) noexcept nogil:
+    """The call that is answered, of those with its correlation id: the oldest, but where its answer may lie in a hole."""
+    cdef int64_t i
+    if may_be_missed(dialog, waiting_call(dialog, number)):
+        for i in range(number + 1, dialog.num):
+            if may_be_later_one(dialog, frame, waiting_call(dialog, number), waiting_call(dialog, i)):
+                number = i
+    return number
 
 
 cdef bint answer_waiting(Context* context, Dialog* dialog, Frame* frame, int32_t correlation_id) noexcept nogil:
@@ -113,16 +126,14 @@ cdef void bring_forward(Context* context, Dialog* dialog, Frame* frame, int64_t 
 
 
 cdef inline bint waits_on(Dialog* dialog, Call* call) noexcept nogil:
-    return (dialog.framing[1 - dialog.client].gaps == call.broker_gaps and call.reason == REASON_NONE
-            and call.passed < MOST_PASSED)
+    return call.reason == REASON_NONE and call.passed < MOST_PASSED and not may_be_missed(dialog, call)
 
 
 cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     """The oldest call will not be answered."""
     cdef Call* call = waiting_call(dialog, 0)
-    cdef Framing* answers = &dialog.framing[1 - dialog.client]
-    if answers.gaps != call.broker_gaps:
-        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_silent(answers, call))
+    if may_be_missed(dialog, call):
+        finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_missed(dialog, call))
         return
     if call.reason != REASON_NONE:
         # It may have been one that needs no answer: its own bytes do not say.

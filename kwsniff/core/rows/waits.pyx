@@ -20,6 +20,7 @@ from kwsniff.core.kafka.dialog cimport (
     waiting_call,
 )
 from kwsniff.core.kafka.kept_texts cimport kept_text, next_topic
+from kwsniff.core.kafka.silence cimport is_under_way, may_be_missed
 from kwsniff.core.octets.octets cimport Octets, make_octets
 from kwsniff.core.rows.rows cimport write_uuid
 from kwsniff.core.tcp.connections cimport Connection
@@ -86,8 +87,8 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
 cdef inline bint may_have_passed(Dialog* dialog, Call* call) noexcept nogil:
     """Nothing of the broker is seen, or bytes of it are missing since the call was asked."""
     cdef int broker = 1 - dialog.client
-    return (dialog.connection.direction[broker].packets == 0 or dialog.framing[broker].gaps != call.broker_gaps
-            or dialog.framing[broker].torn)
+    return (dialog.connection.direction[broker].packets == 0 or may_be_missed(dialog, call)
+            or is_under_way(dialog, call))
 
 
 cdef inline int64_t due_time(Dialog* dialog, Call* call) noexcept nogil:

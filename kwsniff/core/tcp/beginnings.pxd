@@ -38,6 +38,7 @@ cdef inline void begin_stream(Connection* connection, Direction* own, Direction*
     elif not own.sent_known and not (own.acked_known and own.acked == segment.seq == own.acked_from):
         own.beginning = True
         own.begun_at = connection.packets
+    own.first_seq = own.next_seq
     place_acks(own, other)
 
 
@@ -50,4 +51,5 @@ cdef inline void begin_earlier(Direction* own, Direction* other, uint32_t seq) n
             held.arrival.acked += more
         held = held.next
     own.next_seq = seq
+    own.first_seq = seq
     place_acks(own, other)

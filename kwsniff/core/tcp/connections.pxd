@@ -113,6 +113,7 @@ cdef struct Direction:
     bint other_syn          # a SYN with another initial number came while this connection was alive
     uint32_t other_isn
     uint32_t next_seq
+    uint32_t first_seq      # of a direction without a SYN: the number of its first byte that was seen
     uint32_t fin_seq
     uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
     bint acked_known
@@ -132,7 +133,9 @@ cdef struct Direction:
     uint32_t flight         # most bytes under way at once
     bint beginning          # where the stream begins is not settled: what came is held
     int64_t begun_at        # packets of the connection by then
+    uint32_t told_ack       # what its latest segment with payload or FIN acknowledged
     uint32_t at_reset       # how far it had come when the connection was reset
+    bint goes_on_unseen     # behind the reset its sender showed that it had sent what is not here
     int64_t offset          # stream position of next_seq; 0 is the first byte after the handshake or in the capture
     Held* held
     Held* held_last
@@ -220,7 +223,9 @@ cdef struct Connection:
     Connection* reset_newer
     int other_opener        # of the connection that `other_isn` may be about
     int64_t duplicates      # packets captured again
-    int reset_sender        # of the latest reset that counts
+    int reset_sender        # of the latest reset that counts,
+    uint32_t reset_seq      # its number,
+    bint reset_answers_unseen   # and whether it answers a packet that is not here
     int64_t reset_at
     int64_t reset_frame
     int64_t reset_capture

@@ -175,6 +175,7 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.duplicates = 0
     connection.encapsulation = 0
     connection.reset_sender = -1
+    connection.reset_answers_unseen = False
     connection.num_events = 0
     connection.events_seen = 0
     connection.events_lost = 0

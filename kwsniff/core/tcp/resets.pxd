@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint32_t
 
-from kwsniff.core.capture.packets cimport NO_TIME, Segment
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
 from kwsniff.core.tcp.progress cimport furthest
 from kwsniff.core.tcp.segments cimport distance
@@ -44,3 +44,13 @@ cdef inline bint is_told_whole(Direction* own, Direction* other) noexcept nogil:
     """Whether a side had closed, and nothing is missing that an acknowledgement behind the reset could prove."""
     return ((own.fin or other.fin) and distance(end_of(own), own.next_seq) <= own.fin
             and distance(end_of(other), other.next_seq) <= other.fin)
+
+
+cdef inline bint answers_unseen(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """Whether this RST may answer a packet that was not seen. Who has closed answers what takes numbers and comes too late
+    by one that acknowledges nothing: its number is the acknowledgement of what it answers (RFC 9293 3.10.7.1). Where
+    its sender had not shown that it had come so far, a FIN may be missing."""
+    if segment.flags & TCP_ACK or not own.fin and (
+            distance(segment.seq, own.next_seq) <= 0 or own.sent_known and distance(segment.seq, own.sent) <= 0):
+        return False
+    return other.told_ack != segment.seq or other.acked_known and distance(other.acked, end_of(other)) >= 0

@@ -25,7 +25,7 @@ from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport (
     DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Held, Streams, unlink_reset,
 )
-from kwsniff.core.tcp.held cimport unhold_next
+from kwsniff.core.tcp.held cimport held_to, unhold_next
 from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
 from kwsniff.core.tcp.segments cimport distance
 
@@ -102,6 +102,8 @@ cdef void drop_behind_reset(Streams* streams, Connection* connection, int sender
     cdef Direction* own = &connection.direction[sender]
     cdef Held* before = NULL
     cdef Held* held = own.held
+    cdef uint32_t end = furthest(own)
+    own.goes_on_unseen = own.known and distance(end, held_to(own)) > (own.fin and end == own.fin_seq + 1)
     forget_behind_reset(own)
     while held != NULL:
         if is_behind_reset(own, held.seq, held.length):

@@ -57,7 +57,7 @@ from kwsniff.core.tcp.repairs cimport (
     was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
-    doubt_reset, drop_behind_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
+    answers_unseen, doubt_reset, drop_behind_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
@@ -186,6 +186,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     if segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
         own.sent_at = segment.time
+        own.told_ack = segment.ack
         if own.other_syn and not connection.ended:
             pass_over_syn(streams, connection, sender, &arrival)
     elif not segment.flags & TCP_SYN:
@@ -267,10 +268,15 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
                             distance(segment.seq, own.next_seq if own.known else own.acked))
         return
     if waits_behind_reset(connection):
-        return                  # whoever is gone answers every segment that was under way with another one
+        # Whoever is gone answers every segment that was under way with another one.
+        if sender == connection.reset_sender and answers_unseen(own, other, segment):
+            connection.reset_answers_unseen = True
+        return
     if segment.flags & TCP_ACK:
         take_ack(streams, connection, sender, segment, arrival)
     connection.reset_sender = sender
+    connection.reset_seq = segment.seq
+    connection.reset_answers_unseen = answers_unseen(own, other, segment)
     connection.reset_at = segment.time
     connection.reset_frame = segment.frame
     connection.reset_capture = streams.capture
@@ -306,6 +312,7 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
         return                  # an old one, or none of this stream's
     own.fin = True
     own.fin_seq = end
+    own.told_ack = segment.ack
     note_sent(own, segment, end)
     if connection.fin_by < 0:
         connection.fin_by = sender

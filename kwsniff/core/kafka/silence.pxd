@@ -1,0 +1,139 @@
+# cython: language_level=3
+"""What the silence of a broker proves: whether the answer to a call may have been sent and missed.
+
+Rules
+  1. An answer stands in the broker's stream behind what the request's own packets acknowledge (`answer_from`): the client
+     had all before that when it asked. Holes in front of it hide no answer, however late they are noticed.
+  2. A call was left without an answer only if the broker's stream is whole from there on: no hole, nothing passed over
+     unread, no frame under way that a hole may have made up. Everything else leaves it open.
+  3. Where no packet of the request tells a position, the stream must be whole from its first byte, and that byte be what
+     the client was waiting for: by the handshake, or by the first acknowledgement that was seen.
+  4. A reset may show more of the broker's stream than the capture has: by its own number, by what its sender or receiver
+     goes on with or, if it comes from a client that had closed, by the packet that it answers (resets.pxd).
+  5. What an acknowledgement of encrypted bytes is in plaintext is not known exactly in front of what was opened: inside
+     TLS the stream must be whole for UNCERTAIN bytes more, and be opened.
+
+    broker   --[ hole ]----|--------------[ answer to a later call ]     proven
+             --------------|--[ hole ]----[ answer to a later call ]     open
+                           ^ answer_from
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from kwsniff.core.declared cimport END_RESET, REASON_LIMIT_REACHED, REASON_SEGMENT_LOST, REASON_SEGMENT_NOT_CAPTURED
+from kwsniff.core.kafka.dialog cimport Call, Dialog, why_missing
+from kwsniff.core.kafka.frames cimport FRAMING_IN_STEP, FRAMING_LOST, Frame, Framing
+from kwsniff.core.tcp.connections cimport GAP_NOT_CAPTURED, Connection, Direction
+from kwsniff.core.tcp.progress cimport furthest
+from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tls.sealed cimport SIDE_SEALED, TlsSide
+
+cdef enum:
+    UNCERTAIN = 1 << 16         # bytes of records that hold no data, and of what records add to theirs
+
+
+cdef inline int64_t answer_from(Call* call) noexcept nogil:
+    """The position of the broker's stream in front of which the answer cannot stand; -1: none is known."""
+    return call.last.acked if call.ended else call.first.acked
+
+
+cdef inline uint32_t first_number(Direction* own) noexcept nogil:
+    """Of the first byte that was seen of a stream; if none was, that behind all that is known of it."""
+    cdef uint32_t number
+    if own.known:
+        return own.first_seq
+    number = furthest(own)
+    return own.fin_seq if own.fin and number == own.fin_seq + 1 else number
+
+
+cdef inline bint begins_whole(Direction* own) noexcept nogil:
+    """Whether nothing can be missing in front of what was seen first."""
+    return own.syn or own.acked_known and distance(first_number(own), own.acked_from) <= 0
+
+
+cdef inline bint is_sealed_hole(TlsSide* side, Framing* answers, Call* call) noexcept nogil:
+    """The same of a broker's direction inside TLS."""
+    if side.owed or side.phase != SIDE_SEALED:
+        return True
+    return answers.gaps and (answers.hole_end + UNCERTAIN > answer_from(call) or answers.gaps != call.broker_gaps)
+
+
+cdef inline bint is_holed(Dialog* dialog, Call* call) noexcept nogil:
+    """Whether bytes that may be the answer are missing, or were passed over unread."""
+    cdef Framing* answers = &dialog.framing[1 - dialog.client]
+    if answers.hole_end > answer_from(call) and answers.hole_end:
+        return True
+    if dialog.decrypted and is_sealed_hole(&dialog.tls.side[1 - dialog.client], answers, call):
+        return True
+    return (answers.state == FRAMING_LOST
+            and answer_from(call) < dialog.connection.direction[1 - dialog.client].offset)
+
+
+cdef inline bint is_under_way(Dialog* dialog, Call* call) noexcept nogil:
+    """Whether the stream stands in a frame that has begun and may be the answer: bytes of it are missing, or it begins
+    behind a hole and may be none."""
+    cdef Framing* answers = &dialog.framing[1 - dialog.client]
+    if dialog.decrypted and dialog.tls.side[1 - dialog.client].kept.len:
+        return True
+    return answers.torn or (answers.state == FRAMING_IN_STEP and answers.have and answers.gaps
+                            and answer_from(call) < dialog.connection.direction[1 - dialog.client].offset)
+
+
+cdef inline bint is_given_up(Dialog* dialog, Call* call) noexcept nogil:
+    """Whether responses without a request had to make room: the answer may have been one of them."""
+    return dialog.given_up_to > answer_from(call) and dialog.given_up_to
+
+
+cdef inline bint may_be_missed(Dialog* dialog, Call* call) noexcept nogil:
+    """Whether the answer may have come without being seen, in front of the frame that is read."""
+    if is_holed(dialog, call) or is_given_up(dialog, call):
+        return True
+    return answer_from(call) < 0 and not begins_whole(&dialog.connection.direction[1 - dialog.client])
+
+
+cdef inline bint resets_unseen(Connection* connection, int broker) noexcept nogil:
+    """Whether the reset that ended the connection shows that the broker had said more than is here."""
+    cdef Direction* own = &connection.direction[broker]
+    if connection.end != END_RESET or connection.refused:
+        return False
+    if own.goes_on_unseen:
+        return True
+    if connection.reset_sender != broker:
+        return connection.reset_answers_unseen
+    if own.known:
+        return distance(connection.reset_seq, own.next_seq) > own.fin
+    return own.acked_known and distance(connection.reset_seq, own.acked_from) > own.fin
+
+
+cdef inline int why_missed(Dialog* dialog, Call* call) noexcept nogil:
+    """The reason of a call whose answer may have been missed; of some holes nobody says that they ever arrived."""
+    cdef Framing* answers = &dialog.framing[1 - dialog.client]
+    cdef Direction* own = &dialog.connection.direction[1 - dialog.client]
+    if is_holed(dialog, call) or is_under_way(dialog, call):
+        if answers.gap_cause == GAP_NOT_CAPTURED and answers.lost_end > answer_from(call):
+            return REASON_SEGMENT_LOST
+        return why_missing(answers.gap_cause)
+    if is_given_up(dialog, call):
+        return REASON_LIMIT_REACHED
+    if (answer_from(call) < 0 and own.acked_known and distance(own.acked, own.acked_from) > 0
+            and distance(own.acked, first_number(own)) >= 0):
+        return REASON_SEGMENT_NOT_CAPTURED
+    return REASON_SEGMENT_LOST
+
+
+cdef inline bint was_received(Dialog* dialog, Frame* response, Call* call) noexcept nogil:
+    """Whether the client had this when it asked, as far as positions are known: then it is no answer."""
+    return response.offset < answer_from(call) and not dialog.decrypted
+
+
+cdef inline bint may_answer(Dialog* dialog, Frame* response, Call* call) noexcept nogil:
+    """Whether the broker had acknowledged the whole request when it sent this, and the client did not have it yet."""
+    return ((response.first.acked < 0 or response.first.acked >= call.end_offset)
+            and not was_received(dialog, response, call))
+
+
+cdef inline bint may_be_later_one(Dialog* dialog, Frame* response, Call* call, Call* later) noexcept nogil:
+    """Whether a response is the answer to the later of two calls of one correlation id. A client uses an id again when it
+    had its answer: that of the first one may lie in a hole, in front of what the second one acknowledges."""
+    return (later.correlation_id == call.correlation_id and answer_from(later) > answer_from(call)
+            and may_be_missed(dialog, call) and may_answer(dialog, response, later))
