@@ -291,8 +291,10 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     if own.fin and other.fin:
         end_connection(streams, connection, END_FIN)
     elif not own.known or ahead <= 0 and (not other.known or connection.reset_by >= 0 or is_told_whole(own, other)):
-        # Who acknowledged something was accepted, though the capture may have lost with what.
-        connection.refused = sender != connection.opener and other.syn and not own.syn and not own.acked_known
+        # Who acknowledged something was accepted, though the capture may have lost with what. So was who is reset with
+        # another number than a SYN has to be: 0, with an acknowledgement (RFC 9293 3.10.7.1).
+        connection.refused = (sender != connection.opener and other.syn and not own.syn and not own.acked_known
+                              and segment.flags & TCP_ACK and segment.seq == 0)
         end_connection(streams, connection, END_RESET)
     elif connection.reset_by < 0:
         connection.reset_by = sender
