@@ -83,6 +83,16 @@ def test_refused_connection() -> None:
     assert (row["end"], row["protocol"], row["client_port"]) == ("reset", "empty", 50_000)
 
 
+@pytest.mark.parametrize(("flags", "seq"), [(RST | ACK, 5_000), (RST, 5_000)])
+def test_a_reset_with_a_number_of_its_own_refuses_nothing(flags: int, seq: int) -> None:
+    """What answers a SYN has the number 0 and an acknowledgement (RFC 9293 3.10.7.1)."""
+    talk = Talk(70_000)
+    talk.send(True, flags=SYN)
+    talk.send(False, flags=flags, seq=seq)
+    row = connection_of(tables_of(talk.packets))
+    assert (row["refused"], row["end"]) == (False, "reset")
+
+
 def test_reset_outside_the_window_is_ignored() -> None:
     """RFC 5961 3: a blind attacker's number."""
     talk = Talk().open()

@@ -293,16 +293,6 @@ def test_who_acknowledged_something_was_not_refused(length: int) -> None:
     assert (row["refused"], row["end"], row["closed_by"]) == (False, "reset", "broker")
 
 
-@pytest.mark.parametrize(("flags", "seq"), [(RST | ACK, 5_000), (RST, 5_000)])
-def test_a_reset_with_a_number_of_its_own_refuses_nothing(flags: int, seq: int) -> None:
-    """What answers a SYN has the number 0 and an acknowledgement (RFC 9293 3.10.7.1)."""
-    talk = Talk(70_000)
-    talk.send(True, flags=SYN)
-    talk.send(False, flags=flags, seq=seq)
-    row = connection_of(tables_of(talk.packets))
-    assert (row["refused"], row["end"]) == (False, "reset")
-
-
 def test_a_reset_that_does_not_acknowledge_the_syn() -> None:
     """RFC 9293 3.10.7.3: anybody can send one."""
     talk = Talk(70_000, 0)
