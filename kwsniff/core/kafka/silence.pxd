@@ -122,8 +122,8 @@ cdef inline int why_missed(Dialog* dialog, Call* call) noexcept nogil:
 
 
 cdef inline bint was_received(Dialog* dialog, Frame* response, Call* call) noexcept nogil:
-    """Whether the client had this when it asked, as far as positions are known: then it is no answer."""
-    return response.offset < answer_from(call) and not dialog.decrypted
+    """Whether the client had this when it began to ask, as far as positions are known: then it is no answer."""
+    return response.offset < call.first.acked and not dialog.decrypted
 
 
 cdef inline bint may_answer(Dialog* dialog, Frame* response, Call* call) noexcept nogil:
