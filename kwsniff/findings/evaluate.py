@@ -24,6 +24,7 @@ MOST_OF_ONE_RULE: Final = 100
 _PARTIES = ("client", "broker", "topic", "group_id")
 _TIMES = ("first_time", "last_time")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COUNTED = re.compile(r"(\{\w+(?::[^{}]*)?\})((?: [A-Za-z]+)+)\(s\)")
 _CONFIDENCES = {"certain": 0, "likely": 1, "possible": 2}
 
 
@@ -214,7 +215,13 @@ def clock(time: datetime | None) -> str:
 
 
 def _words(template: str, said: Mapping[str, Any]) -> str:
-    return " ".join(template.format_map(said).split())
+    """The template's own nouns agree with their numbers: {value:.0f} call(s)."""
+
+    def agree(found: re.Match[str]) -> str:
+        number = found[1].format_map(said)
+        return f"{number}{found[2]}{'' if number == '1' else 's'}"
+
+    return " ".join(_COUNTED.sub(agree, template).format_map(said).split())
 
 
 def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
+from kwsniff.texts import plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -76,22 +77,22 @@ def list_not_seen(basis: dict[str, Any]) -> list[str]:
     said = []
     if basis["sealed"]:
         said.append(
-            f"{basis['sealed']} TLS connection(s) were not opened: "
+            f"{plural(basis['sealed'], 'TLS connection')} stayed encrypted: "
             "nothing is known of the calls inside (docs/tls.md)."
         )
     if basis["one_sided"]:
         said.append(
-            f"{basis['one_sided']} connection(s) show one direction only: "
+            f"One direction alone was captured of {plural(basis['one_sided'], 'connection')}: "
             "whether their calls were answered is not known."
         )
     if basis["not_captured"]:
         said.append(
-            f"{basis['not_captured']} call(s) may have been answered: "
-            "bytes of their responses are not in the capture."
+            f"{plural(basis['not_captured'], 'call')} may have been answered: "
+            "bytes of the responses are not in the capture."
         )
     if basis["begun_before"]:
         said.append(
-            f"{basis['begun_before']} connection(s) began before the capture: "
+            f"{plural(basis['begun_before'], 'connection')} began before the capture: "
             "what was said before it is not known."
         )
     if basis["no_vantage"] and basis["no_vantage"] == basis["connections"]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwsniff
+from kwsniff.findings.evaluate import conclude
 from kwsniff.findings.rule import load_rules
 from tests.core.hand import ACK, FIN, START_NS, Talk
 from tests.house.tree import ROOT
@@ -74,8 +75,18 @@ def test_what_tls_hides_is_not_said_of_a_hello_without_an_answer(answered: bool,
     place = tmp_path / "hello.pcap"
     place.write_bytes(pcap([Frame(START_NS, packet, len(packet)) for packet in talk.packets], 101))
     said = _why(place).stdout
-    assert ("1 TLS connection(s) were not opened" in said) == answered
+    assert ("1 TLS connection stayed encrypted" in said) == answered
     assert ("docs/tls.md" in said) == answered
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(1, "1 TLS connection of a(s), "), (2, "2 TLS connections of a(s), ")]
+)
+def test_nouns_agree_with_their_numbers(value: int, said: str) -> None:
+    rule = next(each for each in load_rules() if each.name == "encrypted")
+    row = {"subject": "a(s)", "value": value, "bytes": 10, "first_time": None, "last_time": None}
+    (finding,) = conclude([(rule, row)], 0)
+    assert finding.text.startswith(said)
 
 
 def test_what_is_no_capture_is_one_line_and_exits_with_2(tmp_path: Path) -> None:
