@@ -111,6 +111,7 @@ ROWS = frames(pipelined(4, 30, 300).packets())
         gzip.compress(pcap(ROWS, nanoseconds=True)),
         pcap(ROWS, nanoseconds=True) + b"\0" * 7,
     ],
+    ids=["pcap", "pcapng", "two sections", "gzip", "cut"],
 )
 def test_first_and_last_times(tmp_path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 1999)
