@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from kwsniff.cli.layouts import layouts_in_use
-from kwsniff.cli.refused_memory import ADVICE, is_refused_memory
+from kwsniff.cli.refused_memory import ADVICE, is_refused_memory, spare_addresses
 from kwsniff.cli.standard_streams import leave_errors, says, standard_output
 from kwsniff.cli.times import joined_times
 from kwsniff.cli.wrong_usage import Parser
@@ -115,6 +115,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with standard_output():
             given = sys.argv[1:] if arguments is None else arguments
             _check_verb(given)
+            spare_addresses(given[0])
             # Every verb's options take longer to make than the one's that is asked for.
             verb = [given[0]] if given[0] in VERBS else VERBS
             args = make_parser(verb).parse_args([*joined_times(given)])

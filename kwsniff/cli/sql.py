@@ -125,10 +125,12 @@ def _write(reader: Any, form: str, out: TextIO) -> None:
     names = reader.schema.names
     rows = read(reader)
     if form == "csv":
+        # Programs get what is in the tables; a terminal nothing that steers it.
+        text = clean if out.isatty() else str
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(names)
+        writer.writerow(map(text, names))
         for batch in rows:
-            writer.writerows([_cell(value) for value in row] for row in batch)
+            writer.writerows([text(_cell(value)) for value in row] for row in batch)
     elif form == "json":
         _write_json(names, rows, out)
     else:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.findings.database import open_database
 from kwsniff.findings.tables import MEMORY, files_of_tables, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.temporary import temporary_folder
@@ -74,7 +75,7 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
         hint = " or ".join(str(place / name) for name in beneath[:2])
         do = f"did you mean {hint}?" if hint else "make them with `kwsniff analyze CAPTURE -o DIR`"
         raise UsageError(f"{place}: {what}; {do}")
-    with temporary_folder() as spill, duckdb.connect(":memory:") as database:
+    with temporary_folder() as spill, open_database() as database:
         try:
             for name, paths in tables.items():
                 _show(database, name, paths)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
+from kwsniff.findings.database import open_database
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -62,9 +63,7 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
 
 def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
     """Parquet files, by table, as views for rules; tables without files have no rows."""
-    from duckdb import connect
-
-    return _shown(connect(), sources, _views(), wanted={*READ, *_views()}, columns=None)
+    return _shown(open_database(), sources, _views(), wanted={*READ, *_views()}, columns=None)
 
 
 @contextmanager
@@ -84,19 +83,12 @@ def open_for(
     whose rows are known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to
     be so long that rows must not be compared by them.
     """
-    try:
-        # DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
-        # longer to load than a small capture's rules to be asked.
-        from _duckdb import connect
-    except ImportError:  # DuckDB before 1.4 has it elsewhere
-        from duckdb import connect
-
     known = sums or {}
     views = {name: text for name, text in _views().items() if name not in known}
     if not twins:
         views["twin"] = _NO_TWINS
     wanted, named = _named_in(queries, views)
-    with temporary_folder() as folder, connect() as database:
+    with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
             _fill(database, name, known[name])
         yield _shown(
@@ -213,9 +205,7 @@ def open_tables(
 ) -> "duckdb.DuckDBPyConnection":
     """Tables in memory as views for rules; those that are missing have no rows. `queries` and `memory`: as
     open_for."""
-    from duckdb import connect
-
-    database = connect()
+    database = open_database()
     _set_up(database, memory)
     views = _views()
     wanted, named = _named_in(queries, views) if queries is not None else ({*READ, *views}, None)

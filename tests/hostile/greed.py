@@ -27,9 +27,10 @@ Packets = Iterator[bytes]
 
 
 class Line:
-    """One connection, from its handshake on."""
+    """One connection, from its handshake on. `piece`: bytes of a segment at most."""
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, piece: int = 60_000) -> None:
+        self.piece = piece
         self.client, self.port = 1 + number // 50_000, 1024 + number % 50_000
         self.sent = [0, 0]
 
@@ -42,7 +43,7 @@ class Line:
         packets = b"".join(
             stream(
                 data, self.sent[back], client=self.client, port=self.port, back=back,
-                ack=1 + self.sent[not back],
+                ack=1 + self.sent[not back], mss=self.piece,
             )
         )  # fmt: skip
         self.sent[back] += len(data)
@@ -58,10 +59,10 @@ def name(number: int, size: int = LONG) -> str:
     return f"{number:010}".ljust(size, "x")
 
 
-def _beat(number: int, client: str, group: str, member: str) -> Exchange:
-    body = (
-        struct.pack(">h", len(group)) + group.encode() + struct.pack(">ih", 1, len(member)) + member.encode()
-    )
+def beat(number: int, client: str, group: str, member: str) -> Exchange:
+    """A heartbeat."""
+    texts = [each.encode() for each in (group, member)]
+    body = b"\0\0\0\1".join(struct.pack(">h", len(each)) + each for each in texts)
     request = sized(request_bytes(12, 0, number, client, body))
     return Exchange(12, 0, number, client, request, sized(response_bytes(12, 0, number, b"\0\0")))
 
@@ -71,7 +72,7 @@ def client_ids() -> Packets:
     line = Line()
     yield line.open()
     for number in count():
-        yield line.talk(_beat(number, name(number), "g", "m"))
+        yield line.talk(beat(number, name(number), "g", "m"))
 
 
 def groups() -> Packets:
@@ -79,22 +80,22 @@ def groups() -> Packets:
     line = Line()
     yield line.open()
     for number in count():
-        yield line.talk(_beat(number, "c", name(2 * number), name(2 * number + 1)))
+        yield line.talk(beat(number, "c", name(2 * number), name(2 * number + 1)))
 
 
 def connections() -> Packets:
     """Connections that stay open, each with a client id of its own and a request that waits."""
     for number in count():
         line = Line(number)
-        yield line.open() + line.talk(_beat(1, name(number), "g", "m"))
-        yield line.say(_beat(2, "c", name(number), "m").request)
+        yield line.open() + line.talk(beat(1, name(number), "g", "m"))
+        yield line.say(beat(2, "c", name(number), "m").request)
 
 
 def small_connections() -> Packets:
     """Connections that stay open after one small call."""
     for number in count():
         line = Line(number)
-        yield line.open() + line.talk(_beat(1, "c", "g", "m"))
+        yield line.open() + line.talk(beat(1, "c", "g", "m"))
 
 
 def half_open() -> Packets:
@@ -107,7 +108,7 @@ def stray_answers() -> Packets:
     """Responses without requests, which wait for them."""
     for number in count():
         line = Line(number)
-        yield line.open() + line.talk(_beat(1, "c", "g", "m"))
+        yield line.open() + line.talk(beat(1, "c", "g", "m"))
         yield line.say(sized(struct.pack(">i", 7) + bytes(60)), back=True)
 
 
@@ -115,7 +116,7 @@ def frames() -> Packets:
     """Frames that are begun in connection after connection."""
     for number in count():
         line = Line(number)
-        yield line.open() + line.talk(_beat(1, "c", "g", "m"))
+        yield line.open() + line.talk(beat(1, "c", "g", "m"))
         yield line.say(struct.pack(">i", 400 << 20) + request_bytes(0, 9, 2, "c", bytes(60_000))[:60_000])
 
 

@@ -81,6 +81,7 @@ def metadata(
     leader: int = 1,
     epoch: int = 5,
     replicas: Sequence[int] = (1,),
+    host: str = "broker-1",
 ) -> Exchange:
     """Metadata 1-12: every topic with ``partitions`` partitions, or none and an error code.
 
@@ -107,7 +108,7 @@ def metadata(
     response = Encoder(flexible)
     if version >= 3:
         response.i32(0)
-    response.count(1).i32(1).string("broker-1").i32(9092).string(None).tags()
+    response.count(1).i32(1).string(host).i32(9092).string(None).tags()
     if version >= 2:
         response.string("cluster-a")
     response.i32(1)

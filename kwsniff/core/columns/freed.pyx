@@ -11,14 +11,23 @@ cdef extern from *:
     #ifdef __GLIBC__
     #include <malloc.h>
     static void kwsniff_trim(void) { malloc_trim(0); }
+    static void kwsniff_one_arena(void) { mallopt(M_ARENA_MAX, 1); }
     #else
     static void kwsniff_trim(void) {}
+    static void kwsniff_one_arena(void) {}
     #endif
     """
     void trim "kwsniff_trim"() nogil
+    void one_arena "kwsniff_one_arena"() nogil
 
 
 def give_memory_back():
     """Has the C library give memory that was freed back to the system; glibc keeps much of it."""
     with nogil:
         trim()
+
+
+def share_one_arena():
+    """Has the C library take the memory of all threads to come from one place; glibc reserves 64 MiB of
+    addresses for each otherwise."""
+    one_arena()

@@ -1,0 +1,35 @@
+"""A database of DuckDB, in memory; with few threads and addresses where the system bounds these."""
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from kwsniff.address_space import are_bounded, demand
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ADDRESSES: Final = 100_000_000
+"""Bytes for DuckDB's code and threads, and for what the C library loads for them. Where these are refused
+some, the process ends, not the query."""
+
+
+def open_database(*, bare: bool = False) -> "duckdb.DuckDBPyConnection":
+    """Raises OSError (ENOMEM) where addresses are bounded and few are left.
+
+    `bare`: DuckDB's compiled module alone: what its package adds around it (relations, expressions) takes
+    longer to load than a small capture's rules to be asked.
+    """
+    demand(_ADDRESSES)
+    # DuckDB before 1.4 has no module of that name
+    name = "_duckdb" if bare and find_spec("_duckdb") else "duckdb"
+    connect: Callable[..., duckdb.DuckDBPyConnection] = import_module(name).connect
+    if not are_bounded():
+        return connect()
+    try:
+        return connect(config={"threads": 1, "async_threads": 0})
+    except Exception as error:
+        if type(error).__name__ not in ("ProgrammingError", "InvalidInputException"):
+            raise
+        return connect(config={"threads": 1})  # DuckDB before 2.0 has no threads of the other kind
