@@ -100,6 +100,7 @@ def _show(database: "duckdb.DuckDBPyConnection", name: str, paths: list[str]) ->
 def _shut_in(database: "duckdb.DuckDBPyConnection", paths: list[str], spill: str) -> None:
     for setting, value in (
         ("TimeZone", "'UTC'"),
+        ("enable_progress_bar", "false"),
         ("memory_limit", f"'{MEMORY}'"),
         ("temp_directory", _quoted(spill)),
         ("allowed_paths", f"[{', '.join(map(_quoted, paths))}]"),

@@ -261,7 +261,7 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
     spare = _quoted(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}"))
     database.execute(
         f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
-        "set parquet_metadata_cache = true; "
+        "set parquet_metadata_cache = true; set enable_progress_bar = false; "
         # For what it takes to be few rows, which estimates of views seldom are, DuckDB compares all pairs.
         "set asof_loop_join_threshold = 0"
     )

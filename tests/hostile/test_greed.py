@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kwsniff.tables.schema import TABLES
 from kwsniff.texts import clean, json_pieces, json_text
 from tests.hostile import greed
 from tests.hostile.flood import HEADER
@@ -32,6 +33,18 @@ def test_memory_stays_below_its_bound(tmp_path: Path, generator: str) -> None:
     found = greed.analyze(capture, tmp_path)
     assert found.problem is None
     assert found.peak_bytes < _MEMORY
+
+
+@pytest.mark.parametrize(("findings", "most"), [(False, 200_000_000), (True, 260_000_000)])
+def test_the_least_memory_that_may_be_asked_for_is_kept(tmp_path: Path, findings: bool, most: int) -> None:
+    """As docs/limits.md says: texts of 32 kB at 200 MB; to find something in them takes more."""
+    capture = tmp_path / "capture.pcap"
+    greed.write(capture, "errors", 30_000_000)
+    tables = [] if findings else [part for name in TABLES if name != "findings" for part in ("--table", name)]
+    found = greed.analyze(capture, tmp_path, "--limit", "memory=200MB", *tables)
+    assert found.problem is None
+    assert found.peak_bytes < most
+    assert (tmp_path / "tables" / "findings.parquet").exists() == findings
 
 
 def test_every_row_of_a_capture_that_is_taken_in_parts_is_there(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """The port of the metrics against those who only hold it, and against pages of other names."""
 
 import socket
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -77,6 +78,41 @@ def test_who_dribbles_is_hung_up(address: tuple[str, int], monkeypatch: pytest.M
     with socket.create_connection(address, 20) as slow:
         slow.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
         assert slow.recv(100) == b""
+
+
+def test_who_does_not_read_is_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the system's buffers hold waits for a reader that never comes, and is given up."""
+
+    class Large(Metrics):
+        def text(self, *, openmetrics: bool = False) -> str:
+            return "x" * (32 << 20)
+
+    monkeypatch.setattr(metrics, "_LONGEST_S", 0.5)
+    with MetricsServer(Large(), "127.0.0.1", 0) as server:
+        port = int(server.address.rpartition(":")[2])
+        with ExitStack() as stack:
+            for _ in range(3):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+                slow.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            for _ in range(600):
+                if not any("process_request_thread" in thread.name for thread in threading.enumerate()):
+                    break
+                time.sleep(0.05)
+            else:
+                pytest.fail("threads wait for who does not read")
+            assert _status(("127.0.0.1", port), "localhost") == 200
+
+
+@pytest.mark.parametrize("head", [b"GET /" + b"x" * 200_000, b"GET / HTTP/1.0\r\n" + b"A: b\r\n" * 5000])
+def test_a_request_has_a_longest_line_and_most_headers(address: tuple[str, int], head: bytes) -> None:
+    """What is longer is refused (RFC 9110 15.5.15, RFC 6585 5) without being kept."""
+    with socket.create_connection(address, 20) as one:
+        with suppress(OSError):
+            one.sendall(head + b"\r\n\r\n")
+        with suppress(ConnectionResetError):
+            told = one.recv(100)
+            assert not told or told.split()[1] in (b"414", b"431")
+    assert _status(address, "localhost") == 200
 
 
 def test_a_scraper_that_hangs_up_leaves_nothing_on_the_screen(
