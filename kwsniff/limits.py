@@ -29,8 +29,8 @@ class Limits:
     """Defaults suit one analysis on one machine; every field can be set by name."""
 
     memory: int = _bound(400 * _MB, _MOST_MEMORY, 200 * _MB)
-    """Memory of an analysis, the interpreter and its libraries included, which are about 150 MB of it;
-    below 260 MB, findings of long texts may take up to these."""
+    """Memory of an analysis, the interpreter and its libraries included, which are about 150 MB of it.
+    Below 300 MB, findings may take up to that."""
     packet_bytes: int = _bound(16 * _MIB, _MOST_INT32)
     """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
     interfaces: int = _bound(65_536, 1_048_576)

@@ -13,7 +13,15 @@ from tests.house.tree import ROOT
 
 _MEMORY = 400_000_000
 WORST: dict[str, tuple[int, Genes]] = {
-    # 25 bytes of memory for each byte: errors of partitions, whose leaders move, in names of 2.4 kB.
+    # 32 bytes of memory for each byte of 3 MB: short connections that offer 1,274 versions each, and lose bytes.
+    "offers of versions": (
+        15_000_000,
+        made(
+            versions=5, holes=8, name=787, names=1153, topics=6, partitions=1274, epochs=5, calls=4, late=2,
+            unanswered=5, piece=167, turned=50, values=9, value=97, codec=2, failing=1, interfaces=7508,
+        ),
+    ),
+    # 25 bytes: errors of partitions, whose leaders move, in names of 2.4 kB.
     "partitions that fail": (
         15_000_000,
         made(

@@ -14,8 +14,9 @@ from tests.spark.compare import analyzed, written
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kwsniff.errors import CaptureError
-from kwsniff.spark import pipeline
+from kwsniff.spark.jobs import run_tasks
 from kwsniff.spark.pipeline import run_pipeline
+from kwsniff.spark.scan import scan_captures
 
 
 @pytest.mark.parametrize("left", [0.7, 0.2])
@@ -25,13 +26,12 @@ def test_what_is_gone_before_it_is_scanned_is_truncated(
     """The driver knows the file's size from before; workers that mapped so much of it died by a signal."""
     capture = tmp_path / "capture.pcap"
     greed.write(capture, "small_connections", 400_000)
-    scan = pipeline.scan_captures
 
     def shrunk(*given: Any, **named: Any) -> Any:
         os.truncate(capture, int(capture.stat().st_size * left))
-        return scan(*given, **named)
+        return scan_captures(*given, **named)
 
-    monkeypatch.setattr(pipeline, "scan_captures", shrunk)
+    monkeypatch.setattr("kwsniff.spark.pipeline.scan_captures", shrunk)
     run_pipeline([capture], tmp_path / "out", spark=spark, num_buckets=2, split_bytes=100_000)
     found = written(tmp_path / "out")
     (row,) = found["captures"]
@@ -48,13 +48,12 @@ def test_what_is_gone_between_scan_and_decoding_is_one_error(
     """Packets are named by their places in the file, which are no longer there: nothing is written then."""
     capture = tmp_path / "capture.pcap"
     greed.write(capture, "small_connections", 400_000)
-    decode = pipeline.run_tasks
 
     def shrunk(*given: Any, **named: Any) -> Any:
         os.truncate(capture, 150_000)
-        return decode(*given, **named)
+        return run_tasks(*given, **named)
 
-    monkeypatch.setattr(pipeline, "run_tasks", shrunk)
+    monkeypatch.setattr("kwsniff.spark.pipeline.run_tasks", shrunk)
     with pytest.raises(CaptureError, match="not what it was"):
         run_pipeline([capture], tmp_path / "out", spark=spark, num_buckets=2, split_bytes=100_000)
     assert not list((tmp_path / "out").rglob("*.parquet"))
