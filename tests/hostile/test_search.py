@@ -13,7 +13,7 @@ from tests.house.tree import ROOT
 
 _MEMORY = 400_000_000
 WORST: dict[str, tuple[int, Genes]] = {
-    # 32 bytes of memory for each byte of 3 MB: short connections that offer 1,274 versions each, and lose bytes.
+    # 32 bytes of memory for each byte: short connections that offer 1,274 versions each, and lose bytes.
     "offers of versions": (
         15_000_000,
         made(
