@@ -1,24 +1,22 @@
 """Captures to tables: the one way from files to rows, for Python, the command line and Spark."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
-from kwsniff.analysis.headroom import give_all_back, keep_below, memory_left
+from kwsniff.analysis.headroom import give_all_back, memory_left
 from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
+from kwsniff.analysis.passing_rows import Rows
 from kwsniff.analysis.result import Analysis
+from kwsniff.analysis.side_by_side import OneAnalyzerNeeded, SideBySide
 from kwsniff.analysis.summary import Summary
+from kwsniff.analysis.worth_sharing import num_analyzers, rows_beside
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError
-from kwsniff.findings.bounds import Figures
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
@@ -30,7 +28,6 @@ from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given as Time
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
-from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.captures import (
     account,
     capture_row,
@@ -40,17 +37,11 @@ from kwsniff.tables.captures import (
 )
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
-from kwsniff.tables.schema import DETAILS
-from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
-from kwsniff.timelines.held_rows import hold_back, without_topics
+from kwsniff.tables.write import TableWriter
 from kwsniff.timelines.late_names import late_names
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, without_twins
 from kwsniff.timelines.twins import Twins
 
-_TIMELINE_ROWS = 4096
 _BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
-# Taken together: every latency and every partition comes with its call.
-_TOGETHER = {"api_calls", "latencies", "partitions", DETAILS}
 
 Paths = Given | Sequence[Given]
 Progress = Callable[[str, int, int | None], None]
@@ -71,6 +62,7 @@ def analyze(
     since: Time = None,
     until: Time = None,
     only: Chosen | None = None,
+    jobs: int | None = None,
 ) -> Analysis:
     """Reads captures (in the order of their first packets, as parts of one) and makes all tables of them.
 
@@ -84,18 +76,21 @@ def analyze(
     one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before
     the other, texts as on the command line, datetimes, or timedeltas from the first packet.
     `only`: calls; the tables then hold these, what belongs to them, and their connections.
+    `jobs`: analyzers that share out the connections, each in a thread of its own; what they find is the same
+    whatever their number. By default as many as pay, see docs/performance.md.
     What cannot be read has a row in captures, with the reason.
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
     with as_paths(paths) as names:
         found = find_in_order(names)
+        bounds = Limits.with_changes(dict(limits or {}))
         plan = _Plan(
             found=found,
             output=output,
             chosen=chosen_tables(tables, some_calls=only is not None),
             ports=check_ports(ports),
-            bounds=Limits.with_changes(dict(limits or {})),
+            bounds=bounds,
             progress=progress,
             tls_keylog=tls_keylog,
             run=check_run_id(run_id),
@@ -104,8 +99,12 @@ def analyze(
             since=since,
             until=until,
             only=only,
+            num_analyzers=num_analyzers(jobs, size_of(found.captures), bounds.memory, tls_keylog),
         )
-        return _run_known(plan)
+        try:
+            return _run_known(plan)
+        except OneAnalyzerNeeded:
+            return _run_known(replace(plan, num_analyzers=1))
 
 
 def _run_known(plan: "_Plan") -> Analysis:
@@ -134,6 +133,7 @@ class _Plan:
     since: Time
     until: Time
     only: Chosen | None
+    num_analyzers: int
 
 
 def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
@@ -144,7 +144,18 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
     delivered = delivered_tables(made)
     with _writer(plan.output, made, plan.run) as writer, ExitStack() as stack:
         summary = Summary(plan.ports, twins)
-        rows = stack.enter_context(_Rows(plan, summary, writer, made, twins))
+        rows = stack.enter_context(
+            Rows(
+                plan.catalog,
+                summary,
+                writer,
+                made,
+                twins,
+                plan.only,
+                memory=plan.bounds.memory,
+                beside=plan.num_analyzers > 1,
+            )
+        )
         _read_all(plan, found, rows, delivered)
         if not twins:
             give_all_back()
@@ -168,24 +179,44 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
 
-def _read_all(plan: _Plan, found: Found, rows: "_Rows", tables: Sequence[str]) -> None:
+def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> None:
     """Every row there is, and what is known of the captures. The core's memory is free again afterwards."""
-    analyzer = _analyzer(plan.catalog, plan.ports, plan.bounds.as_dict(), tables)
+    if plan.num_analyzers > 1:
+        _read_beside(plan, found, rows, tables)
+        return
+    analyzer = _analyzer(plan, tables)
     analyzer.when_full = lambda: rows.take(analyzer, tables)
-    times = TimeRange(plan.since, plan.until)
-    _read(found, analyzer, rows, plan.progress, tls_keylog=plan.tls_keylog, times=times)
+    _read(plan, found, analyzer, rows)
     analyzer.finish()
     rows.take(analyzer, tables)
     rows.finish()
+    rows.summary.late_topics = analyzer.late_topics()
     _account(rows.summary, analyzer, found)
     analyzer.when_full = None  # it leads back to the analyzer
 
 
-def _analyzer(
-    catalog: Catalog, ports: Sequence[int], limits: Mapping[str, int], tables: Sequence[str]
-) -> Analyzer:
-    arguments, early = analyzer_arguments(catalog), early_access(catalog)
-    return Analyzer(*arguments, ports=ports, limits=limits, tables=tables, compile_early=early)
+def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> None:
+    """The same by several analyzers. Raises OneAnalyzerNeeded."""
+    analyzers = [_analyzer(plan, tables, (n, plan.num_analyzers)) for n in range(plan.num_analyzers)]
+    with SideBySide(analyzers, tables, rows.take_turn, rows_beside(plan.bounds.memory)) as beside:
+        _read(plan, found, beside, rows)
+        beside.finish()
+        rows.finish()
+        late = rows.shown_ids & beside.topics.keys()
+        rows.summary.late_topics = {each: beside.topics[each][0] for each in late}
+        _account(rows.summary, beside, found)
+
+
+def _analyzer(plan: _Plan, tables: Sequence[str], bucket: tuple[int, int] | None = None) -> Analyzer:
+    return Analyzer(
+        *analyzer_arguments(plan.catalog),
+        ports=plan.ports,
+        limits=plan.bounds.as_dict(),
+        tables=tables,
+        compile_early=early_access(plan.catalog),
+        bucket=bucket,
+        beside=bucket is not None,
+    )
 
 
 @contextmanager
@@ -199,9 +230,8 @@ def _writer(
         yield writer
 
 
-def _account(summary: Summary, analyzer: Analyzer, found: Found) -> None:
-    """Completes the rows of captures, and the names of topics."""
-    summary.late_topics = analyzer.late_topics()
+def _account(summary: Summary, analyzer: Analyzer | SideBySide, found: Found) -> None:
+    """Completes the rows of captures."""
     for number, row in enumerate(summary.captures):
         account(row, analyzer.accounting(number))
     summary.captures += map(unread_row, found.unread)
@@ -232,19 +262,11 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
     return compile_program, catalog.spoken()
 
 
-def _read(
-    found: Found,
-    analyzer: Analyzer,
-    rows: "_Rows",
-    progress: Progress | None,
-    *,
-    tls_keylog: KeyLog,
-    times: TimeRange,
-) -> None:
-    names = found.captures
+def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> None:
+    names, times = found.captures, TimeRange(plan.since, plan.until)
     total = size_of(names)
     before = 0
-    secrets = None if tls_keylog is False else Secrets(tls_keylog)
+    secrets = None if plan.tls_keylog is False else Secrets(plan.tls_keylog)
     if secrets:
         analyzer.open_tls(secrets)
     for name in names:
@@ -257,7 +279,7 @@ def _read(
             if times and not rows.summary.captures:
                 times.resolve(names, capture)
                 analyzer.bound(times.since, times.until)
-            facts = _feed(capture, analyzer, rows, _shifted(progress, before, total))
+            facts = _feed(capture, analyzer, rows, _shifted(plan.progress, before, total))
         times.take(facts)
         rows.summary.captures.append(capture_row(capture, facts))
         before += capture.consumed
@@ -278,121 +300,23 @@ def _shifted(progress: Progress | None, before: int, total: int | None) -> Calla
 
 
 def _feed(
-    capture: CaptureFile, analyzer: Analyzer, rows: "_Rows", show: Callable[[CaptureFile], None]
+    capture: CaptureFile,
+    analyzer: Analyzer | SideBySide,
+    rows: Rows,
+    show: Callable[[CaptureFile], None],
 ) -> dict[str, Any]:
     analyzer.open_capture(capture.name)
     try:
         for buffer in capture.readable():
             analyzer.feed(buffer)
-            rows.drain(analyzer)
+            if isinstance(analyzer, Analyzer):
+                rows.drain(analyzer)
             if analyzer.stopped:
                 break
             show(capture)
-        return analyzer.close_capture()
+        facts = analyzer.close_capture()
+        if analyzer.stopped:  # several analyzers notice it later than one, which had read no more
+            capture.truncated, capture.note = False, None
+        return facts
     except CaptureError as error:
         raise CaptureError(f"{capture.name}: {error}") from error
-
-
-class _Rows:
-    """Where rows go: counted, then to the writer or into memory, in a thread of their own.
-
-    One step of work waits at most: rows never pile up when writing is slower than reading. A failure there is
-    raised by the next call here.
-    """
-
-    def __init__(
-        self, plan: _Plan, summary: Summary, writer: TableWriter | None, chosen: Sequence[str], twins: Twins
-    ) -> None:
-        self.summary = summary
-        self._only = plan.only
-        self._twins = twins
-        self.figures = Figures()
-        """Of what is written, where findings are wanted."""
-        self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
-        self._catalog = plan.catalog
-        self._builder = Builder(plan.catalog, ENUMS)
-        self._writer = writer
-        self._memory = plan.bounds.memory
-        self._timelines = Timelines(plan.catalog, self._memory)
-        self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
-        self._under_way: Future[None] | None = None
-
-    def __enter__(self) -> "_Rows":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
-
-    def drain(self, analyzer: Analyzer) -> None:
-        """Takes the larger tables once one of them fills a row group."""
-        rows = {table: analyzer.rows(table) for table in COLUMNS}
-        if max(rows.values()) >= ROW_GROUP_ROWS:
-            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
-            if large & _TOGETHER:
-                large |= _TOGETHER
-            self.take(analyzer, [table for table in (*COLUMNS, DETAILS) if table in large])
-
-    def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
-        """Takes tables off the analyzer, after what was taken before is settled."""
-        self.settle()
-        keep_below(self._memory)
-        taken = [(table, analyzer.take(table)) for table in tables]
-        self._under_way = self._thread.submit(self._take_in, taken)
-
-    def settle(self) -> None:
-        """Waits until everything taken is where it belongs."""
-        if self._under_way:
-            self._under_way.result()
-            self._under_way = None
-
-    def finish(self) -> None:
-        """Everything was taken: what is computed over all rows becomes rows, too."""
-        self.settle()
-        self._timelines.finish()
-        self._keep_timelines(at_least=0)
-
-    def keep(self, table: str, batch: pa.RecordBatch) -> None:
-        """Writes rows, or remembers them when nothing is written."""
-        if table not in self.batches:
-            return
-        if self._writer:
-            self._writer.write(table, batch)
-            if "findings" in self.batches:
-                self.figures.add(table, batch)
-        else:
-            self.batches[table].append(batch)
-
-    def add(self, table: str, batch: pa.RecordBatch) -> None:
-        """Rows that are not the core's."""
-        self.settle()
-        if batch.num_rows:
-            self.summary.add(table, batch)
-            self.keep(table, batch)
-
-    def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
-        batches = {table: self._builder.build(table, columns) for table, columns in taken}
-        calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None
-        if HELD in batches and HELD in self.batches:
-            batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
-        for table, batch in batches.items():
-            rows = self._only.of(table, batch) if self._only else batch
-            if table == HELD:
-                self._share(rows, calls)
-            self.summary.add(table, rows)
-            self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
-            if table == "api_calls" and not self.batches.keys().isdisjoint(FOLLOWED):
-                notes = noted(batch, details, batches.get(OFFSETS_OF), self._catalog, timed)
-                self._timelines.add(without_twins(notes, self._twins))
-                self._keep_timelines(at_least=_TIMELINE_ROWS)
-
-    def _keep_timelines(self, at_least: int) -> None:
-        for table, batch in self._timelines.take(at_least):
-            rows = self._only.of(table, batch) if self._only else batch
-            if table == HELD:
-                self._share(rows, rows)
-                rows = without_topics(rows)
-            self.summary.add(table, rows)
-            self.keep(table, rows)
-
-    def _share(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
-        self.summary.shares.add(self._twins.without(latencies), calls and self._twins.without(calls))

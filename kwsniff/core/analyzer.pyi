@@ -34,9 +34,11 @@ class Analyzer:
         tables: Sequence[str] = ...,
         compile_early: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None] | None = None,
         bucket: tuple[int, int] | None = None,
+        beside: bool = False,
     ) -> None:
         """`bucket`: (number, number of buckets): only connections of that bucket become rows. The rows of
-        all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's."""
+        all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's.
+        `beside`: analyzers of the other buckets are fed the same."""
 
     def open_tls(self, secrets: Secrets) -> None:
         """Opens TLS with what `secrets` knows; an analyzer that was resumed needs it again."""
@@ -53,7 +55,9 @@ class Analyzer:
         The others count as `packets_other_time`; one without a time is one of them."""
 
     def open_capture(self, name: str) -> None: ...
-    def feed(self, data: Buffer) -> None: ...
+    def feed(self, data: Buffer, ends: bytes = b"") -> None:
+        """`ends`: native int64, where parts of `data` end: as if these were fed until it has `stopped`."""
+
     def begin_runs(self, own: Buffer, shared: Buffer, *, frames_before: int) -> None:
         """Goes to a part of the open capture, whose head was fed: `own` and `shared` are what a Router kept
         of it for this bucket and for all of them, `frames_before` the packets of the parts before it. Raises
@@ -116,3 +120,22 @@ class Analyzer:
     ) -> Analyzer: ...
     def rows(self, table: str) -> int: ...
     def take(self, table: str) -> list[tuple[Any, ...]]: ...
+    def take_in_order(self, table: str) -> tuple[list[tuple[Any, ...]], bytes]:
+        """What `take` gives, and three native int64 for each run of rows: a packet, a place in its work, the
+        first row. By these, rows of analyzers beside each other come in the order of one."""
+
+    @property
+    def filled(self) -> int:
+        """Bytes of the rows that wait."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether one analyzer of all connections may have given other rows."""
+
+    def take_shares(self) -> tuple[float, ...]:
+        """The most that was kept since this was last asked, as shares of the bounds of all connections."""
+
+    @property
+    def num_topics(self) -> int: ...
+    def topics(self) -> dict[str, tuple[str, int]]:
+        """Topic id (22 characters) -> its name, and the packet that named it."""

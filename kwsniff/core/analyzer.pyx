@@ -15,9 +15,10 @@ from kwsniff.core.declared cimport (
     ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS, NUM_TABLES,
 )
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
-from kwsniff.core.columns.columns cimport clear_table, start_tables, take_table
-from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
-from kwsniff.core.kafka.memory cimport keep_within, share_memory
+from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
+from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, Shared
+from kwsniff.core.kafka.memory cimport keep_within, note_shared, share_memory
+from kwsniff.core.limits cimport Limits as LimitValues
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
     close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
@@ -27,7 +28,7 @@ from kwsniff.core.kafka.tcp_events cimport take_event
 from kwsniff.core.kafka.kept_messages cimport choose_messages
 from kwsniff.core.octets.octets cimport Octets, drop, make_octets
 from kwsniff.core.capture.packets cimport (
-    FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
+    FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NONE, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     bound_reader, count_drops, feed_reader, free_reader, start_reader,
 )
 from kwsniff.core.capture.told cimport tell_fragments, tell_packets
@@ -40,8 +41,8 @@ from kwsniff.core.rows.sink cimport row_sink
 from kwsniff.core.rows.waits cimport count_waits, list_waits
 from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
-from kwsniff.core.tcp.connections cimport Arrival, Connection, StreamSink, Streams, TcpEvent
-from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment
+from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
+from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 
 import secrets
@@ -62,8 +63,16 @@ cdef dict TABLE_NUMBERS = {name: number for number, name in enumerate((*COLUMNS,
 cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
     cdef Streams* streams = <Streams*>opaque
     streams.ordinal = streams.frames_before + segment.frame
+    streams.place[0] = streams.ordinal
+    streams.place[1] = <int64_t>PLACE_FIRST
     take_segment(streams, segment)
     keep_within(streams, <Context*>streams.above, segment)
+
+
+cdef void pass_time(void* opaque, Segment* segment) noexcept nogil:
+    cdef Streams* streams = <Streams*>opaque
+    streams.place[0] = streams.frames_before + segment.frame
+    take_time(streams, segment.time)
 
 
 cdef void drain_tables(void* owner) noexcept nogil:
@@ -128,7 +137,7 @@ cdef class Analyzer:
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
-                 compile_early=None, bucket=None):
+                 compile_early=None, bucket=None, beside=False):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
@@ -154,6 +163,7 @@ cdef class Analyzer:
         self.context.owner = <void*>self
         self.context.compile = compile_program_hook()
         self.context.rows = row_sink()
+        self.context.beside = beside
         share_memory(&self.context, self.take_rows is not None)
         start_context(&self.context, <uint64_t>secrets.randbits(63))
         sink.context = &self.context
@@ -167,6 +177,9 @@ cdef class Analyzer:
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
             raise MemoryError
         self.streams.above = &self.context
+        if beside:
+            self.context.tables[0].spares.place = self.streams.place
+            self.context.topic_ids.packet = self.streams.place
 
     def __dealloc__(self):
         # Dialogs of connections that were never finished go with their rows unwritten. Nothing may be decoded here:
@@ -342,13 +355,18 @@ cdef class Analyzer:
             self.reader.owner = <void*>self
         self.reader.bucket = self.context.bucket
         self.reader.num_buckets = self.context.num_buckets
+        if self.context.beside:
+            self.reader.other_sink = pass_time
         bound_reader(&self.reader, self.context.since, self.context.until)
         self.by_runs = False
         self.reading = True
 
-    def feed(self, data):
-        """Takes the next bytes of the open capture. Raises CaptureError when it is none."""
+    def feed(self, data, bytes ends=b""):
+        """Takes the next bytes of the open capture. Raises CaptureError when it is none. `ends`: native int64, where parts
+        of them end; as if these were fed one by one until the analyzer has `stopped`."""
         cdef Py_buffer view
+        cdef const int64_t* parts = <const int64_t*><const char*>ends
+        cdef int64_t num_parts = len(ends) // 8, begin = 0, i
         self.check_idle()
         if not self.reading or self.by_runs:
             raise UsageError("no capture is open" if not self.reading else "the capture is read by runs")
@@ -356,7 +374,12 @@ cdef class Analyzer:
         self.busy = True
         try:
             with nogil:
-                feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf, <size_t>view.len))
+                for i in range(num_parts):
+                    if self.reader.stop == STOP_NONE and begin <= parts[i] <= view.len:
+                        feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf + begin, <size_t>(parts[i] - begin)))
+                        begin = parts[i]
+                if num_parts == 0:
+                    feed_reader(&self.reader, make_octets(<const uint8_t*>view.buf, <size_t>view.len))
         finally:
             self.busy = False
             PyBuffer_Release(&view)
@@ -462,6 +485,7 @@ cdef class Analyzer:
             broken = end is not None
         if self.context.num_buckets > 1 and reader.tcp_frame:
             self.streams.now = reader.tcp_time
+        self.streams.place = [self.streams.frames_before + reader.frame, <int64_t>PLACE_LAST]
         if reader.format not in (FORMAT_PCAP, FORMAT_PCAPNG):
             empty = reader.bytes == 0
             free_reader(reader)
@@ -546,7 +570,7 @@ cdef class Analyzer:
         self.check_idle()
         return self.name_topics(False)
 
-    cdef name_topics(self, bint awaited):
+    cdef name_topics(self, bint awaited, bint with_packets=False):
         cdef TopicEntry* entries = <TopicEntry*>self.context.topic_ids.entries.data
         cdef uint8_t[22] text
         cdef uint32_t i
@@ -555,7 +579,8 @@ cdef class Analyzer:
             if (entries[i].awaited or not awaited) and entries[i].name_len:
                 write_uuid(make_octets(<const uint8_t*>entries[i].id, 16), text)
                 name = find_topic(&self.context.topic_ids, make_octets(<const uint8_t*>entries[i].id, 16))
-                names[text[:22].decode()] = (<const char*>name.at)[:name.num].decode("utf-8", "replace")
+                told = (<const char*>name.at)[:name.num].decode("utf-8", "replace")
+                names[text[:22].decode()] = (told, entries[i].learned_at) if with_packets else told
         return names
 
     def finish(self):
@@ -618,7 +643,50 @@ cdef class Analyzer:
         """The waiting rows as a list of columns (see columns.COLUMNS); the table is empty afterwards."""
         number = TABLE_NUMBERS[table]
         self.check_idle(True)
+        self.context.tables[<int>number].order.len = 0
         return take_table(&self.context.tables[<int>number], number)
+
+    def take_in_order(self, table):
+        """(what `take` gives, where the rows were ended: three native int64 for each run of rows: a packet, a place in its
+        work, the first row). Rows of analyzers that are `beside` each other come by them in the order of one of all."""
+        self.check_idle(True)
+        order = take_order(&self.context.tables[<int>TABLE_NUMBERS[table]])
+        return self.take(table), order
+
+    @property
+    def filled(self):
+        """Bytes of the rows that wait, and of their texts."""
+        return self.context.tables[0].spares.filled
+
+    @property
+    def alone(self):
+        """Whether what was read may have other rows where one analyzer follows all connections."""
+        return bool(self.streams.alone or self.context.topic_ids.renamed)
+
+    def take_shares(self):
+        """The most that was kept at once, since this was last asked, of each bound that all connections share, as a share
+        of the bound. Where those of analyzers that are `beside` each other add up to less than 1, one of all had kept
+        within it, too."""
+        cdef Shared* shared = &self.context.shared
+        cdef LimitValues* limits = &self.context.limits
+        shares = (
+            shared.connections / <double>limits.connections, shared.topic_ids / <double>limits.topic_ids,
+            shared.held / <double>limits.held_bytes_total, shared.frames / <double>limits.frame_kept_bytes_total,
+            shared.waiting / <double>limits.waiting_bytes_total, shared.memory / <double>self.context.most_bytes,
+        )
+        memset(shared, 0, sizeof(Shared))
+        note_shared(&self.streams, &self.context)
+        return shares
+
+    @property
+    def num_topics(self):
+        """How many `topics()` tells of."""
+        return self.context.topic_ids.named
+
+    def topics(self):
+        """Topic id (22 characters) -> (its name, the packet that named it)."""
+        self.check_idle(True)
+        return self.name_topics(False, True)
 
 
 ctypedef void (*compile_hook)(void* owner, int key, int version, int direction, Program* program) noexcept nogil

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x44688f1356eb34bfull
+    #define KWSNIFF_SHAPES 0x77ff3139d771eef3ull
     """
     const unsigned long long KWSNIFF_SHAPES

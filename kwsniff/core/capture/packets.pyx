@@ -467,6 +467,8 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
         segment.encapsulation = reader.chain
         if reader.num_buckets < 2 or bucket_of(&segment, reader.num_buckets) == reader.bucket:
             reader.sink(reader.context, &segment)
+        elif reader.other_sink != NULL:
+            reader.other_sink(reader.context, &segment)
     while reader.num_joined:
         reader.num_joined -= 1
         release_datagram(&reader.fragments, reader.joined[reader.num_joined])

@@ -163,6 +163,7 @@ cdef struct Reader:
     int64_t tcp_frame       # of the latest segment, passed on or not; 0: none yet
     int64_t tcp_time
     SegmentSink sink
+    SegmentSink other_sink  # gets those of other buckets; or NULL
     void* context
     SecretsSink take_secrets    # or NULL: nobody wants them
     void* owner

@@ -34,6 +34,11 @@ cdef struct Column:
     int32_t latest_entry
     uint32_t latest_held    # which time that was
 
+# Rows from `row` on were ended where `place` said that the capture is.
+cdef struct RowsFrom:
+    int64_t place[2]
+    int64_t row
+
 cdef struct Table:
     Column* columns
     int num_columns
@@ -45,6 +50,7 @@ cdef struct Table:
     int64_t filled          # its share of `spares.filled`
     uint32_t holds          # how often texts were held in place
     bint holding
+    Buffer order            # RowsFrom, where rows are to be put in order with those of others
     Spares* spares          # one for all tables
 
 cdef bint start_tables(Table* tables)
@@ -56,6 +62,8 @@ cdef bint add_to_list(Table* table, int column, Octets text) noexcept nogil
 cdef void end_list(Table* table, int column, bint valid) noexcept nogil
 cdef void clear_table(Table* table) noexcept nogil
 cdef object take_table(Table* table, int number)
+cdef bytes take_order(Table* table)
+cdef void note_place(Table* table) noexcept nogil
 
 cdef enum:
     WORTH_HOLDING = 64      # bytes; below, a hash costs less, and texts may be written where another one was
@@ -115,4 +123,6 @@ cdef inline void put_again(Table* table, int column, TextCache* cache, Octets te
         cache.entry = slot[0]
 
 cdef inline void end_row(Table* table) noexcept nogil:
+    if table.spares.place != NULL:
+        note_place(table)
     table.rows += 1

@@ -105,6 +105,7 @@ cdef void free_tables(Table* tables) noexcept nogil:
         tables[i].spares = NULL
         for j in range(tables[i].num_columns):
             free_column(&tables[i].columns[j])
+        release(&tables[i].order)
         free(tables[i].columns)
         tables[i].columns = NULL
         tables[i].num_columns = 0
@@ -258,6 +259,24 @@ cdef void end_list(Table* table, int column, bint valid) noexcept nogil:
         put_null(table, column)
 
 
+cdef void note_place(Table* table) noexcept nogil:
+    """Before a row is ended: where that is, unless it is where the row before was."""
+    cdef const int64_t* place = table.spares.place
+    cdef RowsFrom* latest
+    cdef RowsFrom new
+    if table.order.len:
+        latest = <RowsFrom*>(table.order.data + table.order.len - sizeof(RowsFrom))
+        if latest.place[0] == place[0] and latest.place[1] == place[1]:
+            return
+    new.place[0] = place[0]
+    new.place[1] = place[1]
+    new.row = table.rows
+    if append_raw(&table.order, &new, sizeof(RowsFrom)):
+        fill(table, sizeof(RowsFrom))
+    else:
+        table.failed = True
+
+
 # -- taking -----------------------------------------------------------------------------------------------------
 
 cdef bint is_ascii(const uint8_t* data, size_t num) noexcept nogil:
@@ -330,11 +349,19 @@ cdef void clear_table(Table* table) noexcept nogil:
     for i in range(table.num_columns):
         free_column(&table.columns[i])
         table.columns[i].nulls = 0
+    release(&table.order)
     table.generation += 1
     table.rows = 0
     table.room = 0
     table.spares.filled -= table.filled
     table.filled = 0
+
+
+cdef bytes take_order(Table* table):
+    """Where the rows that wait were ended: native int64, three for each RowsFrom. To be asked before they are taken."""
+    told = (<const char*>table.order.data)[:table.order.len] if table.order.len else b""
+    table.order.len = 0
+    return told
 
 
 cdef object take_table(Table* table, int number):

@@ -243,6 +243,15 @@ cdef struct RowSink:
     void (*event)(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
                   int64_t call_id) noexcept nogil
 
+# The most that was kept at once of what all connections share a bound on.
+cdef struct Shared:
+    int64_t connections
+    int64_t topic_ids
+    int64_t held
+    int64_t frames
+    int64_t waiting
+    int64_t memory
+
 cdef struct Context:
     Limits limits
     Apis apis
@@ -266,6 +275,8 @@ cdef struct Context:
     bint keeps_messages
     uint32_t bucket             # only connections of this bucket are followed,
     uint32_t num_buckets        # if there is more than one
+    bint beside                 # other analyzers follow the others at the same time
+    Shared shared               # of this one, where there are others
     int64_t since               # only packets of these times are read; NO_TIME: no bound
     int64_t until
     Buffer messages             # see kept_messages.pxd

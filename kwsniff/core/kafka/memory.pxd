@@ -54,6 +54,7 @@ cdef inline size_t most_cells(Context* context, size_t message) noexcept nogil:
     return <size_t>(room if room < context.limits.cells else context.limits.cells)
 
 
+cdef void note_shared(Streams* streams, Context* context) noexcept nogil
 cdef void share_memory(Context* context, bint drained) noexcept nogil
 cdef void make_room(Streams* streams, Context* context, Segment* segment) noexcept nogil
 cdef void tell_limit(Context* context, Segment* segment, int64_t num) noexcept nogil
@@ -71,6 +72,9 @@ cdef inline void keep_within(Streams* streams, Context* context, Segment* segmen
     if context.tables[0].spares.refused:
         tell_limit(context, segment, context.tables[0].spares.refused)
         context.tables[0].spares.refused = 0
+        streams.alone = True
     drain_if_full(context)
+    if context.beside:
+        note_shared(streams, context)
     if bytes_in_use(context) > context.most_bytes:
         make_room(streams, context, segment)

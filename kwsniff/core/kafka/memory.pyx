@@ -15,6 +15,7 @@ from libc.string cimport memset
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.columns.columns cimport set_enough
 from kwsniff.core.declared cimport ANOMALY_MEMORY_LIMIT
+from kwsniff.core.kafka.dialog cimport Shared
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Streams
@@ -39,10 +40,26 @@ cdef void share_memory(Context* context, bint drained) noexcept nogil:
     if rest < LEAST_REST:
         rest = LEAST_REST
     context.most_bytes = rest // 2
-    set_enough(context.tables, rest // 8 if drained else 0)
+    # Beside others it is half: a call for whose texts one analyzer of all had no room finds none here either.
+    set_enough(context.tables, rest // (16 if context.beside else 8) if drained else 0)
     limits.frame_kept_bytes_total = least_of(limits.frame_kept_bytes_total, context.most_bytes // 4 * 3)
     limits.waiting_bytes_total = least_of(limits.waiting_bytes_total, context.most_bytes // 2)
     limits.held_bytes_total = least_of(limits.held_bytes_total, context.most_bytes // 2)
+
+
+cdef inline void note_most(int64_t* most, int64_t now) noexcept nogil:
+    if now > most[0]:
+        most[0] = now
+
+
+cdef void note_shared(Streams* streams, Context* context) noexcept nogil:
+    cdef Shared* shared = &context.shared
+    note_most(&shared.connections, streams.num)
+    note_most(&shared.topic_ids, context.topic_ids.num)
+    note_most(&shared.held, streams.held_total)
+    note_most(&shared.frames, context.kept_total)
+    note_most(&shared.waiting, context.waiting_total)
+    note_most(&shared.memory, bytes_in_use(context))
 
 
 cdef void make_room(Streams* streams, Context* context, Segment* segment) noexcept nogil:
@@ -56,6 +73,7 @@ cdef void make_room(Streams* streams, Context* context, Segment* segment) noexce
         evict(streams, streams.oldest)
         num += 1
         context.below = streams.held_total + streams.num * <int64_t>sizeof(Connection)
+    streams.alone = True
     if num:
         tell_limit(context, segment, num)
 

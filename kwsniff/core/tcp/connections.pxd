@@ -195,6 +195,9 @@ cdef struct Connection:
     int64_t id              # ordinal of the packet that opened it
     int64_t capture         # number of the capture it began in
     int64_t ordinal         # of its latest packet
+    int64_t touched         # the same, copies of packets included
+    int64_t reset_touched   # when its RST began to wait
+    bint is_behind          # its latest packet came when others had shown later times
     int64_t num_ids         # that were given to calls since that packet
     uint8_t address[2][16]  # [0] is the smaller endpoint; direction d is what endpoint d sends
     uint16_t port[2]
@@ -245,6 +248,14 @@ cdef struct StreamSink:
     void (*oddity)(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil
     void (*event)(void* context, Connection* connection, TcpEvent* event) noexcept nogil
 
+# Where rows come from, in the order in which one analyzer of all connections gives them: a packet, and what of its work.
+# Silent connections go in the order of their latest packets, resets in that in which they began to wait.
+cdef enum Place:
+    PLACE_FIRST = 0
+    PLACE_RESETS = 0x2000000000000000
+    PLACE_OWN = 0x7FFFFFFFFFFFFFFE
+    PLACE_LAST = 0x7FFFFFFFFFFFFFFF
+
 cdef struct Streams:
     Connection** buckets
     uint64_t num_buckets
@@ -255,6 +266,9 @@ cdef struct Streams:
     int64_t capture
     int64_t held_total
     int64_t now             # time of the latest segment, or NO_TIME
+    int64_t latest          # time of any so far
+    int64_t place[2]        # see Place
+    bint alone              # what became of connections may depend on those of other buckets
     Connection* oldest
     Connection* newest
     Connection* last        # of the packet before

@@ -88,6 +88,7 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     if (connection != NULL and connection.direction[sender].num_seen
             and connection.direction[sender].network == segment.network
             and same_endpoints(connection, low, high, low_port, high_port)):
+        connection.touched = streams.ordinal
         return connection
     hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
     connection = streams.buckets[hash & (streams.num_buckets - 1)]
@@ -216,6 +217,9 @@ cdef void remove_connection(Streams* streams, Connection* connection) noexcept n
 
 cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil:
     """As the latest one whose RST waits to be believed."""
+    connection.reset_touched = streams.ordinal
+    if connection.reset_time < streams.latest or connection.reset_time == NO_TIME:
+        streams.alone = True    # one that waits longer may stand before it
     connection.reset_newer = NULL
     connection.reset_older = streams.last_reset
     if streams.last_reset != NULL:
@@ -239,6 +243,7 @@ cdef void unlink_reset(Streams* streams, Connection* connection) noexcept nogil:
 
 
 cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:
+    connection.touched = streams.ordinal
     connection.newer = NULL
     connection.older = streams.newest
     if streams.newest != NULL:

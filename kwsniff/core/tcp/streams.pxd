@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.limits cimport Limits
@@ -7,6 +7,7 @@ from kwsniff.core.tcp.connections cimport Connection, Streams, StreamSink
 
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil
+cdef void take_time(Streams* streams, int64_t time) noexcept nogil
 cdef void evict(Streams* streams, Connection* connection) noexcept nogil
 cdef void end_streams(Streams* streams) noexcept nogil
 cdef void free_streams(Streams* streams) noexcept nogil

@@ -99,9 +99,11 @@ cdef void free_streams(Streams* streams) noexcept nogil:
 cdef void end_streams(Streams* streams) noexcept nogil:
     """Every open connection delivers what it holds and ends as still open."""
     cdef Connection* connection
+    streams.place[0] = <int64_t>PLACE_LAST
     drop_silent(streams, streams.now)
     connection = streams.oldest
     while connection != NULL:
+        streams.place[1] = connection.touched
         end_connection(streams, connection, END_OPEN)
         connection = connection.newer
 
@@ -117,6 +119,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef int i
     if connection == NULL:
         if streams.num >= streams.limits.connections and streams.oldest != NULL:
+            streams.alone = True
             evict(streams, streams.oldest)
         connection = add_connection(streams, segment, sender)
     if connection == NULL:
@@ -133,8 +136,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             begin_again(streams, connection)
     if streams.oldest != connection:
         drop_silent(streams, segment.time)
-    while streams.first_reset != NULL and is_reset(streams.first_reset, segment.time):
-        end_connection(streams, streams.first_reset, END_RESET)
+    end_resets(streams, segment.time)
+    streams.place[1] = <int64_t>PLACE_OWN
+    note_time(streams, segment.time)
     own = &connection.direction[sender]
     other = &connection.direction[1 - sender]
     if segment.encapsulation and not connection.encapsulation:
@@ -150,6 +154,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
         remember_packet(own, segment)
     note_packet(connection, own, segment)
     connection.last_capture = streams.capture
+    connection.is_behind = connection.last_time < streams.latest
     if connection.ordinal != streams.ordinal:
         connection.ordinal = streams.ordinal
         connection.num_ids = 0
@@ -206,6 +211,28 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     close_if_done(streams, connection)
 
 
+cdef void take_time(Streams* streams, int64_t time) noexcept nogil:
+    """A segment of a connection that another analyzer follows: what its time says of those that are followed here."""
+    streams.place[1] = <int64_t>PLACE_FIRST
+    drop_silent(streams, time)
+    end_resets(streams, time)
+    note_time(streams, time)
+    streams.now = time
+
+
+cdef inline void note_time(Streams* streams, int64_t time) noexcept nogil:
+    if time == NO_TIME:
+        streams.alone = True
+    elif time > streams.latest:
+        streams.latest = time
+
+
+cdef inline void end_resets(Streams* streams, int64_t time) noexcept nogil:
+    while streams.first_reset != NULL and is_reset(streams.first_reset, time):
+        streams.place[1] = <int64_t>PLACE_RESETS + streams.first_reset.reset_touched
+        end_connection(streams, streams.first_reset, END_RESET)
+
+
 cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64_t time) noexcept nogil:
     return (connection.last_time != NO_TIME and time != NO_TIME
             and time - connection.last_time > streams.limits.idle_seconds * SECOND)
@@ -214,6 +241,9 @@ cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64
 cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
     """Gives up connections that were silent for too long by the capture's own clock."""
     while streams.oldest != NULL and silent_too_long(streams, streams.oldest, time):
+        streams.place[1] = streams.oldest.touched
+        if streams.oldest.is_behind:
+            streams.alone = True        # one that was silent for less long may stand before it
         evict(streams, streams.oldest)
 
 

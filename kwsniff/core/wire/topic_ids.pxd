@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.octets.octets cimport Octets
@@ -9,6 +9,7 @@ cdef struct TopicEntry:
     uint8_t* name           # in some NameBlock
     uint32_t name_len       # 0: the name is not known yet
     uint32_t name_cap
+    int64_t learned_at      # packet that named it
     bint awaited            # some row shows the id because the name was not known then
 
 cdef struct NameBlock:
@@ -25,6 +26,9 @@ cdef struct TopicIds:
     uint32_t num
     uint32_t limit
     uint64_t seed           # see hash.pxd
+    const int64_t* packet   # the one under way
+    uint32_t named          # how many have one
+    bint renamed            # an id has had two names
 
 cdef void start_topic_ids(TopicIds* ids, uint32_t limit, uint64_t seed) noexcept nogil
 cdef void free_topic_ids(TopicIds* ids) noexcept nogil

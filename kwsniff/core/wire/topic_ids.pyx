@@ -141,6 +141,11 @@ cdef void learn_topic(TopicIds* ids, Octets topic_id, Octets name) noexcept nogi
         return
     if entry.name_cap < name.num and not keep_name(ids, entry, name):
         return
+    if entry.name_len:
+        ids.renamed = True
+    else:
+        ids.named += 1
+        entry.learned_at = ids.packet[0] if ids.packet != NULL else 0
     memcpy(entry.name, name.at, name.num)
     entry.name_len = <uint32_t>name.num
 

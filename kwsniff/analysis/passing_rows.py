@@ -1,0 +1,214 @@
+"""Where rows of captures go: counted, then to the writer or into memory."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from kwsniff.analysis.chosen import Chosen
+from kwsniff.analysis.headroom import keep_below
+from kwsniff.analysis.side_by_side import Taken
+from kwsniff.analysis.summary import Summary
+from kwsniff.core.analyzer import Analyzer
+from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.findings.bounds import Figures
+from kwsniff.layout.catalog import Catalog
+from kwsniff.tables.build import Builder, ColumnData
+from kwsniff.tables.merged_rows import CALLS, Names, Part, joined, merged, named, part_of
+from kwsniff.tables.schema import DETAILS
+from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
+from kwsniff.timelines.held_rows import hold_back, without_topics
+from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, without_twins
+from kwsniff.timelines.twins import Twins
+
+_TIMELINE_ROWS: Final = 4096
+# Taken together: every latency and every partition comes with its call.
+_TOGETHER: Final = {"api_calls", "latencies", "partitions", DETAILS}
+_FEW_BYTES: Final = 4_000_000
+_WRITERS: Final = 4
+"""Threads that write tables, where there are several analyzers."""
+
+
+class Rows:
+    """Where rows go: counted, then to the writer or into memory, in a thread of their own.
+
+    One step of work waits at most: rows never pile up when writing is slower than reading. A failure there is
+    raised by the next call here.
+    """
+
+    def __init__(  # noqa: PLR0917
+        self,
+        catalog: Catalog,
+        summary: Summary,
+        writer: TableWriter | None,
+        chosen: Sequence[str],
+        twins: Twins,
+        only: Chosen | None,
+        *,
+        memory: int,
+        beside: bool,
+    ) -> None:
+        """`chosen`: tables. `beside`: several analyzers give rows; tables are then written beside each other."""
+        self.summary = summary
+        self._only = only
+        self._twins = twins
+        self.figures = Figures()
+        """Of what is written, where findings are wanted."""
+        self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
+        self.shown_ids: set[str] = set()
+        """Of topics, that rows of several analyzers show because no message had named them by then."""
+        self._catalog = catalog
+        self._builder = Builder(catalog, ENUMS)
+        self._writer = writer
+        self._memory = memory
+        self._timelines = Timelines(catalog, memory)
+        self._thread = ThreadPoolExecutor(1, "kwsniff-tables")
+        self._under_way: Future[None] | None = None
+        self._pool = ThreadPoolExecutor(_WRITERS, "kwsniff-writing") if beside else None
+        self._writing: dict[str, Future[None]] = {}
+        self._few: dict[str, list[pa.RecordBatch]] = {}
+
+    def __enter__(self) -> "Rows":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        if self._pool:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def drain(self, analyzer: Analyzer) -> None:
+        """Takes the larger tables once one of them fills a row group."""
+        rows = {table: analyzer.rows(table) for table in COLUMNS}
+        if max(rows.values()) >= ROW_GROUP_ROWS:
+            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
+            if large & _TOGETHER:
+                large |= _TOGETHER
+            self.take(analyzer, [table for table in (*COLUMNS, DETAILS) if table in large])
+
+    def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
+        """Takes tables off the analyzer, after what was taken before is settled."""
+        self.settle()
+        keep_below(self._memory)
+        taken = [(table, analyzer.take(table)) for table in tables]
+        self._under_way = self._thread.submit(self._take_in, taken)
+
+    def take_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:  # noqa: FBT001
+        """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
+        what was learned of topics by then. `last`: no more comes."""
+        self.settle()
+        keep_below(self._memory)
+        self._under_way = self._thread.submit(self._take_in_turn, parts, names, last)
+
+    def settle(self) -> None:
+        """Waits until everything taken is where it belongs."""
+        if self._under_way:
+            self._under_way.result()
+            self._under_way = None
+
+    def finish(self) -> None:
+        """Everything was taken: what is computed over all rows becomes rows, too."""
+        self.settle()
+        self._timelines.finish()
+        self._keep_timelines(at_least=0)
+        for writing in self._writing.values():
+            writing.result()
+        if self._pool:
+            self._pool.shutdown()
+            self._pool = None
+
+    def keep(self, table: str, batch: pa.RecordBatch) -> None:
+        """Writes rows, or remembers them when nothing is written."""
+        if table not in self.batches:
+            return
+        if self._writer:
+            self._write(self._writer, table, batch)
+            if "findings" in self.batches:
+                self.figures.add(table, batch)
+        else:
+            self.batches[table].append(batch)
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Rows that are not the core's."""
+        self.settle()
+        if batch.num_rows:
+            self.summary.add(table, batch)
+            self.keep(table, batch)
+
+    def _write(self, writer: TableWriter, table: str, batch: pa.RecordBatch) -> None:
+        """One batch of each table is written at a time."""
+        if not self._pool:
+            writer.write(table, batch)
+            return
+        if table in self._writing:
+            self._writing[table].result()
+        self._writing[table] = self._pool.submit(writer.write, table, batch)
+
+    def _take_in_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:  # noqa: FBT001
+        if not self._pool:
+            raise AssertionError("rows of several analyzers come where they were not expected")
+        alone = [[table] for table in parts[0] if table not in {CALLS, DETAILS}]
+        together = [table for table in parts[0] if table in {CALLS, DETAILS}]
+        batches: dict[str, pa.RecordBatch] = {}
+        for rows, shown in self._pool.map(partial(self._merged, parts, names), [together, *alone]):
+            batches |= rows
+            self.shown_ids |= shown
+        self._take_batches({table: batches[table] for table in parts[0] if self._is_enough(table, batches, last)})
+
+    def _merged(
+        self, parts: Sequence[Taken], names: Names, tables: Sequence[str]
+    ) -> tuple[dict[str, pa.RecordBatch], set[str]]:
+        shown: set[str] = set()
+        given: list[dict[str, Part]] = []
+        for part in parts:
+            built = {}
+            for table in tables:
+                columns, order = part[table]
+                built[table], left = named(table, part_of(self._builder.build(table, columns), order), names)
+                shown |= left
+            given.append(built)
+        return merged(given, tables), shown
+
+    def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:  # noqa: FBT001
+        """Whether rows of a table go on; few of them wait for more, which are then put before the new ones."""
+        if table in _TOGETHER:
+            return True
+        waiting = self._few.setdefault(table, [])
+        waiting.append(batches[table])
+        size = sum(each.nbytes for each in waiting)
+        if not last and sum(each.num_rows for each in waiting) < ROW_GROUP_ROWS // 2 and size < _FEW_BYTES:
+            return False
+        batches[table] = joined(waiting)
+        waiting.clear()
+        return True
+
+    def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
+        self._take_batches({table: self._builder.build(table, columns) for table, columns in taken})
+
+    def _take_batches(self, batches: dict[str, pa.RecordBatch]) -> None:
+        calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None
+        if HELD in batches and HELD in self.batches:
+            batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
+        for table, batch in batches.items():
+            rows = self._only.of(table, batch) if self._only else batch
+            if table == HELD:
+                self._share(rows, calls)
+            self.summary.add(table, rows)
+            self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
+            if table == "api_calls" and not self.batches.keys().isdisjoint(FOLLOWED):
+                notes = noted(batch, details, batches.get(OFFSETS_OF), self._catalog, timed)
+                self._timelines.add(without_twins(notes, self._twins))
+                self._keep_timelines(at_least=_TIMELINE_ROWS)
+
+    def _keep_timelines(self, at_least: int) -> None:
+        for table, batch in self._timelines.take(at_least):
+            rows = self._only.of(table, batch) if self._only else batch
+            if table == HELD:
+                self._share(rows, rows)
+                rows = without_topics(rows)
+            self.summary.add(table, rows)
+            self.keep(table, rows)
+
+    def _share(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
+        self.summary.shares.add(self._twins.without(latencies), calls and self._twins.without(calls))

@@ -1,0 +1,48 @@
+"""How many analyzers share out the connections of captures: those that pay, and one where only one can.
+
+One alone reads
+- what cannot be read twice (pipes, standard input): whether it takes one is known behind the captures;
+- what is opened with TLS secrets: sessions that are resumed and secrets that are tried are those of others;
+- with little memory.
+"""
+
+import os
+from typing import Final
+
+from kwsniff.errors import UsageError
+from kwsniff.sources.tls import KeyLog
+
+MOST: Final = 64
+_WORTH_SHARING: Final = 64_000_000
+"""Bytes of captures below which starting threads takes longer than they save."""
+_MOST_OF_ITSELF: Final = 8
+"""More have nothing left to do: all rows go one way."""
+_LEAST_MEMORY: Final = 300_000_000
+_INTERPRETER: Final = 180_000_000
+_LEAST_ROWS: Final = 4_000_000
+
+
+def num_analyzers(jobs: int | None, size: int | None, memory: int, tls_keylog: KeyLog) -> int:
+    """`jobs`: as many as somebody asked for. `size`: bytes of the captures; None where they cannot be read
+    again. `memory`: the limit. Raises UsageError."""
+    if jobs is not None and not 0 < jobs <= MOST:
+        raise UsageError(f"jobs must be between 1 and {MOST}, not {jobs}")
+    if size is None or tls_keylog or memory < _LEAST_MEMORY:
+        return 1
+    if jobs is not None:
+        return jobs
+    # One core is for rows, which cost about as much as what they are made of.
+    return 1 if size < _WORTH_SHARING else max(1, min(_cores() - 1, _MOST_OF_ITSELF))
+
+
+def rows_beside(memory: int) -> int:
+    """Bytes of rows that wait at most in several analyzers together, of all memory."""
+    return max((memory - _INTERPRETER) // 8, _LEAST_ROWS)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not everywhere
+        return os.cpu_count() or 1

@@ -1,0 +1,183 @@
+"""Rows that analyzers gave beside each other -> the rows that one analyzer of all connections gives.
+
+Every row says where its packet stood, so that they come in one order; and what a topic's id was called by then,
+if the message that named it came to another analyzer.
+
+    analyzer 0   rows of packets  1  4  4  9
+    analyzer 1   rows of packets  2  3  7         ->   1 2 3 4 4 7 9
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.tables.arrays import Numbers, bits, numbers, texts, valid_rows, whole_numbers
+from kwsniff.tables.kernels import taken
+from kwsniff.tables.schema import DETAILS
+
+CALLS: Final = "api_calls"
+NAMED: Final = (CALLS, "error_codes", "partitions", "record_batches")
+"""Tables that show topics."""
+_ID_CHARACTERS: Final = 22
+_NEVER: Final = np.iinfo(np.int64).max
+
+Names = Mapping[str, tuple[str, int]]
+"""Topic id (22 characters) -> its name, and the packet that named it."""
+
+
+class Part(NamedTuple):
+    """What one analyzer gave of a table at a time, in the coded schema."""
+
+    rows: pa.RecordBatch
+    runs: Numbers
+    """Of rows of the same place: packet, place in the work on it, first row; as `take_in_order` gives them."""
+
+    def packets(self) -> Numbers:
+        """The packet of each row."""
+        return np.repeat(self.runs[:, 0], self._lengths())
+
+    def _lengths(self) -> Numbers:
+        return np.diff(self.runs[:, 2], append=self.rows.num_rows)
+
+
+def part_of(rows: pa.RecordBatch, order: bytes) -> Part:
+    """`order`: native int64 as the core gives them."""
+    return Part(rows, np.frombuffer(order, np.int64).reshape(-1, 3))
+
+
+def merged(parts: Sequence[Mapping[str, Part]], tables: Iterable[str]) -> dict[str, pa.RecordBatch]:
+    """By table; parts of the same analyzer one behind the other. Rows of details go with their calls."""
+    found = {}
+    places: Numbers | None = None
+    for table in sorted(tables, key=lambda table: table == DETAILS):
+        given = [part[table] for part in parts]
+        if table == DETAILS:
+            given = _with_rows(given, [part[CALLS].rows.num_rows for part in parts], places)
+        order = _in_order(given)
+        rows = joined([part.rows for part in given])
+        found[table] = rows if order is None else taken(rows, order)
+        if table == CALLS:
+            places = order
+    return found
+
+
+def _in_order(parts: Sequence[Part]) -> Numbers | None:
+    """Where among all rows those stand that come first, second, ...; None where they do as they are."""
+    if sum(part.rows.num_rows > 0 for part in parts) < 2:
+        return None
+    begins = np.cumsum([0, *(part.rows.num_rows for part in parts)])
+    first = np.concatenate([part.runs[:, 2] + begin for part, begin in zip(parts, begins, strict=False)])
+    lengths = np.diff(first, append=begins[-1])
+    runs = np.concatenate([part.runs[:, :2] for part in parts])
+    order = np.lexsort((runs[:, 1], runs[:, 0]))
+    lengths = lengths[order]
+    ends = np.cumsum(lengths)
+    return np.arange(begins[-1]) + np.repeat(first[order] - ends + lengths, lengths)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of several in the coded schema."""
+    some = [batch for batch in batches if batch.num_rows]
+    if len(some) < 2:
+        return some[0] if some else batches[0]
+    return pa.Table.from_batches(some).unify_dictionaries().combine_chunks().to_batches()[0]
+
+
+def _with_rows(parts: Sequence[Part], calls: Sequence[int], order: Numbers | None) -> list[Part]:
+    """Rows of details with the new places of their calls. `calls`: how many each part has."""
+    new = np.arange(sum(calls))
+    if order is not None:
+        new[order] = np.arange(len(order))
+    found = []
+    for part, begin in zip(parts, np.cumsum([0, *calls]), strict=False):
+        at = part.rows.schema.get_field_index("row")
+        rows = new[whole_numbers(part.rows["row"], null=0) + begin]
+        column = numbers(part.rows.schema.field(at).type, rows.astype(np.int64))
+        found.append(part._replace(rows=_replaced(part.rows, at, column)))
+    return found
+
+
+# -- names of topics ----------------------------------------------------------------------------------------------
+
+
+def named(table: str, part: Part, names: Names) -> tuple[Part, set[str]]:
+    """Rows with the names of topics that others had learned before them, for ids that are shown in `topic`
+    and `topics`; and what they may still show by its id."""
+    if not part.rows.num_rows or table not in NAMED:
+        return part, set()
+    change = _name_listed if table == CALLS else _name_one
+    rows, left = change(part.rows, names, part.packets())
+    return part._replace(rows=rows), left
+
+
+def _name_one(batch: pa.RecordBatch, names: Names, packets: Numbers) -> tuple[pa.RecordBatch, set[str]]:
+    topic, ids = batch["topic"], batch["topic_id"]
+    if not topic.null_count:
+        return batch, set()
+    shown = ids.dictionary.to_pylist()
+    known, new = _learned(shown, names)
+    codes = whole_numbers(ids.indices, null=0)
+    there = valid_rows(topic.indices)
+    nameless = ~there & valid_rows(ids.indices)
+    change = nameless.copy()
+    change[nameless] = known[codes[nameless]] < packets[nameless]
+    left = {shown[code] for code in np.unique(codes[nameless & ~change]).tolist()}
+    if not change.any():
+        return batch, left
+    words, places = _with_words(topic.dictionary.to_pylist(), new)
+    own = whole_numbers(topic.indices, null=0).astype(np.int32)
+    own[change] = places[codes[change]]
+    valid = there | change
+    indices = numbers(pa.int32(), own, None if valid.all() else valid)
+    column = pa.DictionaryArray.from_arrays(indices, texts(words), safe=False)
+    return _replaced(batch, batch.schema.get_field_index("topic"), column), left
+
+
+def _name_listed(batch: pa.RecordBatch, names: Names, packets: Numbers) -> tuple[pa.RecordBatch, set[str]]:
+    lists = batch["topics"]
+    told = lists.values.dictionary.to_pylist()
+    if not any(len(word) == _ID_CHARACTERS for word in told):
+        return batch, set()
+    known, new = _learned(told, names)
+    codes = whole_numbers(lists.values.indices, null=0)
+    ends = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
+    rows = np.repeat(np.arange(len(lists)), np.diff(ends))
+    codes = codes[ends[0] : ends[-1]].astype(np.int32)
+    change = known[codes] < packets[rows]
+    left = {told[code] for code in np.unique(codes[~change]).tolist() if len(told[code]) == _ID_CHARACTERS}
+    if not change.any():
+        return batch, left
+    words, places = _with_words(told, new)
+    codes[change] = places[codes[change]]
+    # A list that holds both, an id and its name, says it once.
+    _, first = np.unique(rows * len(words) + codes, return_index=True)
+    first.sort()
+    lengths = np.bincount(rows[first], minlength=len(lists))
+    mask = None if not lists.null_count else bits(valid_rows(lists))
+    offsets = pa.py_buffer(np.cumsum([0, *lengths]).astype(np.int32))
+    values = pa.DictionaryArray.from_arrays(numbers(pa.int32(), codes[first]), texts(words), safe=False)
+    column = pa.Array.from_buffers(lists.type, len(lists), [mask, offsets], children=[values])
+    return _replaced(batch, batch.schema.get_field_index("topics"), column), left
+
+
+def _learned(ids: Sequence[str | None], names: Names) -> tuple[Numbers, list[str | None]]:
+    """Of each id the packet that named it, and its name."""
+    found: list[tuple[str | None, int]] = [names.get(each or "", (None, _NEVER)) for each in ids]
+    return np.array([at for _, at in found] or [_NEVER], np.int64), [name for name, _ in found]
+
+
+def _with_words(words: Sequence[str], more: Sequence[str | None]) -> tuple[list[str], Numbers]:
+    """Words and more of them, each once, and where the latter stand."""
+    places = {word: place for place, word in enumerate(words)}
+    for word in more:
+        if word is not None:
+            places.setdefault(word, len(places))
+    return list(places), np.array([0 if word is None else places[word] for word in more], np.int32)
+
+
+def _replaced(batch: pa.RecordBatch, at: int, column: pa.Array) -> pa.RecordBatch:
+    columns: list[Any] = list(batch.columns)
+    columns[at] = column
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
