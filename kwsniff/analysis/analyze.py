@@ -99,7 +99,7 @@ def analyze(
             since=since,
             until=until,
             only=only,
-            num_analyzers=num_analyzers(jobs, size_of(found.captures), bounds.memory, tls_keylog),
+            num_analyzers=num_analyzers(jobs, size_of(found.captures), bounds, tls_keylog),
         )
         try:
             return _run_known(plan)

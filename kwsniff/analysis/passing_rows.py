@@ -50,7 +50,8 @@ class Rows:
         memory: int,
         beside: bool,
     ) -> None:
-        """`chosen`: tables. `beside`: several analyzers give rows; tables are then written beside each other."""
+        """`chosen`: tables. `beside`: several analyzers give rows; tables are then written beside each
+        other."""
         self.summary = summary
         self._only = only
         self._twins = twins
@@ -94,7 +95,7 @@ class Rows:
         taken = [(table, analyzer.take(table)) for table in tables]
         self._under_way = self._thread.submit(self._take_in, taken)
 
-    def take_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:  # noqa: FBT001
+    def take_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
         """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
         what was learned of topics by then. `last`: no more comes."""
         self.settle()
@@ -145,7 +146,7 @@ class Rows:
             self._writing[table].result()
         self._writing[table] = self._pool.submit(writer.write, table, batch)
 
-    def _take_in_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:  # noqa: FBT001
+    def _take_in_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
         if not self._pool:
             raise AssertionError("rows of several analyzers come where they were not expected")
         alone = [[table] for table in parts[0] if table not in {CALLS, DETAILS}]
@@ -154,7 +155,9 @@ class Rows:
         for rows, shown in self._pool.map(partial(self._merged, parts, names), [together, *alone]):
             batches |= rows
             self.shown_ids |= shown
-        self._take_batches({table: batches[table] for table in parts[0] if self._is_enough(table, batches, last)})
+        self._take_batches(
+            {table: batches[table] for table in parts[0] if self._is_enough(table, batches, last)}
+        )
 
     def _merged(
         self, parts: Sequence[Taken], names: Names, tables: Sequence[str]
@@ -170,8 +173,8 @@ class Rows:
             given.append(built)
         return merged(given, tables), shown
 
-    def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:  # noqa: FBT001
-        """Whether rows of a table go on; few of them wait for more, which are then put before the new ones."""
+    def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:
+        """Whether rows of a table go on; few of them wait for more, which they then go on with."""
         if table in _TOGETHER:
             return True
         waiting = self._few.setdefault(table, [])

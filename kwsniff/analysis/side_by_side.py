@@ -1,7 +1,7 @@
 """Analyzers that follow the connections of captures side by side, each those of its own bucket.
 
-Every one is fed the same bytes by a thread of its own, without the interpreter's lock: walking over packets of
-others costs little. What they gave up to a place in the captures is a turn; its rows go on together.
+Every one is fed the same bytes by a thread of its own, without the interpreter's lock: walking over packets
+of others costs little. What they gave up to a place in the captures is a turn; its rows go on together.
 
     captures -> block, block, block ...  -> analyzer 0 --\\
                                          -> analyzer 1 ---> turn -> rows of one order
@@ -41,7 +41,7 @@ class Given(NamedTuple):
     """As Analyzer.topics, where there are new ones."""
 
 
-class OneAnalyzerNeeded(Exception):  # noqa: N818
+class OneAnalyzerNeeded(Exception):
     """Only one analyzer of all connections gives its rows: captures are to be read again by one."""
 
 
@@ -59,9 +59,9 @@ class WatchedSecrets(Secrets):
 class SideBySide:
     """As one analyzer, for whoever reads captures.
 
-    `take_turn` gets what the analyzers gave since it was last called, those of each one behind the other, what
-    was learned of topics, and whether it is the last; the thread that feeds calls it. Everything here may raise what an analyzer or `take_turn` raised, and
-    OneAnalyzerNeeded.
+    `take_turn` gets what the analyzers gave since it was last called, those of each one behind the other,
+    what was learned of topics, and whether it is the last; the thread that feeds calls it. Everything here
+    may raise what an analyzer or `take_turn` raised, and OneAnalyzerNeeded.
     """
 
     def __init__(
@@ -141,7 +141,8 @@ class SideBySide:
     def close_capture(self) -> dict[str, Any]:
         """As Analyzer.close_capture."""
         self._hand_out()
-        return self._all(lambda analyzer: analyzer.close_capture())[0]
+        told: dict[str, Any] = self._all(lambda analyzer: analyzer.close_capture())[0]
+        return told
 
     def finish(self) -> None:
         """As Analyzer.finish; all rows are taken then."""
@@ -207,9 +208,7 @@ class SideBySide:
         return Given([*before, self._taken(number)], analyzer.take_shares(), topics)
 
     def _end_turn(self) -> None:
-        self._turns.append(
-            [thread.submit(self._take, number) for number, thread in enumerate(self._threads)]
-        )
+        self._turns.append([thread.submit(self._take, number) for number, thread in enumerate(self._threads)])
 
     def _pass_turn(self) -> None:
         given = [each.result() for each in self._turns.popleft()]

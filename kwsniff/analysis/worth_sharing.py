@@ -3,13 +3,16 @@
 One alone reads
 - what cannot be read twice (pipes, standard input): whether it takes one is known behind the captures;
 - what is opened with TLS secrets: sessions that are resumed and secrets that are tried are those of others;
-- with little memory.
+- with little memory, or with lower bounds of what connections keep together than usual: what comes at
+  once may pass them.
+What only shows while captures are read is a OneAnalyzerNeeded (side_by_side.py), and they are read again.
 """
 
 import os
 from typing import Final
 
 from kwsniff.errors import UsageError
+from kwsniff.limits import Limits
 from kwsniff.sources.tls import KeyLog
 
 MOST: Final = 64
@@ -20,19 +23,30 @@ _MOST_OF_ITSELF: Final = 8
 _LEAST_MEMORY: Final = 300_000_000
 _INTERPRETER: Final = 180_000_000
 _LEAST_ROWS: Final = 4_000_000
+_TOGETHER: Final = ("held_bytes_total", "frame_kept_bytes_total", "waiting_bytes_total")
+"""Bounds over all connections,"""
+_AT_ONCE: Final = ("packet_bytes", "parked_bytes", "call_facts_bytes", "session_partitions")
+"""and of what may come at once."""
 
 
-def num_analyzers(jobs: int | None, size: int | None, memory: int, tls_keylog: KeyLog) -> int:
+def num_analyzers(jobs: int | None, size: int | None, bounds: Limits, tls_keylog: KeyLog) -> int:
     """`jobs`: as many as somebody asked for. `size`: bytes of the captures; None where they cannot be read
-    again. `memory`: the limit. Raises UsageError."""
+    again. Raises UsageError."""
     if jobs is not None and not 0 < jobs <= MOST:
         raise UsageError(f"jobs must be between 1 and {MOST}, not {jobs}")
-    if size is None or tls_keylog or memory < _LEAST_MEMORY:
+    if size is None or tls_keylog or bounds.memory < _LEAST_MEMORY or _are_tight(bounds):
         return 1
     if jobs is not None:
         return jobs
     # One core is for rows, which cost about as much as what they are made of.
     return 1 if size < _WORTH_SHARING else max(1, min(_cores() - 1, _MOST_OF_ITSELF))
+
+
+def _are_tight(bounds: Limits) -> bool:
+    usual = Limits()
+    return any(getattr(bounds, name) < getattr(usual, name) for name in _TOGETHER) or any(
+        getattr(bounds, name) > getattr(usual, name) for name in _AT_ONCE
+    )
 
 
 def rows_beside(memory: int) -> int:

@@ -1,7 +1,7 @@
 """Rows that analyzers gave beside each other -> the rows that one analyzer of all connections gives.
 
-Every row says where its packet stood, so that they come in one order; and what a topic's id was called by then,
-if the message that named it came to another analyzer.
+Every row says where its packet stood, so that they come in one order; and what a topic's id was called by
+then, if the message that named it came to another analyzer.
 
     analyzer 0   rows of packets  1  4  4  9
     analyzer 1   rows of packets  2  3  7         ->   1 2 3 4 4 7 9
@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
     rows: pa.RecordBatch
     runs: Numbers
-    """Of rows of the same place: packet, place in the work on it, first row; as `take_in_order` gives them."""
+    """Packet, place in the work on it, first of the rows from there; as `take_in_order` gives them."""
 
     def packets(self) -> Numbers:
         """The packet of each row."""
@@ -74,7 +74,8 @@ def _in_order(parts: Sequence[Part]) -> Numbers | None:
     order = np.lexsort((runs[:, 1], runs[:, 0]))
     lengths = lengths[order]
     ends = np.cumsum(lengths)
-    return np.arange(begins[-1]) + np.repeat(first[order] - ends + lengths, lengths)
+    found: Numbers = np.arange(begins[-1]) + np.repeat(first[order] - ends + lengths, lengths)
+    return found
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -97,9 +98,6 @@ def _with_rows(parts: Sequence[Part], calls: Sequence[int], order: Numbers | Non
         column = numbers(part.rows.schema.field(at).type, rows.astype(np.int64))
         found.append(part._replace(rows=_replaced(part.rows, at, column)))
     return found
-
-
-# -- names of topics ----------------------------------------------------------------------------------------------
 
 
 def named(table: str, part: Part, names: Names) -> tuple[Part, set[str]]:
