@@ -78,6 +78,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="analyzers that share out the connections; the same comes out (default: as many as pay)",
+    )
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
     add_time_options(parser)
     add_limit_option(parser)
@@ -121,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
             since=args.since,
             until=args.until,
             only=only,
+            jobs=args.jobs,
         ).summary
     if spare:
         summary["tables"] = {}

@@ -16,9 +16,8 @@ from kwsniff.core.declared cimport (
 )
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
-from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program, Shared
-from kwsniff.core.kafka.memory cimport keep_within, note_shared, share_memory
-from kwsniff.core.limits cimport Limits as LimitValues
+from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
+from kwsniff.core.kafka.memory cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
     close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
@@ -36,14 +35,14 @@ from kwsniff.core.kafka.plain_streams cimport retry_cipher
 from kwsniff.core.tls.keys cimport Keyring
 from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
-from kwsniff.core.rows.rows cimport write_anomaly, write_uuid
+from kwsniff.core.rows.beside cimport tell_learned, tell_names, tell_shares
+from kwsniff.core.rows.rows cimport write_anomaly
 from kwsniff.core.rows.sink cimport row_sink
 from kwsniff.core.rows.waits cimport count_waits, list_waits
 from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
-from kwsniff.core.wire.topic_ids cimport TopicEntry, find_topic
 
 import secrets
 from hashlib import blake2b
@@ -563,25 +562,12 @@ cdef class Analyzer:
         """Topic ids (22 characters) that rows show because no message had named them yet, and the names that later
         messages gave them."""
         self.check_idle(True)
-        return self.name_topics(True)
+        return tell_names(&self.context.topic_ids, True)
 
     def topic_names(self):
         """Every topic id (22 characters) that a message named so far, and its name."""
         self.check_idle()
-        return self.name_topics(False)
-
-    cdef name_topics(self, bint awaited, bint with_packets=False):
-        cdef TopicEntry* entries = <TopicEntry*>self.context.topic_ids.entries.data
-        cdef uint8_t[22] text
-        cdef uint32_t i
-        names = {}
-        for i in range(self.context.topic_ids.num):
-            if (entries[i].awaited or not awaited) and entries[i].name_len:
-                write_uuid(make_octets(<const uint8_t*>entries[i].id, 16), text)
-                name = find_topic(&self.context.topic_ids, make_octets(<const uint8_t*>entries[i].id, 16))
-                told = (<const char*>name.at)[:name.num].decode("utf-8", "replace")
-                names[text[:22].decode()] = (told, entries[i].learned_at) if with_packets else told
-        return names
+        return tell_names(&self.context.topic_ids, False)
 
     def finish(self):
         """Every connection still open ends as such; every waiting call becomes a row. Nothing can follow."""
@@ -665,18 +651,8 @@ cdef class Analyzer:
 
     def take_shares(self):
         """The most that was kept at once, since this was last asked, of each bound that all connections share, as a share
-        of the bound. Where those of analyzers that are `beside` each other add up to less than 1, one of all had kept
-        within it, too."""
-        cdef Shared* shared = &self.context.shared
-        cdef LimitValues* limits = &self.context.limits
-        shares = (
-            shared.connections / <double>limits.connections, shared.topic_ids / <double>limits.topic_ids,
-            shared.held / <double>limits.held_bytes_total, shared.frames / <double>limits.frame_kept_bytes_total,
-            shared.waiting / <double>limits.waiting_bytes_total, shared.memory / <double>self.context.most_bytes,
-        )
-        memset(shared, 0, sizeof(Shared))
-        note_shared(&self.streams, &self.context)
-        return shares
+        of the bound; see rows/beside.pyx."""
+        return tell_shares(&self.streams, &self.context)
 
     @property
     def num_topics(self):
@@ -686,7 +662,7 @@ cdef class Analyzer:
     def topics(self):
         """Topic id (22 characters) -> (its name, the packet that named it)."""
         self.check_idle(True)
-        return self.name_topics(False, True)
+        return tell_learned(&self.context.topic_ids)
 
 
 ctypedef void (*compile_hook)(void* owner, int key, int version, int direction, Program* program) noexcept nogil

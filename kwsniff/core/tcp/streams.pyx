@@ -22,6 +22,8 @@ Rules
  10. Copies of a packet (copies.pyx) are counted and change nothing.
  11. What a receiver acknowledged out of order (selective.pxd) was on the wire, too, wherever its acknowledgements end.
  12. Nothing here knows what the bytes mean.
+ 13. Where analyzers follow connections beside each other, every one hears the time of every packet, so that each ends
+     its own when one analyzer of all had; `place` says where that is, `alone` that it may have been elsewhere.
 
     next_seq v        held          held
     ---------[ hole ][######][hole][####]
