@@ -74,7 +74,7 @@ def _in_order(parts: Sequence[Part]) -> Numbers | None:
     packets, places = runs[:, 0], runs[:, 1]
     alike = (
         places.min() == places.max()
-    )  # as nearly always: one key is sorted faster, as it comes in two rows
+    )  # as nearly always: one key is sorted faster
     order = np.argsort(packets, kind="stable") if alike else np.lexsort((places, packets))
     lengths = lengths[order]
     ends = np.cumsum(lengths)
