@@ -62,6 +62,10 @@ Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly an
     kwsniff analyze capture.pcap -o out --limit connections=1000000
     kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
 
+With `--jobs` bounds over all connections hold for all analyzers together. Where what they keep adds up to
+more than three quarters of one, the captures are read again by one analyzer: rows never depend on the number
+of jobs.
+
 | limit | default | greatest | what it bounds |
 |---|---:|---:|---|
 """

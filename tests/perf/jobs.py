@@ -75,9 +75,9 @@ def run(load: Load, folder: Path, jobs: int, *, one_core: bool = False) -> Measu
 
 def compared(load: Load, folder: Path) -> None:
     """Prints times of each number of analyzers, in turns."""
-    kinds: list[tuple[str, int, bool]] = [(f"{jobs} analyzers", jobs, False) for jobs in NUMBERS]
+    kinds: list[tuple[str, int, bool]] = [(f"--jobs {jobs}", jobs, False) for jobs in NUMBERS]
     if shutil.which("taskset"):
-        kinds.append(("1 analyzer, one core", 1, True))
+        kinds.append(("--jobs 1, on one core", 1, True))
     found: dict[str, list[Measured]] = {name: [] for name, _, _ in kinds}
     for _ in range(TURNS):
         for name, jobs, one_core in kinds:
@@ -185,7 +185,8 @@ def walked(load: Load) -> tuple[float, float]:
 
 def told(found: Stages) -> None:
     """Prints the stages, and what they make of machines."""
-    writing = ", ".join(f"{name} {seconds:.2f}" for name, seconds in sorted(found.writing.items()))
+    much = {name: seconds for name, seconds in sorted(found.writing.items()) if seconds >= 0.005}
+    writing = ", ".join(f"{name} {seconds:.2f}" for name, seconds in much.items())
     say(
         "  reading, walking, decoding",
         *(f"{x:.3f} s" for x in (found.reading, found.walking, found.decoding)),
@@ -196,7 +197,7 @@ def told(found: Stages) -> None:
     for cores in CORES:
         analyzers = min(range(1, 9), key=lambda n: (round(found.seconds(cores, n), 3), n))
         seconds = found.seconds(cores, analyzers)
-        say(f"  {cores} cores, computed: {analyzers} analyzers", f"{seconds:.2f} s", f"{one / seconds:.2f}x")
+        say(f"  {cores} cores, computed: --jobs {analyzers}", f"{seconds:.2f} s", f"{one / seconds:.2f}x")
 
 
 def main() -> int:
@@ -206,10 +207,10 @@ def main() -> int:
     args = parser.parse_args()
     compile_sources()
     with tempfile.TemporaryDirectory(prefix="kwsniff-jobs-") as temporary:
-        folder = args.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+        captures, folder = args.keep or Path(temporary), Path(temporary)
+        captures.mkdir(parents=True, exist_ok=True)
         for name, share in LOADS:
-            load = prepared(folder, name, args.size * share)
+            load = prepared(captures, name, args.size * share)
             compared(load, folder)
             told(stages(load, folder))
     return 0
