@@ -149,26 +149,29 @@ class Rows:
     def _take_in_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
         if not self._pool:
             raise AssertionError("rows of several analyzers come where they were not expected")
-        alone = [[table] for table in parts[0] if table not in {CALLS, DETAILS}]
-        together = [table for table in parts[0] if table in {CALLS, DETAILS}]
+        tables = list(parts[0])
+        alone = [[table] for table in tables if table not in {CALLS, DETAILS}]
+        together = [table for table in tables if table in {CALLS, DETAILS}]
         batches: dict[str, pa.RecordBatch] = {}
         for rows, shown in self._pool.map(partial(self._merged, parts, names), [together, *alone]):
             batches |= rows
             self.shown_ids |= shown
-        self._take_batches(
-            {table: batches[table] for table in parts[0] if self._is_enough(table, batches, last)}
-        )
+        enough = [table for table in tables if self._is_enough(table, batches, last)]
+        self._take_batches({table: batches[table] for table in enough})
 
     def _merged(
         self, parts: Sequence[Taken], names: Names, tables: Sequence[str]
     ) -> tuple[dict[str, pa.RecordBatch], set[str]]:
+        """Some tables of all parts, which are taken out of them: these need not be there twice."""
         shown: set[str] = set()
         given: list[dict[str, Part]] = []
         for part in parts:
             built = {}
             for table in tables:
-                columns, order = part[table]
-                built[table], left = named(table, part_of(self._builder.build(table, columns), order), names)
+                columns, order = part.pop(table)
+                rows = part_of(self._builder.build(table, columns), order)
+                built[table], left = named(table, rows, names)
+                del columns, rows
                 shown |= left
             given.append(built)
         return merged(given, tables), shown

@@ -28,7 +28,7 @@ _BLOCKS: Final = 4
 _MOST: Final = 0.75
 """Of a bound that all connections share: what the analyzers may keep together."""
 
-Taken = Mapping[str, tuple[Sequence[ColumnData], bytes]]
+Taken = dict[str, tuple[Sequence[ColumnData], bytes]]
 """Table -> what `take_in_order` gave."""
 
 

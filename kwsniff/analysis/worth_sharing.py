@@ -50,8 +50,9 @@ def _are_tight(bounds: Limits) -> bool:
 
 
 def rows_beside(memory: int) -> int:
-    """Bytes of rows that wait at most in several analyzers together, of all memory."""
-    return max((memory - _INTERPRETER) // 8, _LEAST_ROWS)
+    """Bytes of rows that wait at most in several analyzers together, of all memory: while they do, those
+    before them are there three times, as they came, in one order, and on their way to files."""
+    return max((memory - _INTERPRETER) // 20, _LEAST_ROWS)
 
 
 def _cores() -> int:

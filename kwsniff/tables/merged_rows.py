@@ -47,16 +47,21 @@ def part_of(rows: pa.RecordBatch, order: bytes) -> Part:
     return Part(rows, np.frombuffer(order, np.int64).reshape(-1, 3))
 
 
-def merged(parts: Sequence[Mapping[str, Part]], tables: Iterable[str]) -> dict[str, pa.RecordBatch]:
-    """By table; parts of the same analyzer one behind the other. Rows of details go with their calls."""
+def merged(parts: Sequence[dict[str, Part]], tables: Iterable[str]) -> dict[str, pa.RecordBatch]:
+    """By table; parts of the same analyzer one behind the other. Rows of details go with their calls.
+
+    What was merged is taken out of `parts`: it need not be there twice.
+    """
     found = {}
     places: Numbers | None = None
+    calls = [part[CALLS].rows.num_rows if CALLS in part else 0 for part in parts]
     for table in sorted(tables, key=lambda table: table == DETAILS):
-        given = [part[table] for part in parts]
+        given = [part.pop(table) for part in parts]
         if table == DETAILS:
-            given = _with_rows(given, [part[CALLS].rows.num_rows for part in parts], places)
+            given = _with_rows(given, calls, places)
         order = _in_order(given)
         rows = joined([part.rows for part in given])
+        del given
         found[table] = rows if order is None else taken(rows, order)
         if table == CALLS:
             places = order
@@ -72,9 +77,7 @@ def _in_order(parts: Sequence[Part]) -> Numbers | None:
     lengths = np.diff(first, append=begins[-1])
     runs = np.concatenate([part.runs[:, :2] for part in parts])
     packets, places = runs[:, 0], runs[:, 1]
-    alike = (
-        places.min() == places.max()
-    )  # as nearly always: one key is sorted faster
+    alike = places.min() == places.max()  # as nearly always: one key is sorted faster
     order = np.argsort(packets, kind="stable") if alike else np.lexsort((places, packets))
     lengths = lengths[order]
     ends = np.cumsum(lengths)

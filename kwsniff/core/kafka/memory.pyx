@@ -42,6 +42,8 @@ cdef void share_memory(Context* context, bint drained) noexcept nogil:
     context.most_bytes = rest // 2
     # Beside others it is half: a call for whose texts one analyzer of all had no room finds none here either.
     set_enough(context.tables, rest // (16 if context.beside else 8) if drained else 0)
+    if context.beside:
+        context.tables[0].spares.most_waiting = rest // 16 // context.num_buckets
     limits.frame_kept_bytes_total = least_of(limits.frame_kept_bytes_total, context.most_bytes // 4 * 3)
     limits.waiting_bytes_total = least_of(limits.waiting_bytes_total, context.most_bytes // 2)
     limits.held_bytes_total = least_of(limits.held_bytes_total, context.most_bytes // 2)
