@@ -22,9 +22,9 @@ from kwsniff.tables.build import ColumnData
 from kwsniff.tables.merged_rows import Names
 from kwsniff.tables.write import ROW_GROUP_ROWS
 
-BLOCK_BYTES: Final = 4 << 20
+BLOCK_BYTES: Final = 2 << 20
 """Bytes that all analyzers are given at a time."""
-_BLOCKS: Final = 4
+_BLOCKS: Final = 3
 _MOST: Final = 0.75
 """Of a bound that all connections share: what the analyzers may keep together."""
 
@@ -82,9 +82,7 @@ class SideBySide:
         self._ends = array("q")
         self._secrets: list[WatchedSecrets] = []
         self._full: list[list[Taken]] = [[] for _ in analyzers]
-        self._turns: deque[list[Future[Given]]] = deque()
         self._num_topics = [0] * len(analyzers)
-        self._finished = False
         self.topics: dict[str, tuple[str, int]] = {}
         """Topic ids, their names and the packets that named them, as far as turns have come."""
         for number, analyzer in enumerate(analyzers):
@@ -147,10 +145,7 @@ class SideBySide:
     def finish(self) -> None:
         """As Analyzer.finish; all rows are taken then."""
         self._all(lambda analyzer: analyzer.finish())
-        self._end_turn()
-        self._finished = True
-        while self._turns:
-            self._pass_turn()
+        self._end_turn(last=True)
 
     def accounting(self, capture: int) -> dict[str, int]:
         """As Analyzer.accounting."""
@@ -179,12 +174,8 @@ class SideBySide:
         self._ends = array("q")
         _settle(self._blocks[0][1])
         self._check()
-        if self._turns and all(each.done() for each in self._turns[0]):
-            self._pass_turn()
-        if self._is_much() and not (self._turns and not all(each.done() for each in self._turns[-1])):
+        if self._is_much():
             self._end_turn()
-            if len(self._turns) > 1:
-                self._pass_turn()
 
     def _is_much(self) -> bool:
         """Whether rows are to be taken."""
@@ -207,17 +198,15 @@ class SideBySide:
         topics = analyzer.topics() if new else {}
         return Given([*before, self._taken(number)], analyzer.take_shares(), topics)
 
-    def _end_turn(self) -> None:
-        self._turns.append([thread.submit(self._take, number) for number, thread in enumerate(self._threads)])
-
-    def _pass_turn(self) -> None:
-        given = [each.result() for each in self._turns.popleft()]
+    def _end_turn(self, *, last: bool = False) -> None:
+        """The analyzers are at most one turn ahead of whoever takes them."""
+        taking = [thread.submit(self._take, number) for number, thread in enumerate(self._threads)]
+        given = [each.result() for each in taking]
         self._check()
         if any(sum(shares) > _MOST for shares in zip(*(each.shares for each in given), strict=True)):
             raise OneAnalyzerNeeded
         for each in given:
             self._learn(each.topics)
-        last = self._finished and not self._turns
         self._take_turn([part for each in given for part in each.parts], self.topics, last)
 
     def _learn(self, topics: Mapping[str, tuple[str, int]]) -> None:

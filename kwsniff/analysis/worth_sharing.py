@@ -18,7 +18,7 @@ from kwsniff.sources.tls import KeyLog
 MOST: Final = 64
 _WORTH_SHARING: Final = 64_000_000
 """Bytes of captures below which starting threads takes longer than they save."""
-_MOST_OF_ITSELF: Final = 8
+_MOST_OF_ITSELF: Final = 3
 """More have nothing left to do: all rows go one way."""
 _LEAST_MEMORY: Final = 300_000_000
 _INTERPRETER: Final = 180_000_000
@@ -52,7 +52,7 @@ def _are_tight(bounds: Limits) -> bool:
 def rows_beside(memory: int) -> int:
     """Bytes of rows that wait at most in several analyzers together, of all memory: while they do, those
     before them are there three times, as they came, in one order, and on their way to files."""
-    return max((memory - _INTERPRETER) // 20, _LEAST_ROWS)
+    return max((memory - _INTERPRETER) // 16, _LEAST_ROWS)
 
 
 def _cores() -> int:

@@ -78,18 +78,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="analyzers that share out the connections; the same comes out (default: as many as pay)",
-    )
+    _add_jobs_option(parser)
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
     add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     add_filters(parser)
     parser.set_defaults(run=run)
+
+
+def _add_jobs_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="analyzers that share out the connections; the same comes out (default: as many as pay)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
