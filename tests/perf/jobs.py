@@ -53,14 +53,9 @@ class Stages:
         """The least time that all of this takes."""
         merging = self.merging if analyzers > 1 else 0.0
         walking = self.walking if analyzers > 1 else 0.0
-        threads = [
-            self.reading,
-            walking + self.decoding / analyzers,
-            self.rows + (sum(self.writing.values()) if analyzers == 1 else 0.0),
-            *self.writing.values(),
-        ]
-        if analyzers == 1:  # one thread reads and decodes
-            threads = [self.reading + self.decoding, *threads]
+        threads = [self.reading, walking + self.decoding / analyzers, self.rows, *self.writing.values()]
+        if analyzers == 1:  # one thread reads and decodes, one writes
+            threads += [self.reading + self.decoding, sum(self.writing.values())]
         work = self.reading + self.decoding + walking * analyzers + self.rows + merging
         return self.rest + max(*threads, (work + sum(self.writing.values())) / cores)
 
