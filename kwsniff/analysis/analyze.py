@@ -72,39 +72,41 @@ def analyze(
     `tables`: names of those to make, or one, all of them by default; the summary then knows less, too.
     `ports`: broker ports, or one, that are Kafka whatever their contents look like. `limits`: name -> value,
     see kwsniff.limits. `tls_keylog`: files of TLS secrets (SSLKEYLOGFILE), which open TLS, as those inside
-    pcapng files do; False opens nothing; see docs/tls.md. `run_id`: in place of a random
-    one. `layouts`: a folder of a vendor's layouts. `since`, `until`: only packets from one time on and before
-    the other, texts as on the command line, datetimes, or timedeltas from the first packet.
-    `only`: calls; the tables then hold these, what belongs to them, and their connections.
-    `jobs`: analyzers that share out the connections, each in a thread of its own; what they find is the same
-    whatever their number. By default as many as pay, see docs/performance.md.
-    What cannot be read has a row in captures, with the reason.
+    pcapng files do; False opens nothing; see docs/tls.md. `run_id`: in place of a random one. `layouts`: a
+    folder of a vendor's layouts. `since`, `until`: only packets from one time on and before the other, texts
+    as on the command line, datetimes, or timedeltas from the first packet. `only`: calls; the tables then
+    hold these, what belongs to them, and their connections. `jobs`: analyzers that share out the connections;
+    the same comes out; by default as many as pay. What cannot be read has a row in captures, with the reason.
     Raises CaptureError (nothing that can be read), OutputError (cannot be written), LayoutError, UsageError.
     """
     TimeRange(since, until)  # refuses what is none
     with as_paths(paths) as names:
         found = find_in_order(names)
-        bounds = Limits.with_changes(dict(limits or {}))
         plan = _Plan(
             found=found,
             output=output,
             chosen=chosen_tables(tables, some_calls=only is not None),
             ports=check_ports(ports),
-            bounds=bounds,
+            bounds=Limits.with_changes(dict(limits or {})),
             progress=progress,
             tls_keylog=tls_keylog,
             run=check_run_id(run_id),
             catalog=load_catalog(layouts),
-            reads_again=size_of(found.captures) is not None,
+            size=size_of(found.captures),
             since=since,
             until=until,
             only=only,
-            num_analyzers=num_analyzers(jobs, size_of(found.captures), bounds, tls_keylog),
         )
-        try:
-            return _run_known(plan)
-        except OneAnalyzerNeeded:
-            return _run_known(replace(plan, num_analyzers=1))
+        return _run_beside(plan, jobs)
+
+
+def _run_beside(plan: "_Plan", jobs: int | None) -> Analysis:
+    """By several analyzers where they pay, and again by one where that shows to be needed."""
+    number = num_analyzers(jobs, plan.size, plan.bounds, plan.tls_keylog)
+    try:
+        return _run_known(replace(plan, num_analyzers=number))
+    except OneAnalyzerNeeded:
+        return _run_known(plan)
 
 
 def _run_known(plan: "_Plan") -> Analysis:
@@ -128,12 +130,12 @@ class _Plan:
     tls_keylog: KeyLog
     run: str
     catalog: Catalog
-    reads_again: bool
-    """Whether the captures are files, which can be read a second time."""
+    size: int | None
+    """Bytes of the captures; None where they are no files, which can be read a second time."""
     since: Time
     until: Time
     only: Chosen | None
-    num_analyzers: int
+    num_analyzers: int = 1
 
 
 def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
@@ -161,7 +163,7 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
             give_all_back()
             most = min(plan.bounds.twin_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
             twins = twins_among(writer, rows.batches, most)
-            if twins and plan.reads_again:
+            if twins and plan.size is not None:
                 return twins
             mark_late(writer, rows.batches, rows.figures, twins)
             summary.late_twins = len(twins.found)
