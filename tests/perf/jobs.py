@@ -54,8 +54,8 @@ class Stages:
         merging = self.merging if analyzers > 1 else 0.0
         walking = self.walking if analyzers > 1 else 0.0
         threads = [self.reading, walking + self.decoding / analyzers, self.rows, *self.writing.values()]
-        if analyzers == 1:  # one thread reads and decodes, one writes
-            threads += [self.reading + self.decoding, sum(self.writing.values())]
+        if analyzers == 1:  # one thread reads and decodes, one counts and writes
+            threads += [self.reading + self.decoding, self.rows + sum(self.writing.values())]
         work = self.reading + self.decoding + walking * analyzers + self.rows + merging
         return self.rest + max(*threads, (work + sum(self.writing.values())) / cores)
 
