@@ -28,8 +28,8 @@ _TIMELINE_ROWS: Final = 4096
 _TOGETHER: Final = {"api_calls", "latencies", "partitions", DETAILS}
 _FEW_BYTES: Final = 4_000_000
 _WRITERS: Final = 4
-"""Threads that write tables, where there are several analyzers. With one, a thread for writing alone cost 15 %
-more processor time on two cores, and was no faster."""
+"""Threads that write tables, where there are several analyzers. With one, a thread for writing alone cost
+15 % more processor time on two cores, and was no faster."""
 
 
 class Rows:
