@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kwsniff
-from kwsniff.analysis import analyze
+from kwsniff.analysis import passing_rows
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.timelines import cluster
 from kwsniff.timelines.heartbeats import without_repeats
@@ -34,7 +34,7 @@ def noted_of(capture: Path, monkeypatch: pytest.MonkeyPatch) -> list[Noted]:
         found.append(noted(*values))
         return found[-1]
 
-    monkeypatch.setattr(analyze, "noted", note)
+    monkeypatch.setattr(passing_rows, "noted", note)
     kwsniff.analyze(capture)
     return found
 
