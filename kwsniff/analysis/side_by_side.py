@@ -139,6 +139,8 @@ class SideBySide:
     def close_capture(self) -> dict[str, Any]:
         """As Analyzer.close_capture."""
         self._hand_out()
+        for _, feeding in self._blocks:  # else nobody hears of what failed in the last of them
+            _settle(feeding)
         told: dict[str, Any] = self._all(lambda analyzer: analyzer.close_capture())[0]
         return told
 
