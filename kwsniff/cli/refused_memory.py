@@ -12,9 +12,11 @@ ADVICE: Final = (
 )
 _WORDS: Final = (
     "can't start new thread", "failed to map segment", "annot allocate memory",
-    "Failed to launch worker thread", "NULL without setting an exception",
+    "Failed to launch worker thread",
 )  # fmt: skip
 """What Python, the dynamic loader and Arrow say; they have no class or number for it."""
+_WORDS_WHERE_BOUNDED: Final = ("NULL without setting an exception",)
+"""What Python says of a module that found no memory; without a bound it is a fault of that module."""
 
 _SPARING: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "2",
@@ -44,13 +46,14 @@ def spare_addresses(verb: str) -> None:
 
 def is_refused_memory(error: BaseException) -> bool:
     """Whether an error, or what led to it, is the system's refusal of memory."""
+    words = _WORDS + (_WORDS_WHERE_BOUNDED if are_bounded() else ())
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, MemoryError) or type(seen).__name__ == "OutOfMemoryException":  # DuckDB's
             return True
         if isinstance(seen, OSError) and seen.errno == errno.ENOMEM:
             return True
-        if any(word in str(seen) for word in _WORDS):
+        if any(word in str(seen) for word in words):
             return True
         seen = seen.__cause__ or seen.__context__
     return False

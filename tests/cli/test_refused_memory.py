@@ -17,6 +17,7 @@ import pytest
 import kwsniff
 import kwsniff.cli.explain
 from kwsniff.cli.main import run
+from kwsniff.cli.refused_memory import is_refused_memory
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
@@ -25,7 +26,6 @@ REFUSALS = {
     "Arrow": pa.ArrowMemoryError("malloc of size 64 failed"),
     "a thread": RuntimeError("can't start new thread"),
     "a thread of Arrow's": pa.ArrowException("Unknown error: Failed to launch worker thread: Resource"),
-    "the interpreter": SystemError("<built-in function compile> returned NULL without setting an exception"),
     "a library": ImportError("libarrow.so: failed to map segment from shared object"),
     "the system": OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
 }
@@ -65,6 +65,15 @@ def test_another_error_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(kwsniff.cli.explain, "run", _raising(RuntimeError("a mistake")))
     with pytest.raises(RuntimeError, match="a mistake"):
         run(["explain", "apis"])
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_module_that_fails_without_a_word_lacked_memory_only_where_there_is_a_bound(
+    monkeypatch: pytest.MonkeyPatch, bounded: bool
+) -> None:
+    monkeypatch.setattr("kwsniff.cli.refused_memory.are_bounded", lambda: bounded)
+    error = SystemError("<built-in function compile> returned NULL without setting an exception")
+    assert is_refused_memory(error) == bounded
 
 
 VERBS = {
