@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import OutputError, UsageError
-from kwsniff.findings.database import open_database
+from kwsniff.findings.database import hush, open_database
 from kwsniff.findings.tables import MEMORY, files_of_tables, is_folder_of_tables
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.temporary import temporary_folder
@@ -98,9 +98,9 @@ def _show(database: "duckdb.DuckDBPyConnection", name: str, paths: list[str]) ->
 
 
 def _shut_in(database: "duckdb.DuckDBPyConnection", paths: list[str], spill: str) -> None:
+    hush(database)
     for setting, value in (
         ("TimeZone", "'UTC'"),
-        ("enable_progress_bar", "false"),
         ("memory_limit", f"'{MEMORY}'"),
         ("temp_directory", _quoted(spill)),
         ("allowed_paths", f"[{', '.join(map(_quoted, paths))}]"),

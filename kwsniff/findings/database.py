@@ -33,3 +33,10 @@ def open_database(*, bare: bool = False) -> "duckdb.DuckDBPyConnection":
         if type(error).__name__ not in ("ProgrammingError", "InvalidInputException"):
             raise
         return connect(config={"threads": 1})  # DuckDB before 2.0 has no threads of the other kind
+
+
+def hush(database: "duckdb.DuckDBPyConnection") -> None:
+    """No progress bar. In a notebook without ipywidgets there is none, and DuckDB refuses to be told so."""
+    shown = database.execute("select current_setting('enable_progress_bar')").fetchone()
+    if shown is not None and shown[0]:
+        database.execute("set enable_progress_bar = false")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
-from kwsniff.findings.database import open_database
+from kwsniff.findings.database import hush, open_database
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
@@ -261,10 +261,11 @@ def _set_up(database: "duckdb.DuckDBPyConnection", memory: str = MEMORY) -> None
     spare = _quoted(Path(tempfile.gettempdir(), f"kwsniff-findings-{os.getpid()}"))
     database.execute(
         f"set TimeZone = 'UTC'; set memory_limit = '{memory}'; set temp_directory = {spare}; "
-        "set parquet_metadata_cache = true; set enable_progress_bar = false; "
+        "set parquet_metadata_cache = true; "
         # For what it takes to be few rows, which estimates of views seldom are, DuckDB compares all pairs.
         "set asof_loop_join_threshold = 0"
     )
+    hush(database)
 
 
 def _quoted(path: str | os.PathLike[str]) -> str:
