@@ -454,13 +454,13 @@ cdef class Analyzer:
     def waiting(self):
         """How many requests wait for their response, and since when (nanoseconds, or None) the first one is due."""
         self.check_idle(True)
-        return count_waits(self.streams.oldest)
+        return count_waits(self.streams.open.oldest)
 
     def waits(self, int64_t before, always, int64_t most):
         """Calls that the broker owes an answer that was due `before` (nanoseconds), and calls of APIs that are `always`
         told of, at most so many: see rows/waits.pyx."""
         self.check_idle(True)
-        return list_waits(&self.context, self.streams.oldest, before, frozenset(always), most)
+        return list_waits(&self.context, self.streams.open.oldest, before, frozenset(always), most)
 
     @property
     def times(self):

@@ -9,6 +9,7 @@ cdef struct Limits:
     int64_t datagrams
     int64_t connections
     int64_t idle_seconds
+    int64_t ended_seconds
     int64_t held_bytes
     int64_t held_segments
     int64_t held_bytes_total

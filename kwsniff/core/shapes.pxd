@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x77ff3139d771eef3ull
+    #define KWSNIFF_SHAPES 0x6679bba963911067ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -36,7 +36,7 @@ from kwsniff.core.tls.sealed cimport Tls, tls_bytes
 from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
 
 cdef enum:
-    STATE_VERSION = 8
+    STATE_VERSION = 9
 
 cdef struct Head:
     uint8_t magic[4]
@@ -154,13 +154,17 @@ cdef void load_topic_ids(Source* source, Context* context) noexcept nogil:
 
 
 cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
-    cdef Connection* connection = streams.oldest
-    cdef bint ok = (put(out, &streams.frames_before, 8) and put(out, &streams.ordinal, 8)
-                    and put(out, &streams.capture, 8) and put(out, &streams.now, 8) and put(out, &streams.num, 8))
-    while ok and connection != NULL:
-        ok = save_connection(out, connection)
+    return (put(out, &streams.frames_before, 8) and put(out, &streams.ordinal, 8)
+            and put(out, &streams.capture, 8) and put(out, &streams.now, 8) and put(out, &streams.num, 8)
+            and save_connections(out, streams.open.oldest) and save_connections(out, streams.ended.oldest))
+
+
+cdef bint save_connections(Buffer* out, Connection* connection) noexcept nogil:
+    while connection != NULL:
+        if not save_connection(out, connection):
+            return False
         connection = connection.newer
-    return ok
+    return True
 
 
 cdef void load_streams(Source* source, Context* context, Streams* streams) noexcept nogil:

@@ -20,7 +20,7 @@ from tests.pipeline.intrusions import intruded, places
 from tests.pipeline.removal import numbered, selective_capture
 from tests.pipeline.segments import ahead, conversations, frames_of, read
 from tests.pipeline.test_damage import long_scene
-from tests.pipeline.test_eviction import three_connections
+from tests.pipeline.test_eviction import closed, three_connections
 from tests.traffic import damage, files, groups, scenes
 from tests.traffic.tcp import Endpoint, Packet, Scene
 
@@ -248,3 +248,21 @@ def test_packets_of_other_buckets_tell_the_time_when_an_analysis_is_resumed(resu
     ends = [idle(15, data, resumed=resumed, bucket=(number, 2)) for number in (0, 1)]
     assert sorted(map(set, ends), key=len) == [{"evicted"}, {"evicted", "open"}]
     assert [end for each in ends for end in each].count("open") == 1
+
+
+def test_connections_that_ended_long_ago_are_not_kept() -> None:
+    """One comes and goes every ten seconds."""
+
+    def kept(num: int) -> int:
+        scene = Scene()
+        for number in range(num):
+            closed(scene, 50_000 + number, number * 10 * 10**9)
+        analyzer = Analyzer(*ARGUMENTS)
+        analyzer.open_capture("capture")
+        analyzer.feed(files.pcap(files.frames(scene.packets())))
+        for table in COLUMNS:
+            analyzer.take(table)
+        return len(analyzer.save())
+
+    assert kept(10) < kept(20) < kept(40)
+    assert kept(100) == kept(200) == kept(400)

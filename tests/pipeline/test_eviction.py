@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.pipeline.compare import analyzed_packets
 from tests.traffic import groups
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
@@ -90,3 +92,44 @@ def test_connections_that_were_given_up_leave_room_for_others(tmp_path: Path) ->
     limits = {"connections": 2, "idle_seconds": 15}
     tables = analyzed_packets(tmp_path, scene.packets(), limits=limits)
     assert [row["end"] for row in tables["connections"]] == ["evicted", "evicted", "open", "open"]
+
+
+def closed(scene: Scene, port: int, at: int, *, late: int = 0) -> None:
+    """Asks once and closes; its client sends more so much later."""
+    script = scene.connection(Endpoint("10.9.0.1", port), Endpoint("10.9.1.1", 9092))
+    script.open(at)
+    script.call(groups.heartbeat(3, 1, "g"), at=at + MILLISECOND, answer_at=at + 2 * MILLISECOND)
+    script.close(at + SECOND)
+    if late:
+        script.write(b"late", at + SECOND + late, from_client=True)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(("late", "connections"), [(239, 1), (241, 2), (3_600, 2)])
+def test_what_comes_long_after_the_end_is_another_connection(
+    tmp_path: Path, late: int, connections: int, alone: bool
+) -> None:
+    """Others, whose packets tell the time, make no difference. RFC 9293: by then nothing of it is under way."""
+    scene = Scene()
+    closed(scene, 50_000, 0, late=late * SECOND)
+    if not alone:
+        for number in range(1, 100):
+            closed(scene, 50_000 + number, number * 40 * SECOND)
+    tables = analyzed_packets(tmp_path, scene.packets())
+    rows = [row for row in tables["connections"] if row["client_port"] == 50_000]
+    assert [row["end"] for row in rows] == ["fin", "open"][:connections]
+    anomalies = {row["name"] for row in tables["anomalies"] if row["connection_id"] == rows[0]["connection_id"]}
+    assert ("data_after_end" in anomalies) == (connections == 1)
+
+
+def test_connections_that_have_ended_go_before_those_that_have_not(tmp_path: Path) -> None:
+    scene = Scene()
+    silent = scene.connection(Endpoint("10.9.0.2", 40_000), Endpoint("10.9.1.1", 9092))
+    silent.open(0)
+    silent.call(groups.heartbeat(3, 1, "g"), at=MILLISECOND, answer_at=100 * SECOND)
+    for number in range(20):
+        closed(scene, 50_000 + number, (2 + 2 * number) * SECOND)
+    tables = analyzed_packets(tmp_path, scene.packets(), limits={"connections": 2})
+    assert {row["end"] for row in tables["connections"]} == {"fin", "open"}
+    assert tables["anomalies"] == []
+    assert [row["status"] for row in tables["api_calls"]] == ["answered"] * 21

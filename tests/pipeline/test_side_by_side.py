@@ -22,7 +22,7 @@ from kwsniff.sources import files as sources
 from kwsniff.tables.schema import TABLES
 from tests.pipeline.mirrored import recorded
 from tests.pipeline.test_buckets import CAPTURES, MADE
-from tests.pipeline.test_eviction import SECOND, three_connections
+from tests.pipeline.test_eviction import SECOND, closed, three_connections
 from tests.pipeline.test_twins import OUTSIDE, capture, talk, under
 from tests.sources.test_tls import with_secrets
 from tests.traffic import damage, files, messages, scenes, topics
@@ -133,6 +133,30 @@ def test_silent_connections_go_in_the_same_order(
     rows, _ = assert_same(path, 2, 3, 7, limits={"idle_seconds": 15})
     assert [row["end"] for row in rows["connections"]].count("evicted") == 2
     assert not needed_one
+
+
+def test_connections_that_ended_are_forgotten_at_the_same_moments(
+    in_turns: None, tmp_path: Path, needed_one: list[int]
+) -> None:
+    scene = Scene()
+    for number in range(60):
+        closed(scene, 50_000 + number, number * 10 * SECOND, late=(number * 10) * SECOND)
+    (path,) = put(tmp_path, [files.pcap(files.frames(scene.packets()))])
+    rows, _ = assert_same(path, 2, 3, 7)
+    assert [row["end"] for row in rows["connections"]].count("open") == 35
+    assert not needed_one
+
+
+def test_where_time_goes_back_beyond_what_was_forgotten_one_follows_all(
+    in_turns: None, tmp_path: Path, needed_one: list[int]
+) -> None:
+    scene = Scene()
+    for number in range(60):
+        closed(scene, 50_000 + number, number * 10 * SECOND, late=100 * SECOND)
+    packets = scene.packets()
+    (path,) = put(tmp_path, [files.pcap(files.frames([*packets[len(packets) // 2 :], *packets]))])
+    assert_same(path, 2, 3)
+    assert len(needed_one) == 2
 
 
 @pytest.mark.parametrize("limits", [{"connections": 2}, {"topic_ids": 1}])

@@ -19,7 +19,7 @@ from kwsniff.core.kafka.dialog cimport Shared
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Streams
-from kwsniff.core.tcp.streams cimport evict
+from kwsniff.core.tcp.streams cimport evict_one
 from kwsniff.core.wire.engine cimport free_tape
 from kwsniff.core.wire.facts cimport free_facts
 from kwsniff.core.wire.tape cimport Cell
@@ -71,9 +71,8 @@ cdef void make_room(Streams* streams, Context* context, Segment* segment) noexce
         free_tape(&context.tape)
     if scratch_bytes(context) > SPARE_SCRATCH:
         free_facts(&context.facts)
-    while streams.oldest != NULL and bytes_in_use(context) > context.most_bytes:
-        evict(streams, streams.oldest)
-        num += 1
+    while streams.num and bytes_in_use(context) > context.most_bytes:
+        num += evict_one(streams)
         context.below = streams.held_total + streams.num * <int64_t>sizeof(Connection)
     streams.alone = True
     if num:

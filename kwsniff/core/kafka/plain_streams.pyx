@@ -104,7 +104,7 @@ cdef void gap_cipher(Context* context, Dialog* dialog, int direction, Arrival* a
 
 cdef void retry_cipher(Context* context, Streams* streams) noexcept nogil:
     """Secrets have come: those of any connection."""
-    cdef Connection* connection = streams.oldest
+    cdef Connection* connection = streams.open.oldest
     cdef Dialog* dialog
     while connection != NULL:
         dialog = <Dialog*>connection.dialog

@@ -256,6 +256,11 @@ cdef enum Place:
     PLACE_OWN = 0x7FFFFFFFFFFFFFFE
     PLACE_LAST = 0x7FFFFFFFFFFFFFFF
 
+# Connections by their latest segment.
+cdef struct Ages:
+    Connection* oldest
+    Connection* newest
+
 cdef struct Streams:
     Connection** buckets
     uint64_t num_buckets
@@ -269,8 +274,9 @@ cdef struct Streams:
     int64_t latest          # time of any so far
     int64_t place[2]        # see Place
     bint alone              # what became of connections may depend on those of other buckets
-    Connection* oldest
-    Connection* newest
+    Ages open
+    Ages ended
+    bint has_forgotten      # ended ones, by the time of another connection's packet
     Connection* last        # of the packet before
     Connection* first_reset # connections whose RST waits to be believed
     Connection* last_reset
@@ -283,6 +289,8 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
 cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) noexcept nogil
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil
+cdef void mark_ended(Streams* streams, Connection* connection) noexcept nogil
+cdef void forget_ended(Streams* streams, int64_t time) noexcept nogil
 cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil
 cdef void unlink_reset(Streams* streams, Connection* connection) noexcept nogil

@@ -7,9 +7,12 @@ Rules
   3. What came from another network than a conversation's packets is part of it where its numbers say so: one conversation
      may carry another tag in each direction, and be captured twice. Where they do not, it is another conversation; of one
      pair of addresses and ports there are not more than MOST_NETWORKS.
-  4. Ended connections stay until their addresses are used again or they are the most silent ones: what comes late is theirs.
+  4. Ended connections stay until their addresses are used again or they were silent for `ended_seconds`: what comes late
+     is theirs. By then they are as good as unknown, whether or not the time of another connection's packet, which may be
+     out of order, has taken them away. Where there are too many connections they go first.
 
-    buckets[hash] -> connection -> chain -> ...        oldest <-> ... <-> newest, by their latest segment
+    buckets[hash] -> connection -> chain -> ...        open: oldest <-> ... <-> newest, by their latest segment
+                                                       ended: the same
 
 Source: RFC 9293 3.4 (numbers).
 """
@@ -27,6 +30,14 @@ cdef enum:
     MOST_NETWORKS = 16
     FAR_BEHIND = -(1 << 24)         # a tap's delay, in bytes of a fast network
     FAR_AHEAD = 1 << 20             # a loss
+
+cdef extern from *:
+    """
+    #define SECOND 1000000000LL
+    #define DISORDER (60 * SECOND)      /* that packets of several captures may be in */
+    """
+    const int64_t SECOND
+    const int64_t DISORDER
 
 
 cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
@@ -74,6 +85,16 @@ cdef inline int64_t strangeness(Connection* connection, Segment* segment, int se
     return off
 
 
+cdef inline Ages* ages_of(Streams* streams, Connection* connection) noexcept nogil:
+    return &streams.ended if connection.ended else &streams.open
+
+
+cdef inline bint is_over(Streams* streams, Connection* connection, int64_t time, int64_t disorder) noexcept nogil:
+    """It has ended, and nothing that comes at this time is of it."""
+    return (connection.ended and connection.last_time != NO_TIME and time != NO_TIME
+            and time - connection.last_time > streams.limits.ended_seconds * SECOND + disorder)
+
+
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil:
     """The connection of this segment, now the newest one; NULL if there is none. `sender` orders the endpoints."""
     cdef const uint8_t* low = &segment.source[0] if sender == 0 else &segment.target[0]
@@ -85,7 +106,7 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     cdef int64_t strange, least = -1
     cdef uint64_t hash
     cdef int num = 0
-    if (connection != NULL and connection.direction[sender].num_seen
+    if (connection != NULL and not connection.ended and connection.direction[sender].num_seen
             and connection.direction[sender].network == segment.network
             and same_endpoints(connection, low, high, low_port, high_port)):
         connection.touched = streams.ordinal
@@ -93,7 +114,8 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
     connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
-        if connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port):
+        if (connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port)
+                and not is_over(streams, connection, segment.time, 0)):
             strange = strangeness(connection, segment, sender)
             num += 1
             if best == NULL or strange >= 0 and (least < 0 or strange < least):
@@ -105,7 +127,7 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     if best == NULL or least < 0 and num < MOST_NETWORKS:
         return NULL
     connection = best
-    if streams.newest != connection:
+    if ages_of(streams, connection).newest != connection:
         unlink_age(streams, connection)
         link_newest(streams, connection)
     streams.last = connection
@@ -117,6 +139,8 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
     cdef Connection* connection = <Connection*>calloc(1, sizeof(Connection))
     if connection == NULL:
         return NULL
+    if streams.has_forgotten and segment.time < streams.latest - DISORDER:
+        streams.alone = True        # it may be one that would not be over by its own time
     memcpy(connection.address[sender], segment.source, 16)
     memcpy(connection.address[1 - sender], segment.target, 16)
     connection.port[sender] = segment.source_port
@@ -148,6 +172,10 @@ cdef void adopt_connection(Streams* streams, Connection* connection) noexcept no
 
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Makes it one that nothing is known of yet but its addresses and ports."""
+    if connection.ended:
+        unlink_age(streams, connection)
+        connection.ended = False
+        link_newest(streams, connection)
     memset(connection.direction, 0, sizeof(connection.direction))
     connection.id = streams.ordinal
     connection.capture = streams.capture
@@ -156,7 +184,6 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.direction[0].round_trip = -1
     connection.direction[1].round_trip = -1
     connection.opener = -1
-    connection.ended = False
     connection.end = END_OPEN
     connection.packets = 0
     connection.first_time = NO_TIME
@@ -202,6 +229,18 @@ cdef void grow_buckets(Streams* streams) noexcept nogil:
     streams.num_buckets = num
 
 
+cdef void mark_ended(Streams* streams, Connection* connection) noexcept nogil:
+    unlink_age(streams, connection)
+    connection.ended = True
+    link_newest(streams, connection)
+
+
+cdef void forget_ended(Streams* streams, int64_t time) noexcept nogil:
+    while streams.ended.oldest != NULL and is_over(streams, streams.ended.oldest, time, DISORDER):
+        streams.has_forgotten = True
+        remove_connection(streams, streams.ended.oldest)
+
+
 cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Forgets a connection that has ended."""
     cdef Connection** link = &streams.buckets[connection.hash & (streams.num_buckets - 1)]
@@ -243,22 +282,24 @@ cdef void unlink_reset(Streams* streams, Connection* connection) noexcept nogil:
 
 
 cdef inline void link_newest(Streams* streams, Connection* connection) noexcept nogil:
+    cdef Ages* ages = ages_of(streams, connection)
     connection.touched = streams.ordinal
     connection.newer = NULL
-    connection.older = streams.newest
-    if streams.newest != NULL:
-        streams.newest.newer = connection
+    connection.older = ages.newest
+    if ages.newest != NULL:
+        ages.newest.newer = connection
     else:
-        streams.oldest = connection
-    streams.newest = connection
+        ages.oldest = connection
+    ages.newest = connection
 
 
 cdef inline void unlink_age(Streams* streams, Connection* connection) noexcept nogil:
+    cdef Ages* ages = ages_of(streams, connection)
     if connection.older != NULL:
         connection.older.newer = connection.newer
-    elif streams.oldest == connection:
-        streams.oldest = connection.newer
+    elif ages.oldest == connection:
+        ages.oldest = connection.newer
     if connection.newer != NULL:
         connection.newer.older = connection.older
-    elif streams.newest == connection:
-        streams.newest = connection.older
+    elif ages.newest == connection:
+        ages.newest = connection.older

@@ -8,6 +8,6 @@ from kwsniff.core.tcp.connections cimport Connection, Streams, StreamSink
 cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64_t seed) noexcept nogil
 cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil
 cdef void take_time(Streams* streams, int64_t time) noexcept nogil
-cdef void evict(Streams* streams, Connection* connection) noexcept nogil
+cdef bint evict_one(Streams* streams) noexcept nogil
 cdef void end_streams(Streams* streams) noexcept nogil
 cdef void free_streams(Streams* streams) noexcept nogil

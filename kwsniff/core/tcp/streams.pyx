@@ -86,7 +86,13 @@ cdef bint start_streams(Streams* streams, StreamSink sink, Limits limits, uint64
 
 
 cdef void free_streams(Streams* streams) noexcept nogil:
-    cdef Connection* connection = streams.oldest
+    free_connections(streams, streams.open.oldest)
+    free_connections(streams, streams.ended.oldest)
+    free(streams.buckets)
+    memset(streams, 0, sizeof(Streams))
+
+
+cdef void free_connections(Streams* streams, Connection* connection) noexcept nogil:
     cdef Connection* newer
     while connection != NULL:
         newer = connection.newer
@@ -94,20 +100,15 @@ cdef void free_streams(Streams* streams) noexcept nogil:
         drop_held(streams, &connection.direction[1])
         free(connection)
         connection = newer
-    free(streams.buckets)
-    memset(streams, 0, sizeof(Streams))
 
 
 cdef void end_streams(Streams* streams) noexcept nogil:
     """Every open connection delivers what it holds and ends as still open."""
-    cdef Connection* connection
     streams.place[0] = <int64_t>PLACE_LAST
     drop_silent(streams, streams.now)
-    connection = streams.oldest
-    while connection != NULL:
-        streams.place[1] = connection.touched
-        end_connection(streams, connection, END_OPEN)
-        connection = connection.newer
+    while streams.open.oldest != NULL:
+        streams.place[1] = streams.open.oldest.touched
+        end_connection(streams, streams.open.oldest, END_OPEN)
 
 
 # -- taking segments --------------------------------------------------------------------------------------------
@@ -120,9 +121,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     cdef Arrival arrival
     cdef int i
     if connection == NULL:
-        if streams.num >= streams.limits.connections and streams.oldest != NULL:
+        if streams.num >= streams.limits.connections:
             streams.alone = True
-            evict(streams, streams.oldest)
+            evict_one(streams)
         connection = add_connection(streams, segment, sender)
     if connection == NULL:
         streams.no_memory = True
@@ -136,8 +137,10 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             end_connection(streams, connection, END_RESET)
         if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
             begin_again(streams, connection)
-    if streams.oldest != connection:
+    if streams.open.oldest != connection:
         drop_silent(streams, segment.time)
+    if streams.ended.oldest != NULL:
+        forget_ended(streams, segment.time)
     end_resets(streams, segment.time)
     streams.place[1] = <int64_t>PLACE_OWN
     note_time(streams, segment.time)
@@ -217,6 +220,7 @@ cdef void take_time(Streams* streams, int64_t time) noexcept nogil:
     """A segment of a connection that another analyzer follows: what its time says of those that are followed here."""
     streams.place[1] = <int64_t>PLACE_FIRST
     drop_silent(streams, time)
+    forget_ended(streams, time)
     end_resets(streams, time)
     note_time(streams, time)
     streams.now = time
@@ -242,11 +246,23 @@ cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64
 
 cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
     """Gives up connections that were silent for too long by the capture's own clock."""
-    while streams.oldest != NULL and silent_too_long(streams, streams.oldest, time):
-        streams.place[1] = streams.oldest.touched
-        if streams.oldest.is_behind:
+    while streams.open.oldest != NULL and silent_too_long(streams, streams.open.oldest, time):
+        streams.place[1] = streams.open.oldest.touched
+        if streams.open.oldest.is_behind:
             streams.alone = True        # one that was silent for less long may stand before it
-        evict(streams, streams.oldest)
+        evict(streams, streams.open.oldest)
+
+
+cdef bint evict_one(Streams* streams) noexcept nogil:
+    """Of the connections that have ended, or else of the others, the one that was silent longest. Whether it was one of
+    the others."""
+    if streams.ended.oldest != NULL:
+        remove_connection(streams, streams.ended.oldest)
+        return False
+    if streams.open.oldest == NULL:
+        return False
+    evict(streams, streams.open.oldest)
+    return True
 
 
 cdef void evict(Streams* streams, Connection* connection) noexcept nogil:
@@ -611,7 +627,7 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     if why == END_RESET and connection.reset_sender >= 0:
         tell_event(streams, connection, TCP_EVENT_REFUSED if connection.refused else TCP_EVENT_RESET, connection.reset_sender, -1,
                    -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
-    connection.ended = True
+    mark_ended(streams, connection)
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
     connection.dialog = NULL
