@@ -38,7 +38,8 @@ class Limits:
     datagrams: int = _bound(64, 65_536)
     """IP datagrams whose fragments are put together at a time."""
     connections: int = _bound(50_000, _MOST_INT32)
-    """Connections known at a time; beyond it the one that was silent longest is closed as `evicted`."""
+    """Connections known at a time; beyond it one that has ended is forgotten, or else the one that was silent longest is
+    closed as `evicted`."""
     idle_seconds: int = _bound(14_400, 4_000_000_000)
     """Seconds of the capture's own time without a packet after which a connection is closed as `evicted`."""
     ended_seconds: int = _bound(240, 4_000_000_000)

@@ -151,8 +151,8 @@ def test_where_time_goes_back_beyond_what_was_forgotten_one_follows_all(
     in_turns: None, tmp_path: Path, needed_one: list[int]
 ) -> None:
     scene = Scene()
-    for number in range(60):
-        closed(scene, 50_000 + number, number * 10 * SECOND, late=100 * SECOND)
+    for number in range(90):
+        closed(scene, 50_000 + number, number * 10 * SECOND)
     packets = scene.packets()
     (path,) = put(tmp_path, [files.pcap(files.frames([*packets[len(packets) // 2 :], *packets]))])
     assert_same(path, 2, 3)

@@ -3,7 +3,7 @@
 
 Rules
   1. Between two packets what is kept is below `most_bytes`: what the latest messages were read into goes first, then
-     the connections that were silent longest. Each is an anomaly.
+     connections that have ended, then those that were silent longest. Each of these is an anomaly.
   2. Inside a packet the bounds of their own hold: of a frame, of what waits, of the cells of one message.
 
     memory  | interpreter, libraries | what is kept: 1/2 | rows: 1/8 that fill, 1/8 that are written | Python: the rest |
@@ -65,7 +65,7 @@ cdef void note_shared(Streams* streams, Context* context) noexcept nogil:
 
 
 cdef void make_room(Streams* streams, Context* context, Segment* segment) noexcept nogil:
-    """Forgets what the latest messages were read into, then the connections that were silent longest."""
+    """Forgets what the latest messages were read into, connections that have ended, and those that were silent longest."""
     cdef int64_t num = 0
     if context.tape.cap * sizeof(Cell) > <size_t>SPARE_SCRATCH:
         free_tape(&context.tape)

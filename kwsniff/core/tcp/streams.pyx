@@ -7,8 +7,8 @@ Rules
   3. A hole is waited for until the receiver has acknowledged it and `gap_patience` more packets went by (a capture
      may record packets a little out of order), until a named limit is reached, or until the connection ends.
      Then it is delivered as a gap, and the stream goes on behind it.
-  4. Memory held for out-of-order segments is bounded per direction and in all; connections are bounded, and the one
-     that was silent longest makes room.
+  4. Memory held for out-of-order segments is bounded per direction and in all; connections are bounded: those
+     that have ended make room, then the one that was silent longest.
   5. Bytes that were held are handed on after those of the other direction that their sender had received by then: when
      both directions have holes, the answer does not pass the question.
   6. A connection that was silent for `idle_seconds` of the capture's time is given up. Whether that is noticed at its own
