@@ -158,7 +158,15 @@ class BucketReader:
             self._whole = bytearray(size)
         whole = memoryview(self._whole)[:size]
         with runs:
-            put_named(runs, self._named[1], whole)
+            try:
+                put_named(runs, self._named[1], whole)
+            except CaptureError as error:
+                raise CaptureError(
+                    f"{name}: changed while it was read: packets that were in it are gone; nothing was "
+                    "written: run it again, over captures that nobody cuts or writes"
+                ) from error
+            except OSError as error:
+                raise CaptureError(f"{name}: cannot be read again ({error.strerror or error})") from error
             self.bytes_named += size - len(runs)
         return whole
 
