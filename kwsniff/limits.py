@@ -43,8 +43,8 @@ class Limits:
     idle_seconds: int = _bound(14_400, 4_000_000_000)
     """Seconds of the capture's own time without a packet after which a connection is closed as `evicted`."""
     ended_seconds: int = _bound(240, 4_000_000_000)
-    """Seconds of the capture's own time without a packet after which a connection that has ended is forgotten:
-    by then nothing of it is under way (RFC 9293: twice the longest life of a segment)."""
+    """Seconds of the capture's own time without a packet after which a connection that has ended is
+    forgotten: by then nothing of it is under way (RFC 9293: twice the longest life of a segment)."""
     held_bytes: int = _bound(16 * _MIB, _MOST_MEMORY)
     """Payload held per direction: out of order, or behind a reset that may be taken back."""
     held_segments: int = _bound(4096, _MOST_INT32)

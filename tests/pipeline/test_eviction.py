@@ -109,7 +109,7 @@ def closed(scene: Scene, port: int, at: int, *, late: int = 0) -> None:
 def test_what_comes_long_after_the_end_is_another_connection(
     tmp_path: Path, late: int, connections: int, alone: bool
 ) -> None:
-    """Others, whose packets tell the time, make no difference. RFC 9293: by then nothing of it is under way."""
+    """Others, whose packets tell the time, make no difference."""
     scene = Scene()
     closed(scene, 50_000, 0, late=late * SECOND)
     if not alone:
@@ -118,7 +118,9 @@ def test_what_comes_long_after_the_end_is_another_connection(
     tables = analyzed_packets(tmp_path, scene.packets())
     rows = [row for row in tables["connections"] if row["client_port"] == 50_000]
     assert [row["end"] for row in rows] == ["fin", "open"][:connections]
-    anomalies = {row["name"] for row in tables["anomalies"] if row["connection_id"] == rows[0]["connection_id"]}
+    anomalies = {
+        row["name"] for row in tables["anomalies"] if row["connection_id"] == rows[0]["connection_id"]
+    }
     assert ("data_after_end" in anomalies) == (connections == 1)
 
 
