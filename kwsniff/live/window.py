@@ -43,6 +43,7 @@ CALL_COLUMNS: Final = (
     "api_version", "correlation_id", "status", "reason", "latency_ns", "error_name", "error_count", "topics",
     "group_id",
 )  # fmt: skip
+_KEPT: Final = (*CALL_COLUMNS, "caller")
 
 
 @dataclass(slots=True)
@@ -216,7 +217,7 @@ class Window:
             self._steps.popleft()
 
     def _remember(self, batch: pa.RecordBatch) -> None:
-        self._last.append(batch)
+        self._last.append(batch.select(_KEPT))
         self._last_rows += batch.num_rows
         while len(self._last) > 1 and self._last_rows - self._last[0].num_rows >= _LAST_ROWS:
             self._last_rows -= self._last.popleft().num_rows
