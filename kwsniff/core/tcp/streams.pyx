@@ -14,8 +14,8 @@ Rules
   6. A connection that was silent for `idle_seconds` of the capture's time is given up. Whether that is noticed at its own
      next packet, at another connection's or at the end makes no difference to any row.
   7. What a connection is called, and what it gives, depends on its own packets, not on which others are captured.
-  8. What a receiver acknowledged was on the wire. When a direction ends, with its connection or with the capture, what
-     was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
+  8. What a receiver acknowledged was on the wire: how a direction ends, with its connection or with the capture,
+     endings.pyx says.
   9. Resets count where their receiver would take them (resets.pyx); what comes behind one is held until somebody gainsays
      it, or nobody does. A SYN in the middle of a connection means nothing
      until its SYN+ACK, or a segment with the number behind it (handshakes.pyx).
@@ -37,9 +37,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from kwsniff.core.declared cimport (
-    END_EVICTED, END_FIN, END_OPEN, END_RESET, END_REUSED, TCP_EVENT_REFUSED, TCP_EVENT_RESET,
-)
+from kwsniff.core.declared cimport END_EVICTED, END_FIN, END_OPEN, END_RESET, END_REUSED
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.octets.octets cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
@@ -51,19 +49,20 @@ from kwsniff.core.tcp.handshakes cimport (
     begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn,
 )
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_held, drain_held, drop_payload
+from kwsniff.core.tcp.endings cimport end_connection
 from kwsniff.core.tcp.held cimport drop_held, held_to, is_reached, keep_held
-from kwsniff.core.tcp.progress cimport WINDOW, fits, furthest, note_sent
+from kwsniff.core.tcp.progress cimport WINDOW, fits, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
-    end_repeated_acks, note_again, note_mended, note_window, tell_again, tell_event, time_segment,
+    note_again, note_mended, note_window, tell_again, time_segment,
     was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
-    answers_unseen, doubt_reset, drop_behind_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
+    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
-from kwsniff.core.tcp.strays cimport doubt, is_at_fin, pass_over_held
+from kwsniff.core.tcp.strays cimport doubt
 
 cdef enum:
     STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
@@ -105,7 +104,7 @@ cdef void free_connections(Streams* streams, Connection* connection) noexcept no
 cdef void end_streams(Streams* streams) noexcept nogil:
     """Every open connection delivers what it holds and ends as still open."""
     streams.place[0] = <int64_t>PLACE_LAST
-    drop_silent(streams, streams.now)
+    drop_silent(streams, streams.now, NULL)
     while streams.open.oldest != NULL:
         streams.place[1] = streams.open.oldest.touched
         end_connection(streams, streams.open.oldest, END_OPEN)
@@ -137,10 +136,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             end_connection(streams, connection, END_RESET)
         if segment.flags & TCP_SYN and opens_anew(connection, segment, sender):
             begin_again(streams, connection)
-    if streams.open.oldest != connection:
-        drop_silent(streams, segment.time)
-    if streams.ended.oldest != NULL:
-        forget_ended(streams, segment.time)
+    drop_silent(streams, segment.time, connection)
     end_resets(streams, segment.time)
     streams.place[1] = <int64_t>PLACE_OWN
     note_time(streams, segment.time)
@@ -219,8 +215,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
 cdef void take_time(Streams* streams, int64_t time) noexcept nogil:
     """A segment of a connection that another analyzer follows: what its time says of those that are followed here."""
     streams.place[1] = <int64_t>PLACE_FIRST
-    drop_silent(streams, time)
-    forget_ended(streams, time)
+    drop_silent(streams, time, NULL)
     end_resets(streams, time)
     note_time(streams, time)
     streams.now = time
@@ -244,9 +239,12 @@ cdef inline bint silent_too_long(Streams* streams, Connection* connection, int64
             and time - connection.last_time > streams.limits.idle_seconds * SECOND)
 
 
-cdef void drop_silent(Streams* streams, int64_t time) noexcept nogil:
-    """Gives up connections that were silent for too long by the capture's own clock."""
-    while streams.open.oldest != NULL and silent_too_long(streams, streams.open.oldest, time):
+cdef void drop_silent(Streams* streams, int64_t time, Connection* spared) noexcept nogil:
+    """Gives up connections that were silent for too long by the capture's own clock, and forgets ended ones."""
+    if streams.ended.oldest != NULL:
+        forget_ended(streams, time)
+    while (streams.open.oldest != NULL and streams.open.oldest != spared
+            and silent_too_long(streams, streams.open.oldest, time)):
         streams.place[1] = streams.open.oldest.touched
         if streams.open.oldest.is_behind:
             streams.alone = True        # one that was silent for less long may stand before it
@@ -567,67 +565,3 @@ cdef inline void close_if_done(Streams* streams, Connection* connection) noexcep
 cdef inline bint closed_by(Direction* own) noexcept nogil:
     """This direction's FIN was sent and acknowledged."""
     return own.fin_done and (not own.known or own.acked_known and distance(own.acked, own.fin_seq + 1) >= 0)
-
-
-cdef void settle_tail(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    """Nothing more comes: what the receiver had, or the sender had come to, and the capture has not, is missing."""
-    cdef Direction* own = &connection.direction[sender]
-    cdef Arrival arrival = latest_arrival(connection)
-    cdef uint32_t to_seq
-    if not own.known or connection.ended or is_at_fin(own):
-        return
-    if own.acked_known and distance(own.acked, own.next_seq) <= WINDOW:
-        to_seq = own.acked - is_behind_fin(own, own.acked)
-        if distance(to_seq, own.next_seq) > 0:
-            declare_gap(streams, connection, sender, to_seq, &arrival)
-    to_seq = furthest(own)
-    to_seq -= is_behind_fin(own, to_seq)
-    if not connection.ended and 0 < distance(to_seq, own.next_seq) <= WINDOW:
-        declare_gap(streams, connection, sender, to_seq, &arrival)
-
-
-cdef inline uint32_t is_behind_fin(Direction* own, uint32_t number) noexcept nogil:
-    """1 for the number that a FIN takes, which is no byte. Where one number is left at a stream's end, it was a FIN's."""
-    cdef uint32_t i
-    if own.fin:
-        return number == own.fin_seq + 1
-    for i in range(own.num_sacked):
-        if own.sacked[i].end == number and own.sacked[i].start + 1 == number:
-            return True
-    return number == own.next_seq + 1
-
-
-cdef void end_connection(Streams* streams, Connection* connection, int why) noexcept nogil:
-    cdef Arrival arrival
-    cdef int i
-    if connection.ended:
-        return
-    if waits_behind_reset(connection):
-        drop_behind_reset(streams, connection, 0)
-        drop_behind_reset(streams, connection, 1)
-    for i in range(2):
-        if is_at_fin(&connection.direction[i]):
-            pass_over_held(streams, connection, i, NULL, connection.direction[i].fin_seq)
-        drain_held(streams, connection, i)
-    settle_tail(streams, connection, 0)
-    settle_tail(streams, connection, 1)
-    if connection.ended:
-        return
-    for i in range(2):
-        if connection.direction[i].other_syn and connection.other_opener == i:
-            arrival = latest_arrival(connection)
-            pass_over_syn(streams, connection, i, &arrival)
-    if connection.reset_by >= 0:
-        why = END_RESET
-        unlink_reset(streams, connection)
-    elif connection.direction[0].fin and connection.direction[1].fin and why != END_RESET:
-        why = END_FIN           # its last acknowledgement may not have been seen
-    end_repeated_acks(streams, connection, 0)
-    end_repeated_acks(streams, connection, 1)
-    if why == END_RESET and connection.reset_sender >= 0:
-        tell_event(streams, connection, TCP_EVENT_REFUSED if connection.refused else TCP_EVENT_RESET, connection.reset_sender, -1,
-                   -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
-    mark_ended(streams, connection)
-    connection.end = why
-    streams.sink.ended(streams.sink.context, connection)
-    connection.dialog = NULL

@@ -1,0 +1,90 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
+"""How a connection ends: what was held is handed on, what is missing is named, and it is told why.
+
+Rules
+  1. What was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
+  2. A FIN takes a number and is no byte.
+  3. A connection ends once; what hands on bytes may have ended it.
+
+    next_seq v         acked            furthest
+    ---------[ missing ][ lost, nobody says ][FIN]
+
+Source: RFC 9293 3.4, 3.6.
+"""
+
+from libc.stdint cimport uint32_t
+
+from kwsniff.core.declared cimport END_FIN, END_RESET, TCP_EVENT_REFUSED, TCP_EVENT_RESET
+from kwsniff.core.tcp.arrivals cimport latest_arrival
+from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams, mark_ended, unlink_reset
+from kwsniff.core.tcp.delivery cimport declare_gap, drain_held
+from kwsniff.core.tcp.handshakes cimport pass_over_syn
+from kwsniff.core.tcp.progress cimport WINDOW, furthest
+from kwsniff.core.tcp.repairs cimport end_repeated_acks, tell_event
+from kwsniff.core.tcp.resets cimport drop_behind_reset, waits_behind_reset
+from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.strays cimport is_at_fin, pass_over_held
+
+
+cdef void settle_tail(Streams* streams, Connection* connection, int sender) noexcept nogil:
+    """Nothing more comes: what the receiver had, or the sender had come to, and the capture has not, is missing."""
+    cdef Direction* own = &connection.direction[sender]
+    cdef Arrival arrival = latest_arrival(connection)
+    cdef uint32_t to_seq
+    if not own.known or connection.ended or is_at_fin(own):
+        return
+    if own.acked_known and distance(own.acked, own.next_seq) <= WINDOW:
+        to_seq = own.acked - is_behind_fin(own, own.acked)
+        if distance(to_seq, own.next_seq) > 0:
+            declare_gap(streams, connection, sender, to_seq, &arrival)
+    to_seq = furthest(own)
+    to_seq -= is_behind_fin(own, to_seq)
+    if not connection.ended and 0 < distance(to_seq, own.next_seq) <= WINDOW:
+        declare_gap(streams, connection, sender, to_seq, &arrival)
+
+
+cdef inline uint32_t is_behind_fin(Direction* own, uint32_t number) noexcept nogil:
+    """1 for the number that a FIN takes, which is no byte. Where one number is left at a stream's end, it was a FIN's."""
+    cdef uint32_t i
+    if own.fin:
+        return number == own.fin_seq + 1
+    for i in range(own.num_sacked):
+        if own.sacked[i].end == number and own.sacked[i].start + 1 == number:
+            return True
+    return number == own.next_seq + 1
+
+
+cdef void end_connection(Streams* streams, Connection* connection, int why) noexcept nogil:
+    cdef Arrival arrival
+    cdef int i
+    if connection.ended:
+        return
+    if waits_behind_reset(connection):
+        drop_behind_reset(streams, connection, 0)
+        drop_behind_reset(streams, connection, 1)
+    for i in range(2):
+        if is_at_fin(&connection.direction[i]):
+            pass_over_held(streams, connection, i, NULL, connection.direction[i].fin_seq)
+        drain_held(streams, connection, i)
+    settle_tail(streams, connection, 0)
+    settle_tail(streams, connection, 1)
+    if connection.ended:
+        return
+    for i in range(2):
+        if connection.direction[i].other_syn and connection.other_opener == i:
+            arrival = latest_arrival(connection)
+            pass_over_syn(streams, connection, i, &arrival)
+    if connection.reset_by >= 0:
+        why = END_RESET
+        unlink_reset(streams, connection)
+    elif connection.direction[0].fin and connection.direction[1].fin and why != END_RESET:
+        why = END_FIN           # its last acknowledgement may not have been seen
+    end_repeated_acks(streams, connection, 0)
+    end_repeated_acks(streams, connection, 1)
+    if why == END_RESET and connection.reset_sender >= 0:
+        tell_event(streams, connection, TCP_EVENT_REFUSED if connection.refused else TCP_EVENT_RESET, connection.reset_sender, -1,
+                   -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
+    mark_ended(streams, connection)
+    connection.end = why
+    streams.sink.ended(streams.sink.context, connection)
+    connection.dialog = NULL
