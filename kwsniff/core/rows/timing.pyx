@@ -276,7 +276,8 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
     cdef Table* table = &context.tables[<int>TABLE_LATENCIES]
     cdef Parts parts
     if (not call.ended or not response.ended or call.first.time == NO_TIME or call.last.time == NO_TIME
-            or response.first.time == NO_TIME or response.last.ready < call.first.time):
+            or response.first.time == NO_TIME or response.last.time == NO_TIME
+            or response.last.ready < call.first.time):
         return
     if not begin_row(table):
         return
