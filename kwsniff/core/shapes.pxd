@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x6679bba963911067ull
+    #define KWSNIFF_SHAPES 0xe8d6d2aee246bcd2ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -19,7 +19,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, contents
-from kwsniff.core.tcp.connections cimport adopt_connection, Connection, Direction, Held, Streams
+from kwsniff.core.tcp.connections cimport EVENTS, adopt_connection, Connection, Direction, Held, Streams, TcpEvent
 from kwsniff.core.octets.checkpoint cimport Source, get, get_bytes, get_span, put, put_bytes
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, Parked, Slots
 from kwsniff.core.capture.fragments cimport DATAGRAM_BYTES, Datagram
@@ -33,10 +33,10 @@ from kwsniff.core.capture.packets cimport Interface, Reader, SegmentSink
 from kwsniff.core.tls.hello cimport Hello, hello_bytes
 from kwsniff.core.tls.saved_tls cimport load_hello, load_tls, save_hello, save_tls
 from kwsniff.core.tls.sealed cimport Tls, tls_bytes
-from kwsniff.core.wire.topic_ids cimport TopicEntry, learn_topic, await_topic
+from kwsniff.core.wire.saved_topic_ids cimport load_topic_ids, save_topic_ids
 
 cdef enum:
-    STATE_VERSION = 9
+    STATE_VERSION = 10
 
 cdef struct Head:
     uint8_t magic[4]
@@ -105,7 +105,7 @@ cdef bint save_context(Buffer* out, Context* context) noexcept nogil:
             and put(out, &context.since, 8) and put(out, &context.until, 8)
             and put_bytes(out, contents(&context.bins))
             and put_bytes(out, contents(&context.capture_names))
-            and put_bytes(out, contents(&context.capture_name_ends)) and save_topic_ids(out, context))
+            and put_bytes(out, contents(&context.capture_name_ends)) and save_topic_ids(out, &context.topic_ids))
 
 
 cdef void load_context(Source* source, Context* context) noexcept nogil:
@@ -124,33 +124,8 @@ cdef void load_context(Source* source, Context* context) noexcept nogil:
     get_bytes(source, &context.bins)
     get_bytes(source, &context.capture_names)
     get_bytes(source, &context.capture_name_ends)
-    load_topic_ids(source, context)
-
-
-cdef bint save_topic_ids(Buffer* out, Context* context) noexcept nogil:
-    cdef TopicEntry* entries = <TopicEntry*>context.topic_ids.entries.data
-    cdef uint32_t i
-    cdef bint ok = put(out, &context.topic_ids.num, 4)
-    for i in range(context.topic_ids.num):
-        ok = (ok and put(out, entries[i].id, 16) and put(out, &entries[i].awaited, sizeof(entries[i].awaited))
-              and put_bytes(out, make_octets(entries[i].name, entries[i].name_len)))
-    return ok
-
-
-cdef void load_topic_ids(Source* source, Context* context) noexcept nogil:
-    cdef uint8_t[16] id
-    cdef bint awaited = False
-    cdef uint32_t num = 0, i
     context.topic_ids.limit = <uint32_t>context.limits.topic_ids
-    get(source, &num, 4)
-    for i in range(num):
-        get(source, id, 16)
-        get(source, &awaited, sizeof(awaited))
-        if awaited:
-            await_topic(&context.topic_ids, make_octets(id, 16))
-        learn_topic(&context.topic_ids, make_octets(id, 16), get_span(source))
-        if source.failed:
-            return
+    load_topic_ids(source, &context.topic_ids)
 
 
 cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
@@ -184,7 +159,9 @@ cdef void load_streams(Source* source, Context* context, Streams* streams) noexc
 cdef bint save_connection(Buffer* out, Connection* connection) noexcept nogil:
     cdef Held* held
     cdef int i
-    cdef bint ok = put(out, connection, sizeof(Connection))
+    cdef bint ok = (put(out, connection, sizeof(Connection))
+                    and (connection.num_events == 0
+                         or put(out, connection.events, connection.num_events * sizeof(TcpEvent))))
     for i in range(2):
         held = connection.direction[i].held
         while ok and held != NULL:
@@ -207,6 +184,7 @@ cdef void load_connection(Source* source, Context* context, Streams* streams) no
         return
     with_dialog = connection.dialog != NULL
     connection.dialog = NULL
+    connection.events = NULL
     for i in range(2):
         own = &connection.direction[i]
         num[i] = own.held_num
@@ -215,12 +193,28 @@ cdef void load_connection(Source* source, Context* context, Streams* streams) no
         own.held_num = 0
         own.held_bytes = 0
     adopt_connection(streams, connection)       # from here on it is freed with the others
+    load_events(source, streams, connection)
     for i in range(2):
         while num[i] and not source.failed:
             load_held(source, streams, &connection.direction[i])
             num[i] -= 1
     if with_dialog and not source.failed:
         load_dialog(source, context, connection)
+
+
+cdef void load_events(Source* source, Streams* streams, Connection* connection) noexcept nogil:
+    cdef int num = connection.num_events
+    connection.num_events = 0
+    if not num:
+        return
+    if 0 < num <= EVENTS:
+        connection.events = <TcpEvent*>malloc(EVENTS * sizeof(TcpEvent))
+    if connection.events == NULL:
+        source.failed = True
+        return
+    streams.event_rooms += 1
+    get(source, connection.events, num * sizeof(TcpEvent))
+    connection.num_events = num
 
 
 cdef void load_held(Source* source, Streams* streams, Direction* own) noexcept nogil:

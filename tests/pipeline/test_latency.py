@@ -12,7 +12,7 @@ from tests.pipeline.compare import analyzed
 from tests.pipeline.test_recorded import CAPTURES, about
 from tests.traffic import groups, messages
 from tests.traffic.exchange import Exchange
-from tests.traffic.files import frames, pcap, pcapng
+from tests.traffic.files import frames, pcap
 from tests.traffic.records import batch
 from tests.traffic.tcp import MICROSECOND, MILLISECOND, Packet, Scene, Script
 
@@ -381,32 +381,3 @@ def test_parts_of_other_peoples_calls_add_up(shared: Path) -> None:
         assert_sums(tables)
         rows += len(tables["latencies"])
     assert rows >= 100
-
-
-@pytest.mark.parametrize("untimed", range(4))
-def test_a_call_of_which_a_packet_has_no_time_has_no_latency(tmp_path: Path, untimed: int) -> None:
-    """Simple packet blocks of pcapng have none; here it is one of the first call's: two that ask, two that
-    answer."""
-    scene, script = talk()
-    for number in (1, 2):
-        exchange = groups.heartbeat(0, number, "a-group-of-a-long-name")
-        at = number * 10 * MILLISECOND
-        script.write(exchange.request[:20], at, from_client=True)
-        script.write(exchange.request[20:], at + MILLISECOND, from_client=True)
-        assert exchange.response is not None
-        script.write(exchange.response[:5], at + 2 * MILLISECOND, from_client=False)
-        script.write(exchange.response[5:], at + 3 * MILLISECOND, from_client=False)
-    rows = frames(scene.packets())
-    carrying = [place for place, packet in enumerate(scene.packets()) if packet.payload]
-    head = pcapng([])
-    blocks = [pcapng([row], simple=place == carrying[untimed])[len(head) :] for place, row in enumerate(rows)]
-    path = tmp_path / "capture.pcapng"
-    path.write_bytes(head + b"".join(blocks))
-    tables = analyzed(path)
-    assert {row["correlation_id"]: row["status"] for row in tables["api_calls"]} == {
-        1: "answered",
-        2: "answered",
-    }
-    first, second = sorted(tables["api_calls"], key=lambda row: row["correlation_id"])
-    assert [row["call_id"] for row in tables["latencies"]] == [second["call_id"]]
-    assert (first["latency_ns"] is None) == (untimed in (0, 3))

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport Segment
 from kwsniff.core.kafka.dialog cimport Context, Dialog, Parked
-from kwsniff.core.tcp.connections cimport Connection, Streams
+from kwsniff.core.tcp.connections cimport Streams, connections_bytes
 from kwsniff.core.wire.tape cimport Cell
 
 cdef enum:
@@ -68,7 +68,7 @@ cdef inline void drain_if_full(Context* context) noexcept nogil:
 
 cdef inline void keep_within(Streams* streams, Context* context, Segment* segment) noexcept nogil:
     """After a packet: what waits in tables is taken, and what is kept stays below its bound."""
-    context.below = streams.held_total + streams.num * <int64_t>sizeof(Connection)
+    context.below = connections_bytes(streams)
     if context.tables[0].spares.refused:
         tell_limit(context, segment, context.tables[0].spares.refused)
         context.tables[0].spares.refused = 0

@@ -18,7 +18,7 @@ from kwsniff.core.declared cimport ANOMALY_MEMORY_LIMIT
 from kwsniff.core.kafka.dialog cimport Shared
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.limits cimport Limits
-from kwsniff.core.tcp.connections cimport Arrival, Connection, Streams
+from kwsniff.core.tcp.connections cimport Arrival, Streams, connections_bytes
 from kwsniff.core.tcp.streams cimport evict_one
 from kwsniff.core.wire.engine cimport free_tape
 from kwsniff.core.wire.facts cimport free_facts
@@ -73,7 +73,7 @@ cdef void make_room(Streams* streams, Context* context, Segment* segment) noexce
         free_facts(&context.facts)
     while streams.num and bytes_in_use(context) > context.most_bytes:
         num += evict_one(streams)
-        context.below = streams.held_total + streams.num * <int64_t>sizeof(Connection)
+        context.below = connections_bytes(streams)
     streams.alone = True
     if num:
         tell_limit(context, segment, num)

@@ -13,6 +13,7 @@ Rules
 """
 
 from libc.stdint cimport int64_t
+from libc.stdlib cimport malloc
 
 from kwsniff.core.declared cimport ANOMALY_TCP_EVENTS_LIMIT, TCP_EVENT_SYN_AGAIN
 from kwsniff.core.kafka.dialog cimport SPOKEN, Call, Context, Dialog, Spoken, waiting_call
@@ -41,6 +42,11 @@ cdef void take_event(void* opaque, Connection* connection, TcpEvent* event) noex
         call_id = find_call(dialog, event)
         if call_id >= 0:
             write_event(context, connection, dialog, event, call_id)
+            return
+    if connection.events == NULL:
+        connection.events = <TcpEvent*>malloc(EVENTS * sizeof(TcpEvent))
+        if connection.events == NULL:
+            connection.events_lost += 1
             return
     if connection.num_events == EVENTS:
         drop_first(context, connection, dialog)

@@ -232,7 +232,7 @@ cdef struct Connection:
     int64_t reset_at
     int64_t reset_frame
     int64_t reset_capture
-    TcpEvent events[16]     # that wait, see kafka/tcp_events.pyx
+    TcpEvent* events        # that wait, see kafka/tcp_events.pyx: NULL, or room for EVENTS, half of what the rest takes
     int num_events
     int64_t events_seen
     int64_t events_lost     # of these, beyond the limit
@@ -270,6 +270,7 @@ cdef struct Streams:
     int64_t ordinal         # of the packet under way, counted over all captures from 1; whoever hands segments in sets it
     int64_t capture
     int64_t held_total
+    int64_t event_rooms     # connections with room for events
     int64_t now             # time of the latest segment, or NO_TIME
     int64_t latest          # time of any so far
     int64_t place[2]        # see Place
@@ -288,6 +289,11 @@ cdef struct Streams:
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil
 cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) noexcept nogil
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
+cdef void drop_events(Streams* streams, Connection* connection) noexcept nogil
+cdef inline int64_t connections_bytes(Streams* streams) noexcept nogil:
+    return (streams.held_total + streams.num * <int64_t>sizeof(Connection)
+            + streams.event_rooms * <int64_t>(EVENTS * sizeof(TcpEvent)))
+
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void mark_ended(Streams* streams, Connection* connection) noexcept nogil
 cdef void forget_ended(Streams* streams, int64_t time) noexcept nogil

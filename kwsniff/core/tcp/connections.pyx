@@ -170,6 +170,13 @@ cdef void adopt_connection(Streams* streams, Connection* connection) noexcept no
         link_reset(streams, connection)
 
 
+cdef void drop_events(Streams* streams, Connection* connection) noexcept nogil:
+    streams.event_rooms -= connection.events != NULL
+    free(connection.events)
+    connection.events = NULL
+    connection.num_events = 0
+
+
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Makes it one that nothing is known of yet but its addresses and ports."""
     if connection.ended:
@@ -251,6 +258,7 @@ cdef void remove_connection(Streams* streams, Connection* connection) noexcept n
     if streams.last == connection:
         streams.last = NULL
     streams.num -= 1
+    drop_events(streams, connection)
     free(connection)
 
 

@@ -16,7 +16,7 @@ from libc.stdint cimport uint32_t
 
 from kwsniff.core.declared cimport END_FIN, END_RESET, TCP_EVENT_REFUSED, TCP_EVENT_RESET
 from kwsniff.core.tcp.arrivals cimport latest_arrival
-from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams, mark_ended, unlink_reset
+from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams, drop_events, mark_ended, unlink_reset
 from kwsniff.core.tcp.delivery cimport declare_gap, drain_held
 from kwsniff.core.tcp.handshakes cimport pass_over_syn
 from kwsniff.core.tcp.progress cimport WINDOW, furthest
@@ -87,4 +87,5 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     mark_ended(streams, connection)
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
+    drop_events(streams, connection)
     connection.dialog = NULL

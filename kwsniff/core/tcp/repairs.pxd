@@ -106,6 +106,7 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
                             int64_t bytes, int64_t count, int64_t time, int64_t frame, int64_t capture) noexcept nogil:
     """`offset` in the stream of endpoint `stream`, `bytes` and `count` are -1 where there is none."""
     cdef TcpEvent event
+    cdef bint had_room = connection.events != NULL
     event.kind = kind
     event.sender = sender
     event.stream = stream
@@ -116,6 +117,7 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
     event.frame = frame
     event.capture = capture
     streams.sink.event(streams.sink.context, connection, &event)
+    streams.event_rooms += connection.events != NULL and not had_room
 
 
 cdef inline void tell_again(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,

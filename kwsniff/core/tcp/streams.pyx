@@ -97,6 +97,7 @@ cdef void free_connections(Streams* streams, Connection* connection) noexcept no
         newer = connection.newer
         drop_held(streams, &connection.direction[0])
         drop_held(streams, &connection.direction[1])
+        drop_events(streams, connection)
         free(connection)
         connection = newer
 
