@@ -258,6 +258,10 @@ def test_what_was_kept_and_is_damaged_is_noticed() -> None:
                 pass
     with pytest.raises(UsageError, match="no runs"):
         analyzer.begin_runs(own, shared[:-1], frames_before=0)
+    for place in (32, 24, 16):  # from the end: the part's first and last time, its last segment's
+        far = shared[:-place] + struct.pack("<q", 5 - 2**63) + shared[len(shared) - place + 8 :]
+        with pytest.raises(UsageError, match="no runs"):
+            analyzer.begin_runs(own, far, frames_before=0)
 
 
 def test_nothing_reads_beyond_a_capture() -> None:

@@ -98,6 +98,11 @@ cdef void next_run(Run* run) noexcept nogil:
     run.num = header.num
 
 
+cdef inline bint is_time(int64_t time) noexcept nogil:
+    """As a capture gives them: any two can be subtracted."""
+    return time >= 0 or time == NO_TIME
+
+
 cdef bint start_runs(Runs* runs, Octets own, Octets shared, int64_t frames_before,
                      uint32_t num_buckets) noexcept nogil:
     """False when these are not what a walk gives."""
@@ -106,6 +111,8 @@ cdef bint start_runs(Runs* runs, Octets own, Octets shared, int64_t frames_befor
         return False
     copy_out(shared, shared.num - sizeof(PartEnd), &runs.end, sizeof(PartEnd))
     if not 0 <= runs.end.packets <= <int64_t>MOST_FRAMES or not 0 <= runs.end.tcp_frame <= runs.end.packets:
+        return False
+    if not (is_time(runs.end.first) and is_time(runs.end.last) and is_time(runs.end.tcp)):
         return False
     runs.frames_before = frames_before
     runs.own.left = own
