@@ -581,9 +581,10 @@ cdef class Analyzer:
             self.busy = False
             self.raise_failure()
 
-    def save(self):
+    def save(self, *, bint ended=True):
         """The state of the analysis as bytes, at any point between two feeds. The tables must have been taken, and
-        messages too: a state holds what is unfinished, not results."""
+        messages too: a state holds what is unfinished, not results. `ended`: connections that have ended as well, of which
+        only what comes late is to be told."""
         cdef Buffer out
         self.check_idle()
         if self.in_runs:
@@ -592,7 +593,7 @@ cdef class Analyzer:
             raise UsageError("take the tables and messages before saving the state")
         memset(&out, 0, sizeof(Buffer))
         try:
-            if not save_state(&out, &self.context, &self.streams, &self.reader):
+            if not save_state(&out, &self.context, &self.streams, &self.reader, ended):
                 raise MemoryError
             body = bytes((self.reading, self.finished, self.by_runs)) + (<const char*>out.data)[:out.len]
             return blake2b(body, digest_size=CHECK_BYTES).digest() + body

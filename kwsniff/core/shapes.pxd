@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xe8d6d2aee246bcd2ull
+    #define KWSNIFF_SHAPES 0xfa36165a2f4e7f29ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -65,10 +65,10 @@ cdef Head make_head() noexcept nogil:
 
 # -- both ways, part by part ------------------------------------------------------------------------------------
 
-cdef bint save_state(Buffer* out, Context* context, Streams* streams, Reader* reader) noexcept nogil:
+cdef bint save_state(Buffer* out, Context* context, Streams* streams, Reader* reader, bint with_ended) noexcept nogil:
     """False when memory is refused."""
     cdef Head head = make_head()
-    return (put(out, &head, sizeof(Head)) and save_context(out, context) and save_streams(out, streams)
+    return (put(out, &head, sizeof(Head)) and save_context(out, context) and save_streams(out, streams, with_ended)
             and save_reader(out, reader))
 
 
@@ -128,10 +128,12 @@ cdef void load_context(Source* source, Context* context) noexcept nogil:
     load_topic_ids(source, &context.topic_ids)
 
 
-cdef bint save_streams(Buffer* out, Streams* streams) noexcept nogil:
+cdef bint save_streams(Buffer* out, Streams* streams, bint with_ended) noexcept nogil:
+    cdef int64_t num = streams.open.num + (streams.ended.num if with_ended else 0)
     return (put(out, &streams.frames_before, 8) and put(out, &streams.ordinal, 8)
-            and put(out, &streams.capture, 8) and put(out, &streams.now, 8) and put(out, &streams.num, 8)
-            and save_connections(out, streams.open.oldest) and save_connections(out, streams.ended.oldest))
+            and put(out, &streams.capture, 8) and put(out, &streams.now, 8) and put(out, &num, 8)
+            and save_connections(out, streams.open.oldest)
+            and (not with_ended or save_connections(out, streams.ended.oldest)))
 
 
 cdef bint save_connections(Buffer* out, Connection* connection) noexcept nogil:

@@ -162,7 +162,7 @@ class Session:
                 self._turn.notify()
                 self._turn.wait(_GLANCE_S)
                 taken.append(self._taken())
-            state = self._analyzer.save() if save and self._analyzer.packets else None
+            state = self._analyzer.save(ended=False) if save and self._analyzer.packets else None
             self._packets = self._packets if self._finished else self._analyzer.packets
             self._turn.notify()
         if self._failure is not None:

@@ -266,3 +266,30 @@ def test_connections_that_ended_long_ago_are_not_kept() -> None:
 
     assert kept(10) < kept(20) < kept(40)
     assert kept(100) == kept(200) == kept(400)
+
+
+def test_a_state_without_connections_that_ended_gives_the_rows_of_the_others() -> None:
+    """What live asks for: what there would be if the capture ended now."""
+    scene = Scene()
+    for number in range(20):
+        closed(scene, 50_000 + number, number * 10**9)
+    asking = scene.connection(Endpoint("10.9.0.2", 40_000), Endpoint("10.9.1.1", 9092))
+    asking.open(15 * 10**9)
+    asking.call(groups.heartbeat(3, 1, "g"), at=16 * 10**9)
+    analyzer = Analyzer(*ARGUMENTS)
+    analyzer.open_capture("capture")
+    analyzer.feed(files.pcap(files.frames(scene.packets())))
+    builder = Builder(CATALOG, ENUMS)
+    for table in COLUMNS:
+        analyzer.take(table)
+    states = [analyzer.save(ended=ended) for ended in (True, False)]
+    assert len(states[0]) - len(states[1]) > 20 * 2000
+    found = []
+    for state in states:
+        resumed = Analyzer.resume(*ARGUMENTS, state)
+        resumed.close_capture()
+        resumed.finish()
+        found.append({table: builder.build(table, resumed.take(table)).to_pylist() for table in COLUMNS})
+    assert found[0] == found[1]
+    assert [row["client_port"] for row in found[1]["connections"]] == [40_000]
+    assert [row["status"] for row in found[1]["api_calls"]] == ["unanswered"]

@@ -260,6 +260,7 @@ cdef enum Place:
 cdef struct Ages:
     Connection* oldest
     Connection* newest
+    int64_t num
 
 cdef struct Streams:
     Connection** buckets

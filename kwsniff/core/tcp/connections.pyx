@@ -299,10 +299,12 @@ cdef inline void link_newest(Streams* streams, Connection* connection) noexcept 
     else:
         ages.oldest = connection
     ages.newest = connection
+    ages.num += 1
 
 
 cdef inline void unlink_age(Streams* streams, Connection* connection) noexcept nogil:
     cdef Ages* ages = ages_of(streams, connection)
+    ages.num -= 1
     if connection.older != NULL:
         connection.older.newer = connection.newer
     elif ages.oldest == connection:
