@@ -130,5 +130,10 @@ def _outcome(work: Callable[[Any], Any], item: Any) -> Any:
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     # Python's own error stands at the end of its traceback, in front of the JVM's.
-    java = next((number for number, line in enumerate(lines) if line.startswith("at ")), len(lines))
-    return lines[java - 1] if lines else type(error).__name__
+    java = next((number for number, line in enumerate(lines) if line.startswith(("at ", "JVM "))), len(lines))
+    told = [line for line in lines[:java] if not line.startswith("SQLSTATE")]
+    if not told:
+        return type(error).__name__
+    if told[-1].startswith("ModuleNotFoundError") and "kwsniff" in told[-1]:
+        return f"{told[-1]} where tasks run: see docs/spark_clusters.md for how it gets there"
+    return told[-1]
