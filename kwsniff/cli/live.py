@@ -2,6 +2,7 @@
 metrics."""
 
 import argparse
+import os
 
 from kwsniff.cli.chosen_calls import add_filters
 from kwsniff.cli.layouts import add_layouts_option
@@ -144,6 +145,8 @@ def run(args: argparse.Namespace) -> int:
     """Exit status 0 when it was ended, 2 when it ended by itself (the interface vanished, the tool was
     killed, a pipe broke off), with its tables complete; what cannot be captured or written raises a
     KwsniffError."""
+    # Threads come and go: Arrow's own allocator keeps what they freed, the C library's gives it back.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     wishes = check(args)
 
     from kwsniff.cli.live_run import follow
