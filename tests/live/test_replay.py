@@ -181,3 +181,24 @@ def test_lines_of_a_replay_tell_the_time_of_the_capture() -> None:
     assert last["time"].startswith(f"{end:%Y-%m-%dT%H:%M:%S}")
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert sum(each["calls"] for each in told) == kwsniff.analyze(ONE).api_calls.num_rows
+
+
+@pytest.mark.parametrize("chosen", [None, "mimalloc"])
+def test_memory_that_threads_freed_can_be_given_back(chosen: str | None) -> None:
+    """Not so with Arrow's own allocator, which keeps what is another thread's; who wants that one says so."""
+    script = (
+        "import sys; from kwsniff.cli.main import run; "
+        f"status = run(['live', '-i', {str(ONE)!r}, '--json', '--speed', 'max']); "
+        "import pyarrow; print(status, pyarrow.default_memory_pool().backend_name)"
+    )
+    given = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    given |= {} if chosen is None else {"ARROW_DEFAULT_MEMORY_POOL": chosen}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.stdout.splitlines()[-1] == f"0 {chosen or 'system'}"
