@@ -71,14 +71,19 @@ def parsed(lines: list[str], ports: tuple[int, ...]) -> Counted:
 
 
 def request_differences(tables: Path, brokers: Iterable[Counted]) -> list[str]:
-    """A line for each port's API and version of which the two know different numbers."""
-    query = """select api_name, api_version, count(*) from calls
-        where broker_port in (select unnest($ports)) and status = 'answered'
-        and epoch_us(response_end_time) <= $until group by all"""
+    """A line for each port's API and version of which the two know different numbers. A broker may count a
+    request, too, whose client was gone before its answer (SocketServer.processDisconnected)."""
+    query = """select api_name, api_version,
+            count(*) filter (status = 'answered' and epoch_us(response_end_time) <= $until),
+            count(*) filter (status = 'unanswered' and reason in ('connection_reset', 'connection_closed'))
+        from calls where broker_port in (select unnest($ports)) group by all"""
     lines = []
     for broker in brokers:
-        ours = {(api, version): number for api, version, number in _rows(tables, query, broker)}
-        lines += unlike(f"requests at {broker.ports[0]}", ours, broker.requests)
+        ours, given_up = dict[Any, int](), dict[Any, int]()
+        for api, version, answered, gone in _rows(tables, query, broker):
+            ours |= {(api, version): answered} if answered else {}
+            given_up |= {(api, version): gone} if gone else {}
+        lines += unlike(f"requests at {broker.ports[0]}", ours, broker.requests, given_up)
     return lines
 
 
@@ -133,8 +138,14 @@ def _mean(brokers: Iterable[Counted], api: str, part: str) -> float | None:
     return sum(each * mean for each, mean in found) / number if number else None
 
 
-def unlike(what: str, ours: dict[Any, int], theirs: dict[Any, int]) -> list[str]:
-    """Controllers count what an envelope of a broker holds, and not the envelope."""
+def unlike(
+    what: str, ours: dict[Any, int], theirs: dict[Any, int], given_up: dict[Any, int] | None = None
+) -> list[str]:
+    """Controllers count what an envelope of a broker holds, and not the envelope. `given_up`: how many calls
+    had no answer to wait for."""
+    for key, number in (given_up or {}).items():
+        if 0 < theirs.get(key, 0) - ours.get(key, 0) <= number:
+            ours = ours | {key: theirs[key]}
     envelopes = sum(number for key, number in ours.items() if key[0] == "Envelope")
     more = {key: theirs[key] - ours.get(key, 0) for key in theirs if theirs[key] > ours.get(key, 0)}
     if envelopes and sum(more.values()) == envelopes:

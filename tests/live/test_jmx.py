@@ -42,3 +42,11 @@ def test_an_envelope_is_what_it_holds() -> None:
     theirs: dict[tuple[str, object], int] = {("Fetch", 17): 5, ("CreateTopics", 7): 1}
     assert unlike("at 9092", {("Fetch", 17): 5, ("Envelope", 0): 1}, theirs) == []
     assert len(unlike("at 9092", {("Fetch", 17): 4, ("Envelope", 0): 1}, theirs)) == 3
+
+
+def test_whose_client_was_gone_may_count_or_not() -> None:
+    theirs: dict[tuple[str, object], int] = {("Fetch", 17): 5}
+    assert unlike("at 9092", {("Fetch", 17): 3}, theirs, {("Fetch", 17): 2, ("Metadata", 9): 1}) == []
+    assert unlike("at 9092", {("Fetch", 17): 5}, theirs, {("Fetch", 17): 2}) == []
+    assert len(unlike("at 9092", {("Fetch", 17): 2}, theirs, {("Fetch", 17): 2})) == 1
+    assert len(unlike("at 9092", {("Fetch", 17): 6}, theirs, {("Fetch", 17): 2})) == 1
