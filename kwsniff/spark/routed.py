@@ -166,7 +166,7 @@ class BucketReader:
                     "written: run it again, over captures that nobody cuts or writes"
                 ) from error
             except OSError as error:
-                raise CaptureError(f"{name}: cannot be read again ({error.strerror or error})") from error
+                raise _unreadable(name, error) from error
             self.bytes_named += size - len(runs)
         return whole
 
@@ -198,10 +198,14 @@ def _opened(name: str) -> int:
     try:
         descriptor = os.open(name, os.O_RDONLY)
     except OSError as error:
-        raise CaptureError(f"{name}: cannot be read again ({error.strerror or error})") from error
+        raise _unreadable(name, error) from error
     with suppress(AttributeError, OSError):  # other buckets read what lies between
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     return descriptor
+
+
+def _unreadable(name: str, error: OSError) -> CaptureError:
+    return CaptureError(f"{name}: cannot be read again ({error.strerror or error})")
 
 
 def _index(packets: str) -> str:

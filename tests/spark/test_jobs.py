@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.analyzer", reason="the core is not built")
 
 from kwsniff.errors import CaptureError, OutputError
-from kwsniff.spark.jobs import run_tasks
+from kwsniff.spark.jobs import collected, run_tasks
 from kwsniff.spark.parts import Part
 from kwsniff.spark.staging import Staging
 from kwsniff.tables.folder import MANIFEST
@@ -57,6 +57,40 @@ def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: 
     with pytest.raises(OutputError, match=r"^a Spark task failed for good: ValueError: what was that$"):
         run_tasks(spark, work, [1])
     assert (tmp_path / "attempts").read_text() == "xxxx"
+
+
+@pytest.mark.parametrize(
+    ("last", "says"),
+    [
+        ("ValueError: what was that", "ValueError: what was that"),
+        (
+            "ModuleNotFoundError: No module named 'kwsniff'",
+            "No module named 'kwsniff' where tasks run: see docs/",
+        ),
+        ("ModuleNotFoundError: No module named 'other'", "ModuleNotFoundError: No module named 'other'"),
+    ],
+)
+def test_what_spark_puts_around_an_error_is_left_out(last: str, says: str) -> None:
+    """As sessions over Spark Connect 4.3 tell it, see test_connect.py; classic ones add the JVM's stack."""
+    told = f"[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback:\n  File\n{last}\n"
+
+    class Refused:
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def collect(self) -> list[Any]:
+            raise RuntimeError(self.text)
+
+    for text in (
+        told,
+        f"{told} SQLSTATE: 38000\n",
+        f"{told} SQLSTATE: 38000\n\tat org.apache\n\tat java.base\n",
+    ):
+        with pytest.raises(OutputError) as raised:
+            collected(Refused(text))  # type: ignore[arg-type]
+        assert str(raised.value).startswith("a Spark task failed for good: ")
+        assert says in str(raised.value)
+        assert "SQLSTATE" not in str(raised.value)
 
 
 def write(staging: Staging, text: str) -> Part:
