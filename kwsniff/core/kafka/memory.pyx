@@ -3,7 +3,7 @@
 
 Rules
   1. Between two packets what is kept is below `most_bytes`: what the latest messages were read into goes first, then
-     connections that have ended, then those that were silent longest. Each of these is an anomaly.
+     connections that have ended, without a word; then those that were silent longest, each with an anomaly.
   2. Inside a packet the bounds of their own hold: of a frame, of what waits, of the cells of one message.
 
     memory  | interpreter, libraries | what is kept: 1/2 | rows: 1/8 that fill, 1/8 that are written | Python: the rest |

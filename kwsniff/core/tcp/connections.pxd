@@ -296,7 +296,7 @@ cdef inline int64_t connections_bytes(Streams* streams) noexcept nogil:
             + streams.event_rooms * <int64_t>(EVENTS * sizeof(TcpEvent)))
 
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil
-cdef void mark_ended(Streams* streams, Connection* connection) noexcept nogil
+cdef void mark_ended(Streams* streams, Connection* connection, bint ended) noexcept nogil
 cdef void forget_ended(Streams* streams, int64_t time) noexcept nogil
 cdef void remove_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil

@@ -180,9 +180,7 @@ cdef void drop_events(Streams* streams, Connection* connection) noexcept nogil:
 cdef void begin_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Makes it one that nothing is known of yet but its addresses and ports."""
     if connection.ended:
-        unlink_age(streams, connection)
-        connection.ended = False
-        link_newest(streams, connection)
+        mark_ended(streams, connection, False)
     memset(connection.direction, 0, sizeof(connection.direction))
     connection.id = streams.ordinal
     connection.capture = streams.capture
@@ -236,9 +234,9 @@ cdef void grow_buckets(Streams* streams) noexcept nogil:
     streams.num_buckets = num
 
 
-cdef void mark_ended(Streams* streams, Connection* connection) noexcept nogil:
+cdef void mark_ended(Streams* streams, Connection* connection, bint ended) noexcept nogil:
     unlink_age(streams, connection)
-    connection.ended = True
+    connection.ended = ended
     link_newest(streams, connection)
 
 

@@ -84,7 +84,7 @@ cdef void end_connection(Streams* streams, Connection* connection, int why) noex
     if why == END_RESET and connection.reset_sender >= 0:
         tell_event(streams, connection, TCP_EVENT_REFUSED if connection.refused else TCP_EVENT_RESET, connection.reset_sender, -1,
                    -1, -1, -1, connection.reset_at, connection.reset_frame, connection.reset_capture)
-    mark_ended(streams, connection)
+    mark_ended(streams, connection, True)
     connection.end = why
     streams.sink.ended(streams.sink.context, connection)
     drop_events(streams, connection)

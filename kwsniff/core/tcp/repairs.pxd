@@ -117,6 +117,7 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
     event.frame = frame
     event.capture = capture
     streams.sink.event(streams.sink.context, connection, &event)
+    # Whoever keeps the event may have taken room for it, and does not know these totals.
     streams.event_rooms += connection.events != NULL and not had_room
 
 
