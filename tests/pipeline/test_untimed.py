@@ -40,3 +40,20 @@ def test_a_call_of_which_a_packet_has_no_time_has_no_latency(tmp_path: Path, unt
     first, second = sorted(tables["api_calls"], key=lambda row: row["correlation_id"])
     assert [row["call_id"] for row in tables["latencies"]] == [second["call_id"]]
     assert (first["latency_ns"] is None) == (untimed in (0, 3))
+
+
+def test_nor_has_one_whose_answer_ends_in_such_a_packet_that_came_early(tmp_path: Path) -> None:
+    """It is ready when the hole before it is filled: at a time that is known, unlike its own."""
+    scene, script = talk()
+    exchange = groups.heartbeat(0, 1, "g")
+    assert exchange.response is not None
+    script.write(exchange.request, MILLISECOND, from_client=True)
+    script.write(exchange.response[:5], 2 * MILLISECOND, from_client=False)
+    script.write(exchange.response[5:], 3 * MILLISECOND, from_client=False)
+    *rows, first, last = frames(scene.packets())
+    head = pcapng([])
+    path = tmp_path / "capture.pcapng"
+    path.write_bytes(pcapng(rows) + pcapng([last], simple=True)[len(head) :] + pcapng([first])[len(head) :])
+    tables = analyzed(path)
+    assert [row["status"] for row in tables["api_calls"]] == ["answered"]
+    assert tables["latencies"] == []
