@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.chosen import chosen_tables
+from kwsniff.analysis.headroom import keep_below
 from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_service import Service
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 DONE, ENDED_BY_ITSELF = 0, 2
 TICK_S = 0.25
+_TIDY_S = 2.0
 _SHOWN = ("api_calls", "error_codes", "groups")  # what lines of calls are made of
 Output = Screen | JsonLines | IntervalLines
 
@@ -67,6 +69,8 @@ class _Run:
         self.keep = Retention()
         self.until: float | None = None
         self.calls_left: int | None = None
+        self.memory = Limits().memory
+        self._tidied = 0.0
         self._broken: Exception | None = None
 
     def follow(self) -> None:
@@ -148,6 +152,7 @@ class _Run:
             self.metrics.add(batches, progress)
             self.metrics.hold(self.window.held)
             self.metrics.owe(owed, self.rebalancing.under_way, self.rebalancing.count)
+        self._tidy()
         if self.calls_left is not None and "api_calls" in batches:
             self.calls_left -= batches["api_calls"].num_rows
         try:
@@ -155,6 +160,13 @@ class _Run:
                 self.output.show(batches, progress, last=last)
         except (BrokenPipeError, OutputError) as error:  # the files are completed first
             self._broken = error
+
+    def _tidy(self) -> None:
+        """Rows come and go, in several threads: the C library keeps what was freed in pieces."""
+        now = time.monotonic()
+        if now - self._tidied >= _TIDY_S:
+            keep_below(self.memory)
+            self._tidied = now
 
 
 def follow(args: argparse.Namespace, wishes: Wishes) -> int:
@@ -179,6 +191,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
         output = _choose_output(args, wishes, session, window)
         watch = stack.enter_context(_watch(session, wishes)) if set(READ) <= set(tables) else None
         run = _Run(session, output, window)
+        run.memory = Limits.with_changes(wishes.limits).memory
         if wishes.metrics and metrics:
             server = stack.enter_context(MetricsServer(metrics, *wishes.metrics, lambda: run.trouble))
             says(f"metrics at http://{server.address}/metrics")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -29,6 +29,9 @@ from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
 from kwsniff.timelines.late_names import late_names
+
+_HELD_BYTES: Final = 24_000_000
+"""Of rows that are held, in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,9 @@ class RollingTables:
     file `api_calls.parquet` hides the folder `api_calls` from readers, and folders by date do not mix with
     files.
 
-    Rows are held until they fill a row group or the file is closed, so that a file read at leisure is not
-    made of hundreds of small groups. Whatever the operating system refuses is an OutputError, as is another
-    run that writes there.
+    Rows are held until they fill a row group, take much memory, or the file is closed, so that a file read at
+    leisure is not made of hundreds of small groups. Whatever the operating system refuses is an OutputError,
+    as is another run that writes there.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class RollingTables:
         self._named: set[str] = set()
         self._run_id = run_id or new_run_id()
         self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._held_bytes: dict[str, int] = {}
         self._written: dict[str, int] = {}
         self._files: TableFiles | None = None
         self._opened = time.monotonic()
@@ -97,6 +101,7 @@ class RollingTables:
             self._files.abort()
             self._files = None
         self._held.clear()
+        self._held_bytes.clear()
         self._folder.close()
 
     def write(self, batches: Batches) -> None:
@@ -106,6 +111,10 @@ class RollingTables:
                 self._held.setdefault(table, []).append(batch)
                 if sum(held.num_rows for held in self._held[table]) >= ROW_GROUP_ROWS:
                     self._flush(table)
+                else:
+                    self._held_bytes[table] = self._held_bytes.get(table, 0) + batch.nbytes
+        while sum(self._held_bytes.values()) > _HELD_BYTES:
+            self._flush(max(self._held_bytes, key=self._held_bytes.__getitem__))
         if self._is_due():
             self.close_files()
 
@@ -145,6 +154,7 @@ class RollingTables:
 
     def _flush(self, table: str) -> None:
         batch = one_batch(self._held.pop(table))
+        self._held_bytes.pop(table, None)
         files = self._open_files()
         with guarded(self.directory):
             files.write(table, batch)

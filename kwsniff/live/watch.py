@@ -11,7 +11,7 @@ most every few seconds, and less often the longer it takes.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -38,6 +38,8 @@ MOST_NOTED: Final = 1000
 _REST: Final = 10  # seconds of rest for a second of work
 _LEAST_ROWS: Final = 20_000
 """Of which little is found, and which take little memory."""
+_TO_LOOK: Final = 55_000_000
+"""Bytes that rules took over a quarter of a million rows, beside the rows."""
 _MB: Final = 1_000_000
 
 
@@ -74,6 +76,8 @@ class Held:
 class _Step:
     time: float
     rows: int
+    size: int
+    """Bytes."""
     batches: Batches
 
 
@@ -136,7 +140,8 @@ class Watch:
         kept = {name: _narrowed(batch) for name, batch in batches.items() if name in READ and batch.num_rows}
         if kept:
             rows = sum(batch.num_rows for batch in kept.values())
-            self._steps.append(_Step(self._now(), rows, kept))
+            size = sum(batch.nbytes for batch in kept.values())
+            self._steps.append(_Step(self._now(), rows, size, kept))
             self._rows += rows
         while self._steps and (
             self._rows > self._most_rows or self._steps[0].time < self._now() - self._seconds
@@ -189,6 +194,8 @@ class Watch:
     def _judge(self, steps: Sequence[_Step], picture: Picture | None) -> list[Finding]:
         unfinished = {} if picture is None else self._develop(picture)
         self.connections = unfinished.get("connections")
+        give_all_back()
+        steps = self._fitting(steps, resident() + _TO_LOOK + _bytes(steps))
         parts: dict[str, list[pa.RecordBatch]] = {}
         for batches in (*(step.batches for step in steps), unfinished):
             for name, batch in batches.items():
@@ -205,14 +212,24 @@ class Watch:
         room = f"{memory_left(self._memory) // _MB}MB"
         with open_tables(tables, [TOTAL, *(rule.query for rule in rules)], room) as database:
             found = evaluate(database, rules=rules, total=figures.total_ns())
-            self._save_memory()
+            self._fitting(steps, resident())
         return found
 
-    def _save_memory(self) -> None:
-        """Looks at fewer rows from now on, where looking took more than there is."""
-        if resident() > self._memory and self._most_rows > _LEAST_ROWS:
-            self._most_rows = max(min(self._most_rows, self._rows) // 2, _LEAST_ROWS)
-            self.lacked_memory = True
+    def _fitting(self, steps: Sequence[_Step], taken: int) -> Sequence[_Step]:
+        """All, or the younger ones where the process takes so much; no more of them are kept from now on."""
+        excess, size, rows = taken - self._memory, _bytes(steps), sum(step.rows for step in steps)
+        # What goes is not copied for looking at, either.
+        most = max(rows * (size - excess // 2) // max(size, 1), _LEAST_ROWS)
+        if excess <= 0 or rows <= most:
+            return steps
+        self._most_rows, self.lacked_memory, self.shortened = most, True, True
+        younger: deque[_Step] = deque()
+        for step in reversed(steps):
+            most -= step.rows
+            if most < 0:
+                break
+            younger.appendleft(step)
+        return younger
 
     def _hold(self, findings: Sequence[Finding]) -> None:
         before = {(each.finding.finding, each.finding.subject): each.since for each in self.held}
@@ -239,6 +256,10 @@ def _columns() -> frozenset[str]:
 def _narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """With the columns that rules read."""
     return batch.select([name for name in batch.schema.names if name in _columns()])
+
+
+def _bytes(steps: Iterable[_Step]) -> int:
+    return sum(step.size for step in steps)
 
 
 def _with_plain_lists(batch: pa.RecordBatch) -> pa.Table:

@@ -162,6 +162,24 @@ def test_files_are_closed_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found.sort_by("request_frame") == of_any_run(rows).sort_by("request_frame")
 
 
+def test_rows_that_wait_for_a_row_group_take_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = kwsniff.analyze(CAPTURES / MANY[0])
+    calls, latencies = (
+        inside(name, found.table(name)).to_batches()[0] for name in ("api_calls", "latencies")
+    )
+    monkeypatch.setattr(files_module, "_HELD_BYTES", calls.nbytes + latencies.nbytes)
+    with RollingTables(tmp_path, ("api_calls", "latencies"), Rotation(seconds=1e6)) as files:
+        files.write({"api_calls": calls})
+        files.write({"latencies": latencies})
+        assert files.rows == 0
+        files.write({"latencies": latencies.slice(0, 1)})  # the larger table goes
+        assert files.rows == calls.num_rows
+        files.finish()
+    assert table(tmp_path, "latencies").num_rows == latencies.num_rows + 1
+
+
 def test_leaving_without_finish_leaves_no_open_file(tmp_path: Path) -> None:
     with (
         Session(FileSource(CAPTURES / MANY[0])) as session,

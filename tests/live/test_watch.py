@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +17,7 @@ import kwsniff
 from kwsniff.cli.live_head import wrong
 from kwsniff.cli.live_lines import interval_json, interval_line
 from kwsniff.findings.tables import READ
+from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
 from kwsniff.live.metrics import Metrics
 from kwsniff.live.series import MOST_SERIES
@@ -235,16 +237,41 @@ def test_findings_are_written_along(tmp_path: Path) -> None:
 
 def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = {"api_calls": kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap").api_calls.to_batches()[0]}
+    monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
     watch = Watch(lambda _: {}, most_rows=1_000_000, memory=500_000_000)
-    watch._rows = 400_000
-    for taken, most, lacked in ((499, 1_000_000, False), (501, 200_000, True), (501, 100_000, True)):
-        monkeypatch.setattr("kwsniff.live.watch.resident", lambda taken=taken: taken * 1_000_000)
-        watch._save_memory()
-        assert (watch._most_rows, watch.lacked_memory) == (most, lacked)
-        watch._rows = min(watch._rows, watch._most_rows)
-    watch._rows = 100_001
-    watch.add(batch)
+    for _ in range(10):
+        watch.add(batch)
+    steps = [*watch._steps]
+    rows, size = steps[0].rows, steps[0].size
+    assert watch._fitting(steps, 500_000_000) is steps
+    assert not watch.lacked_memory
+    fewer = watch._fitting(steps, 500_000_000 + 4 * size)  # of which half was never copied
+    assert [*fewer] == steps[2:]
+    assert watch._most_rows == 8 * rows
+    assert watch.lacked_memory
     assert watch.shortened
+    watch.add(batch)
+    assert [*watch._steps][:-1] == steps[3:]
+    assert [*watch._fitting(steps[:1], 10**12)] == []
+    assert watch._most_rows == 1
+
+
+def test_a_look_leaves_rows_out_before_it_takes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap").api_calls
+    looked_at: list[list[int]] = []
+
+    def noted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        looked_at.append([batch.num_rows for batch in batches])
+        return one_batch(batches)
+
+    monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
+    monkeypatch.setattr("kwsniff.live.watch.one_batch", noted)
+    monkeypatch.setattr("kwsniff.live.watch.resident", lambda: 345_000_000)  # all of 400 once rules are asked
+    watch = Watch(lambda _: {}, most_rows=1_000_000)
+    for begin in (0, 9, 18):
+        watch.add({"api_calls": calls.slice(begin, 9).to_batches()[0]})
+    watch._judge([*watch._steps], None)
+    assert looked_at == [[9]]  # a half, in whole steps
 
 
 def test_names_from_the_wire_are_harmless_everywhere() -> None:
