@@ -244,12 +244,11 @@ def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pyt
     steps = [*watch._steps]
     rows, size = steps[0].rows, steps[0].size
     assert watch._fitting(steps, 500_000_000) is steps
-    assert not watch.lacked_memory
+    assert (watch.lacked_memory, watch.shortened) == (False, False)
     fewer = watch._fitting(steps, 500_000_000 + 4 * size)  # of which half was never copied
     assert [*fewer] == steps[2:]
     assert watch._most_rows == 8 * rows
-    assert watch.lacked_memory
-    assert watch.shortened
+    assert (watch.lacked_memory, watch.shortened) == (True, True)
     watch.add(batch)
     assert [*watch._steps][:-1] == steps[3:]
     assert [*watch._fitting(steps[:1], 10**12)] == []
