@@ -1,9 +1,10 @@
 """The Spark data source `kafka_capture`: captures as DataFrames, one table per read.
 
 Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9093`, `connections=1000`),
-`since` and `until` alike, `tls_keylog`, `layouts` (a folder of a vendor's layouts), `run_id` (for tables of
-one run that are read one by one; else every read has its own), `pushdown` (false; true needs
-spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions have). A schema given by
+`since` and `until` alike, `tls_keylog`, `layouts` (a folder of a vendor's layouts), `jobs` (analyzers that
+share out the connections), `run_id` (for tables of one run that are read one by one; else every read has its
+own), `pushdown` (false; true needs spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions
+have). A schema given by
 the user chooses columns, the only way in which Spark prunes those of Python sources.
 
 `create table ... using kafka_capture`: Spark keeps such a table's options, but hands them to no reader of a
@@ -22,6 +23,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
+from kwsniff.analysis.worth_sharing import MOST
 from kwsniff.errors import UsageError
 from kwsniff.layout.catalog import named_layouts
 from kwsniff.sources.paths import local_path
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 10_000
 _TRUE = ("true", "1", "yes")
 OPTIONS: Final = (
-    "table", "port", "limit", "since", "until", "tls_keylog", "layouts", "run_id", "pushdown",
+    "table", "port", "limit", "since", "until", "tls_keylog", "layouts", "jobs", "run_id", "pushdown",
 )  # fmt: skip
 _SPARKS_OWN: Final = ("path", "paths", "serialization.format")
 _CREATED: Final = "provider"
@@ -94,7 +96,12 @@ class Whole(InputPartition):
 
 
 class CaptureReader(DataSourceReader):
-    """Analyzes the captures in one task and hands on the rows of one table."""
+    """Analyzes the captures in one task and hands on the rows of one table.
+
+    One task, since every bucket needs what others know (names of topics, twins, what groups and followers
+    did): tasks that do not talk to each other would each have to follow all connections. Inside it several
+    analyzers share the connections out.
+    """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         check_options(options)
@@ -107,6 +114,7 @@ class CaptureReader(DataSourceReader):
         TimeRange(self.since, self.until)  # says now what is wrong with them
         # Here, where the environment is that of who asks: tasks are told.
         self.layouts = named_layouts(options.get("layouts"))
+        self.jobs = _jobs(options.get("jobs"))
         self.run_id = check_run_id(options.get("run_id"))  # here, so that a task tried again says the same
         self.schema = schema
         self.conditions: list[Condition] = []
@@ -145,6 +153,7 @@ class CaptureReader(DataSourceReader):
                 layouts=self.layouts or "",
                 since=self.since,
                 until=self.until,
+                jobs=self.jobs,
             ).paths
             with pq.ParquetFile(paths[self.table]) as file:
                 for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
@@ -244,6 +253,12 @@ def _matching(pattern: str) -> Iterator[str]:
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _jobs(text: str | None) -> int | None:
+    if text is not None and not (text.isdecimal() and 0 < int(text) <= MOST):
+        raise UsageError(f"option jobs {text!r}: give a number from 1 to {MOST}")
+    return None if text is None else int(text)
 
 
 def _limit(text: str) -> tuple[str, Any]:

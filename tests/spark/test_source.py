@@ -48,6 +48,15 @@ def test_rows_are_those_of_the_recording(spark: Any, capture: Path) -> None:
     assert {row["api_name"]: row["count"] for row in found} == about["requests"]
 
 
+@pytest.mark.parametrize("table", ["api_calls", "latencies", "groups"])
+def test_several_analyzers_give_the_same_rows_in_the_same_order(
+    spark: Any, capture: Path, table: str
+) -> None:
+    alone = rows(read(spark, capture, table=table, jobs="1").toArrow())
+    assert rows(read(spark, capture, table=table, jobs="3").toArrow()) == alone
+    assert alone
+
+
 def test_a_part_by_time_is_that_of_analyze(spark: Any, capture: Path) -> None:
     found = rows(read(spark, capture, since="+1s", until="+2s").toArrow())
     assert found == rows(kwsniff.analyze(capture, since="+1s", until="+2s").api_calls)
@@ -108,6 +117,8 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
         ({"table": "calls"}, "there is no table 'calls'"),
         ({"limit": "connections"}, "give a name and a whole number"),
         ({"prot": "9092"}, "no option .prot.; did you mean port"),
+        ({"jobs": "0"}, "give a number from 1 to 64"),
+        ({"jobs": "all"}, "give a number from 1 to 64"),
         ({"path": "nowhere.pcap"}, "no such file"),
         ({"path": "nowhere/*.pcap"}, "nothing matches"),
     ],
