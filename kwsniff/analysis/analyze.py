@@ -169,9 +169,10 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         rows.keep("captures", captures_batch(summary.captures))
-        changes = late_names(summary.late_topics, made)
         if not writer:
+            changes = late_names(summary.late_topics, made)
             return Analysis(summary, {}, rows.batches, changes, plan.chosen, run_id=plan.run)
+        changes = rows.written_ids.late_names(summary.late_topics)
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in plan.chosen:

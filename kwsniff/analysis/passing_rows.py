@@ -20,6 +20,7 @@ from kwsniff.tables.merged_rows import CALLS, Names, Part, joined, merged, named
 from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
 from kwsniff.timelines.held_rows import hold_back, without_topics
+from kwsniff.timelines.late_names import ShownIds
 from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, without_twins
 from kwsniff.timelines.twins import Twins
 
@@ -61,6 +62,8 @@ class Rows:
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
         self.shown_ids: set[str] = set()
         """Of topics, that rows of several analyzers show because no message had named them by then."""
+        self.written_ids = ShownIds()
+        """Those that tables show which are written."""
         self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._writer = writer
@@ -126,6 +129,7 @@ class Rows:
             return
         if self._writer:
             self._write(self._writer, table, batch)
+            self.written_ids.add(table, batch)
             if "findings" in self.batches:
                 self.figures.add(table, batch)
         else:

@@ -28,7 +28,7 @@ from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import new_run_id
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
-from kwsniff.timelines.late_names import late_names
+from kwsniff.timelines.late_names import ShownIds
 
 _HELD_BYTES: Final = 24_000_000
 """Of rows that are held, in memory."""
@@ -81,6 +81,7 @@ class RollingTables:
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._held_bytes: dict[str, int] = {}
         self._written: dict[str, int] = {}
+        self._shown = ShownIds()
         self._files: TableFiles | None = None
         self._opened = time.monotonic()
         _refuse_others(self.directory)
@@ -134,7 +135,7 @@ class RollingTables:
         if not wanted:
             return
         files = self._open_files()
-        changes = late_names(self.late_topics(), self._written.keys())
+        changes = self._shown.late_names(self.late_topics())
         with guarded(self.directory):
             for table, change in changes.items():
                 files.rewrite(table, change)
@@ -148,6 +149,7 @@ class RollingTables:
         self._named |= named.keys()
         self.closed += [self.directory / name for name in named.values()]
         self._written.clear()
+        self._shown.clear()
 
     def _name(self, table: str) -> str:
         return f"{table}/{self._stamp}-{self._number + 1:06}.parquet"
@@ -158,6 +160,7 @@ class RollingTables:
         files = self._open_files()
         with guarded(self.directory):
             files.write(table, batch)
+        self._shown.add(table, batch)
         self._written[table] = self._written.get(table, 0) + batch.num_rows
         self.rows += batch.num_rows
 

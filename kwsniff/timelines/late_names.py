@@ -77,6 +77,26 @@ def late_names(names: Mapping[str, str], tables: Container[str]) -> dict[str, Ch
     return {table: partial(mend, names=names) for table, mend in _MENDED.items() if table in tables}
 
 
+class ShownIds:
+    """What ids each table shows, so that only tables are written anew that show one which got a name."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, set[str]] = {}
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Rows of the coded schema."""
+        if found := shown_ids(table, batch):
+            self._ids.setdefault(table, set()).update(found)
+
+    def late_names(self, names: Mapping[str, str]) -> dict[str, Change]:
+        """As the function of that name has it, for tables that show one of these ids."""
+        return late_names(names, [table for table, ids in self._ids.items() if not ids.isdisjoint(names)])
+
+    def clear(self) -> None:
+        """Other tables begin."""
+        self._ids.clear()
+
+
 def shown_ids(table: str, batch: pa.RecordBatch) -> set[str]:
     """Topic ids that rows (of the coded schema) show because no message had named them yet."""
     if table not in _MENDED or not batch.num_rows:

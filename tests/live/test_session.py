@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,20 @@ from kwsniff.live.ring import PacketRing
 from kwsniff.live.session import Session
 from kwsniff.tables.column import RUN
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.write import TableFiles
+from tests.pipeline.compare import analyzed_packets
 from tests.tables.runs import inside, of_any_run
+from tests.traffic import messages
+from tests.traffic.records import batch
+from tests.traffic.scenes import one_by_one
 
 from .running import PATIENCE_S, ROOT, FileSource, table
 
 CAPTURES = ROOT / "captures"
 MANY = ["first_steps/capture.pcap", "codecs/capture.pcapng", "transaction/capture.pcap"]
 RANDOM = {"call_id", "connection_id"}
+SHOWING = ("api_calls", "partitions", "record_batches")
+"""Tables of calls that move records, and that show topics."""
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +186,33 @@ def test_rows_that_wait_for_a_row_group_take_little_memory(
         assert files.rows == calls.num_rows
         files.finish()
     assert table(tmp_path, "latencies").num_rows == latencies.num_rows + 1
+
+
+def test_files_are_written_anew_only_where_they_show_the_id_of_a_topic_that_was_named_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anew: list[str] = []
+    rewrite = TableFiles.rewrite
+
+    def noted(files: TableFiles, name: str, change: Any) -> None:
+        anew.append(name)
+        rewrite(files, name, change)
+
+    monkeypatch.setattr(TableFiles, "rewrite", noted)
+    by_id = messages.fetch(16, 1, {"orders": {0: batch([b"one"])}})
+    by_name = messages.fetch(12, 2, {"orders": {0: batch([b"one"])}})
+    topic = urlsafe_b64encode(messages.topic_uuid("orders")).decode().rstrip("=")
+    out = tmp_path / "out"
+    with RollingTables(out, tuple(TABLES), late_topics=lambda: {topic: "orders"}) as files:
+        for name, call in (("1", by_name), ("2", by_id), ("3", by_name)):
+            (tmp_path / name).mkdir()
+            analyzed_packets(tmp_path / name, one_by_one([call]).packets())
+            found = kwsniff.analyze(tmp_path / name / "capture.pcap")
+            files.write({each: inside(each, found.table(each)).to_batches()[0] for each in SHOWING})
+            files.close_files()
+            assert sorted(anew) == ([] if name == "1" else sorted(SHOWING))
+    assert table(out, "api_calls")["topics"].to_pylist() == [["orders"]] * 3
+    assert table(out, "partitions")["topic"].to_pylist() == ["orders"] * 3
 
 
 def test_leaving_without_finish_leaves_no_open_file(tmp_path: Path) -> None:
