@@ -38,8 +38,9 @@ MOST_NOTED: Final = 1000
 _REST: Final = 10  # seconds of rest for a second of work
 _LEAST_ROWS: Final = 20_000
 """Of which little is found, and which take little memory."""
-_TO_LOOK: Final = 55_000_000
-"""Bytes that rules took over a quarter of a million rows, beside the rows."""
+_TO_LOOK: Final = 70_000_000
+"""Bytes left for asking, beside copies of rows: a quarter of a million took 25 to 55 million, while others
+came."""
 _MB: Final = 1_000_000
 
 

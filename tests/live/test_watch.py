@@ -17,6 +17,7 @@ import kwsniff
 from kwsniff.cli.live_head import wrong
 from kwsniff.cli.live_lines import interval_json, interval_line
 from kwsniff.findings.tables import READ
+from kwsniff.live import watch as watch_module
 from kwsniff.live.batches import one_batch
 from kwsniff.live.files import RollingTables
 from kwsniff.live.metrics import Metrics
@@ -265,8 +266,9 @@ def test_a_look_leaves_rows_out_before_it_takes_too_much(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("kwsniff.live.watch._LEAST_ROWS", 1)
     monkeypatch.setattr("kwsniff.live.watch.one_batch", noted)
-    monkeypatch.setattr("kwsniff.live.watch.resident", lambda: 345_000_000)  # all of 400 once rules are asked
-    watch = Watch(lambda _: {}, most_rows=1_000_000)
+    monkeypatch.setattr("kwsniff.live.watch.resident", lambda: 100_000_000)
+    memory = 100_000_000 + watch_module._TO_LOOK  # with nothing left for copies of rows
+    watch = Watch(lambda _: {}, most_rows=1_000_000, memory=memory)
     for begin in (0, 9, 18):
         watch.add({"api_calls": calls.slice(begin, 9).to_batches()[0]})
     watch._judge([*watch._steps], None)
