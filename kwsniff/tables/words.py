@@ -205,8 +205,8 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "heartbeat_gap": "a member was silent as long as the shortest session lasts, and did not come back; "
         "how long its session lasts is not known",
         "session_expired": "a member that had not left was silent for as long as its session lasts and was "
-        "not waited for, or the coordinator said UNKNOWN_MEMBER_ID to it; where the capture lost what it sent, "
-        "the first may only look so",
+        "not waited for, or the coordinator said UNKNOWN_MEMBER_ID to it; where the capture lost what it "
+        "sent, the first may only look so",
         "metadata_change": "the members of before joined again: their subscription, or the topics, changed",
         "unknown": "the capture does not show it",
     },
@@ -251,8 +251,8 @@ _DERIVED: Final[Mapping[str, Mapping[str, str]]] = {
         "left": "it said so itself",
         "removed": "another client said so, as an administrator does",
         "session_expired": "it had not left, and the coordinator said UNKNOWN_MEMBER_ID to it, or the others "
-        "began a generation without it after it was silent for as long as its session lasts; where the capture "
-        "lost what it sent, the second may only look so",
+        "began a generation without it after it was silent for as long as its session lasts; where the "
+        "capture lost what it sent, the second may only look so",
         "fenced": "another client took over its instance id",
         "open_at_end": "the capture ended first",
         "unknown": "kwsniff gave up its group: too many members were followed at once",
