@@ -178,10 +178,12 @@ class Rows:
         task: str,
         *,
         run_id: str,
+        packets_before: int = 0,
     ) -> None:
+        """`packets_before`: of captures that were read before."""
         self.analyzer = analyzer
         self.parts = PartWriter(staging, task, run_id)
-        self.notes = Notes(scratch, task, catalog)
+        self.notes = Notes(scratch, task, catalog, packets_before)
         self._tables = tables
         self._noted = not tables.isdisjoint(FOLLOWED)
         self._builder = Builder(catalog, ENUMS)
@@ -198,10 +200,8 @@ class Rows:
             self._take(table for table in COLUMNS if table in large)
 
     def end_capture(self, packets: int) -> None:
-        """Calls are noted before the count of packets, which goes over all captures, goes on."""
-        if self._noted:
-            self._take(["api_calls"])
-        self.notes.packets_before += packets
+        """Calls that wait are of this capture and those before, which count packets of their own."""
+        self.notes.end_capture(packets, self.analyzer.rows("api_calls"))
 
     def finish(self) -> None:
         """No more captures come."""

@@ -67,16 +67,29 @@ class Notes:
     ended come last, in the order in which their connections fell silent.
     """
 
-    def __init__(self, folder: Place, task: str, catalog: Catalog) -> None:
+    def __init__(self, folder: Place, task: str, catalog: Catalog, packets_before: int = 0) -> None:
+        """`packets_before`: of the captures before the one under way."""
         self._catalog = catalog
-        self.packets_before = 0
-        """Packets of the captures before the one under way."""
+        # From which of the calls to come on so many packets of other captures are before theirs.
+        self._packets_before = [(0, packets_before)]
         self._folder = folder
         self._name = f"{task}-{uuid.uuid4().hex[:12]}"
         self._writers: dict[str, ipc.RecordBatchStreamWriter] = {}
         self._files: dict[str, Any] = {}
         self._latest = 0
         self._silent_since: dict[int, int] | None = None
+
+    @property
+    def packets_before(self) -> int:
+        """Packets of the captures before the one under way."""
+        return self._packets_before[-1][1]
+
+    def end_capture(self, packets: int, calls: int) -> None:
+        """The capture under way had so many packets, and so many calls wait that `add` will bring."""
+        before = self.packets_before + packets
+        if self._packets_before[-1][0] == calls:
+            self._packets_before.pop()
+        self._packets_before.append((calls, before))
 
     def begin_end(self, connections: pa.RecordBatch) -> None:
         """What comes now was still open; these are the connections that were, too."""
@@ -104,6 +117,7 @@ class Notes:
             positions = np.array([_AT_THE_END + since.get(each, 0) for each in ids], np.int64)
         positions = np.maximum.accumulate(positions)
         self._latest = int(positions[-1])
+        self._packets_before = [(0, self.packets_before)]
         self._write(_CALLS, part, positions, _schema())
         if offsets is not None:
             self._write(_OFFSETS, offsets, positions, OFFSETS)
@@ -133,7 +147,9 @@ class Notes:
         ids = whole_numbers(calls["call_id"], null=0)
         asked = np.where(ids < _ONE_OF_MANY, ids // _IDS_PER_PACKET, (ids - _ONE_OF_MANY) >> 24)
         answered = whole_numbers(calls["response_end_frame"], null=_NO_FRAME)
-        return np.where(answered == _NO_FRAME, asked, answered + self.packets_before)
+        begins, before = np.array(self._packets_before, np.int64).T
+        capture = np.searchsorted(begins, np.arange(calls.num_rows), side="right") - 1
+        return np.where(answered == _NO_FRAME, asked, answered + before[capture])
 
 
 def follow(

@@ -63,8 +63,11 @@ def advance_bucket(
     state = Path(states[number]).read_bytes() if states else None
     catalog = load_catalog(settings["layouts"])
     analyzer = _taken_up(state, number, settings, catalog)
-    rows = Rows(analyzer, catalog, frozenset(TABLES), place, place, f"{prefix}-{number:05}", run_id=run_id)
-    rows.notes.packets_before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
+    before = int.from_bytes(state[:_PACKETS_BYTES], "little") if state else 0
+    rows = Rows(
+        analyzer, catalog, frozenset(TABLES), place, place, f"{prefix}-{number:05}",
+        run_id=run_id, packets_before=before,
+    )  # fmt: skip
     captures = []
     for piece in step.pieces:
         if piece.opens:
