@@ -21,6 +21,7 @@ from kwsniff.sources.order import first_time
 _START_BYTES = 40  # pcap's file header and the header of the first packet
 _COMPRESSED = (".gz", ".zst")
 _PIECE_BYTES = 1 << 20
+_ALL = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,19 @@ class Progress:
             pieces += self._go_on(file, bool(waiting), left)
         return pieces
 
-    def end(self) -> list[Piece]:
-        """Closes the file that is open: no more will come. Raises CaptureError as `next_pieces` does."""
+    def end(self, directory: str) -> list[Piece]:
+        """Closes the file that is open, and has those that never had a packet: no more will come. Raises
+        CaptureError as `next_pieces` does."""
         self._check_over()
-        if not self.files or self.files[-1].over:
-            return []
-        file = self.files[-1]
-        self.files[-1] = replace(file, over=True)
-        return [Piece(file.name, file.name, file.offset, file.offset, opens=False, closes=True)]
+        pieces = []
+        if self.files and not self.files[-1].over:
+            file = self.files[-1]
+            self.files[-1] = replace(file, over=True)
+            pieces.append(Piece(file.name, file.name, file.offset, file.offset, opens=False, closes=True))
+        for file in self._unknown(directory):
+            if first_time(file.name) is None:
+                pieces += self._go_on(file, True, _ALL)
+        return pieces
 
     def _check_over(self) -> None:
         for file, later in pairwise(self.files):
@@ -116,9 +122,13 @@ class Progress:
         return [Piece(file.name, file.name, file.offset, end, opens=opens, closes=closes)]
 
     def _new_files(self, directory: str) -> list[File]:
-        """Captures that nothing was read of, by their first packets."""
+        """Captures that nothing was read of, by their first packets; one without packets says nothing yet."""
+        found = [(first_time(file.name), file) for file in self._unknown(directory)]
+        timed = [(first, file) for first, file in found if first is not None]
+        return [file for _, file in sorted(timed, key=lambda each: each[0])]
+
+    def _unknown(self, directory: str) -> Iterator[File]:
         known = {file.name: file for file in self.files}
-        found: list[tuple[int, File]] = []
         for name in _captures(directory, self.source):
             path = Path(name)
             start = _start(path)
@@ -129,10 +139,7 @@ class Progress:
                 path.with_suffix("").exists() or str(path.with_suffix("")) in known
             ):
                 continue  # being compressed; or read before it was
-            first = first_time(name)
-            if first is not None:  # one without packets says nothing yet
-                found.append((first, File(name, start)))
-        return [file for _, file in sorted(found, key=lambda each: each[0])]
+            yield File(name, start)
 
 
 def read(piece: Piece) -> Iterator[memoryview]:

@@ -120,7 +120,7 @@ class Stream:
         """Open calls and connections become rows."""
         if not self.record.finished:
             progress = self._progress()
-            self._batch(tuple(progress.end()), progress, finish=True)
+            self._batch(tuple(progress.end(self.directory)), progress, finish=True)
 
     def write_aggregates(self) -> None:
         """Those of all rows that are in the folder, whatever source they are of."""

@@ -100,6 +100,25 @@ def test_a_later_file_in_the_name_order_is_read_by_its_time(
     assert written(growing.output, without=["capture"]) == followed(*paths, without=["capture"])
 
 
+def test_files_that_never_had_a_packet_are_captures_once_nothing_more_comes(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = pieces("transactions", 2, tmp_path)
+    head = paths[0].read_bytes()[:24]
+    growing = Growing(tmp_path, 0)
+    for name, data in (("a", head), ("b.gz", gzip.compress(head)), ("c", paths[0].read_bytes())):
+        (growing.directory / name).write_bytes(data)
+    growing.follow()
+    growing.write([("d", paths[1].read_bytes()), ("e", head)])
+    growing.finish(monkeypatch)
+    found = written(growing.output, without=["compression"])
+    wanted = followed(*sorted(growing.directory.iterdir()), without=["compression"])
+    assert found == wanted
+    assert {Path(row["capture"]).name: row["packets"] > 0 for row in found["captures"]} == {
+        "a": False, "b.gz": False, "c": True, "d": True, "e": False,
+    }  # fmt: skip
+
+
 def test_two_processes_do_not_write_to_the_same_place(tmp_path: Path) -> None:
     first = Stream(tmp_path, tmp_path / "out", spark=None)  # type: ignore[arg-type]
     with closing(first), pytest.raises(KwsniffError, match="another process"):
