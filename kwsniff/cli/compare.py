@@ -25,8 +25,10 @@ _EXAMPLES = """examples:
   kwsniff compare good.pcap bad.pcap --html diff.html   the same with the calls behind it, for any browser
   kwsniff compare capture.pcap --slowest          the slowest 5 % of calls against the rest
 
-exit status: 0 done, 2 could not run
+exit status: 0 done, 1 one of both has no calls, 2 could not run
 """
+
+DONE, NOTHING_TO_COMPARE = 0, 1
 
 _ROW = ("subject_kind", "subject", "what", "good", "bad", "ratio", "call_ids")
 _SLOWEST = 0.95
@@ -65,7 +67,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, whatever is different."""
+    """Exit status 0, whatever is different; 1 where one of both has no calls."""
     halves = args.at is not None or args.slowest
     if args.at is not None and args.slowest:
         raise UsageError("give --at or --slowest, not both")
@@ -83,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         databases = [database for database, _, _ in inputs]
         good, bad = _sides(args, databases)
         counts = [_count(*each) for each in (good, bad)]
-        differences = compare(good, bad)
+        differences = compare(good, bad) if all(counts) else []
         seen = [place(database) for database, _ in (good, bad)]
         notes = [_ELSEWHERE] if None not in seen and seen[0] != seen[1] else []
         if file is not None:
@@ -99,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
             print(line)
         for note in notes:
             print("\n".join(["", *wrapped(note, width())]))
-    return 0
+    return DONE if all(counts) else NOTHING_TO_COMPARE
 
 
 def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"]) -> Sides:
@@ -148,6 +150,9 @@ def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:
 
 def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int) -> Iterator[str]:
     stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD"
+    if not all(counts):
+        yield from wrapped(f"There is nothing to compare: {stands}.", room)
+        return
     if not differences:
         yield from wrapped(f"No difference that stands out from chance: {stands}.", room)
         return

@@ -37,6 +37,8 @@ def write_comparison(
         f"{plural(len(differences), 'difference')}, what carries most first."
         if differences
         else "No difference that stands out from chance."
+        if all(counts)
+        else "There is nothing to compare."
     )
     stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD."
     write_page(

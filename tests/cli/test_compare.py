@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import kwsniff
+from kwsniff.cli.compare import NOTHING_TO_COMPARE
 from kwsniff.cli.main import DONE, FAILED, run
 from tests.cli.shown import CAPTURES, FIRST_STEPS, ROOT, page
 
@@ -107,6 +108,19 @@ def test_two_runs_of_the_same_traffic_give_nothing(
     assert compared(capsys, clock(good), clock(bad)) == []
     assert run(["compare", clock(good), clock(bad)]) == DONE
     assert capsys.readouterr().out.startswith("No difference")
+
+
+@pytest.mark.parametrize("empty", ["good", "bad"])
+def test_where_one_has_no_calls_nothing_is_said_of_the_other(
+    empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = tmp_path / "nothing.pcap"
+    nothing.write_bytes(Path(clock("near")).read_bytes()[:24])
+    both = [str(nothing), clock("near")] if empty == "good" else [clock("near"), str(nothing)]
+    assert run(["compare", *both]) == NOTHING_TO_COMPARE
+    assert capsys.readouterr().out.startswith("There is nothing to compare: ")
+    assert run(["compare", *both, "--json"]) == NOTHING_TO_COMPARE
+    assert json.loads(capsys.readouterr().out)["differences"] == []
 
 
 def test_calls_that_fail_are_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
