@@ -20,7 +20,6 @@ pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not 
 
 from kwsniff.errors import CaptureError, KwsniffError, OutputError, UsageError
 from kwsniff.spark import pipeline, scan
-from kwsniff.spark.notes import Notes
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.aggregates import AGGREGATES
@@ -103,39 +102,6 @@ def test_rotated_files_in_any_order_are_one_capture(in_process: None, tmp_path: 
     assert shuffled != paths
     run(shuffled, tmp_path / "out", split_bytes=3000)
     assert written(tmp_path / "out") == analyzed(*paths)
-
-
-@pytest.mark.parametrize("empty", ["b.pcap", "b.pcap.gz", "b.pcapng"])
-@pytest.mark.parametrize("others", [("a", "c"), ("a",), ("c",), ()])
-def test_a_capture_that_has_no_packets_yet_is_one(
-    in_process: None, tmp_path: Path, empty: str, others: tuple[str, ...]
-) -> None:
-    """As tcpdump leaves it until the first packet, or where nothing was said before it rotated."""
-    paths = [tmp_path / f"{each}.pcap" for each in others]
-    for path, data in zip(paths, (recorded("transactions"), recorded("rebalance")), strict=False):
-        path.write_bytes(data.read_bytes())
-    (tmp_path / empty).write_bytes(
-        files.pcapng([])
-        if empty.endswith("ng")
-        else gzip.compress(files.pcap([]))
-        if "gz" in empty
-        else files.pcap([])
-    )
-    run([tmp_path / empty, *paths], tmp_path / "out")
-    assert written(tmp_path / "out") == analyzed(tmp_path / empty, *paths)
-
-
-def test_small_files_share_their_batches_of_rows(
-    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One for each file took a gigabyte for a hundred thousand of them."""
-    batches = []
-    add = Notes.add
-    monkeypatch.setattr(Notes, "add", lambda *given: batches.append(given[1].num_rows) or add(*given))
-    paths = rotated(recorded("transactions").read_bytes(), 60, tmp_path)
-    made = run(paths, tmp_path / "out", num_buckets=1)
-    assert sum(batches) == made.rows["api_calls"]
-    assert len(batches) <= 2  # at the end, and what the end ends
 
 
 def test_a_pattern_as_a_file_uri_means_what_it_matches(in_process: None, tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""Captures with little in them, or nothing, and very many of them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from kwsniff.spark.notes import Notes
+from tests.spark.compare import analyzed, rotated, written
+from tests.spark.test_pipeline import recorded, run
+from tests.traffic import files
+
+
+@pytest.mark.parametrize("empty", ["b.pcap", "b.pcap.gz", "b.pcapng"])
+@pytest.mark.parametrize("others", [("a", "c"), ("a",), ("c",), ()])
+def test_a_capture_that_has_no_packets_yet_is_one(
+    in_process: None, tmp_path: Path, empty: str, others: tuple[str, ...]
+) -> None:
+    """As tcpdump leaves it until the first packet, or where nothing was said before it rotated."""
+    paths = [tmp_path / f"{each}.pcap" for each in others]
+    for path, data in zip(paths, (recorded("transactions"), recorded("rebalance")), strict=False):
+        path.write_bytes(data.read_bytes())
+    (tmp_path / empty).write_bytes(
+        files.pcapng([])
+        if empty.endswith("ng")
+        else gzip.compress(files.pcap([]))
+        if "gz" in empty
+        else files.pcap([])
+    )
+    run([tmp_path / empty, *paths], tmp_path / "out")
+    assert written(tmp_path / "out") == analyzed(tmp_path / empty, *paths)
+
+
+def test_small_files_share_their_batches_of_rows(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each file took a gigabyte for a hundred thousand of them."""
+    batches = []
+    add = Notes.add
+    monkeypatch.setattr(Notes, "add", lambda *given: batches.append(given[1].num_rows) or add(*given))
+    paths = rotated(recorded("transactions").read_bytes(), 60, tmp_path)
+    made = run(paths, tmp_path / "out", num_buckets=1)
+    assert sum(batches) == made.rows["api_calls"]
+    assert len(batches) <= 2  # at the end, and what the end ends
