@@ -5,15 +5,26 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from kwsniff.spark.notes import Notes
 from tests.spark.compare import analyzed, rotated, written
-from tests.spark.test_pipeline import recorded, run
 from tests.traffic import files
 
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
-@pytest.mark.parametrize("empty", ["b.pcap", "b.pcap.gz", "b.pcapng"])
+from kwsniff.spark.notes import Notes
+from tests.spark.test_pipeline import recorded, run
+
+EMPTY = {
+    "b.pcap": files.pcap([]),
+    "b.pcap.gz": gzip.compress(files.pcap([])),
+    "b.pcapng": files.pcapng([]),
+}
+
+
+@pytest.mark.parametrize("empty", EMPTY)
 @pytest.mark.parametrize("others", [("a", "c"), ("a",), ("c",), ()])
 def test_a_capture_that_has_no_packets_yet_is_one(
     in_process: None, tmp_path: Path, empty: str, others: tuple[str, ...]
@@ -22,13 +33,7 @@ def test_a_capture_that_has_no_packets_yet_is_one(
     paths = [tmp_path / f"{each}.pcap" for each in others]
     for path, data in zip(paths, (recorded("transactions"), recorded("rebalance")), strict=False):
         path.write_bytes(data.read_bytes())
-    (tmp_path / empty).write_bytes(
-        files.pcapng([])
-        if empty.endswith("ng")
-        else gzip.compress(files.pcap([]))
-        if "gz" in empty
-        else files.pcap([])
-    )
+    (tmp_path / empty).write_bytes(EMPTY[empty])
     run([tmp_path / empty, *paths], tmp_path / "out")
     assert written(tmp_path / "out") == analyzed(tmp_path / empty, *paths)
 
@@ -37,9 +42,14 @@ def test_small_files_share_their_batches_of_rows(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One for each file took a gigabyte for a hundred thousand of them."""
-    batches = []
+    batches: list[int] = []
     add = Notes.add
-    monkeypatch.setattr(Notes, "add", lambda *given: batches.append(given[1].num_rows) or add(*given))
+
+    def counted(notes: Notes, batch: pa.RecordBatch, *others: pa.RecordBatch | None) -> None:
+        batches.append(batch.num_rows)
+        add(notes, batch, *others)
+
+    monkeypatch.setattr(Notes, "add", counted)
     paths = rotated(recorded("transactions").read_bytes(), 60, tmp_path)
     made = run(paths, tmp_path / "out", num_buckets=1)
     assert sum(batches) == made.rows["api_calls"]
