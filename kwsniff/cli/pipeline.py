@@ -203,6 +203,7 @@ def _follow(
             follow(stream, interval=args.interval, once=args.once or args.finish, told=tell)
         if args.finish:
             stream.finish()
+            say_unread([str(each) for each in stream.unread], stream.num_captures)
             tell()
     return 0
 

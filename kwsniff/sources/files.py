@@ -210,20 +210,18 @@ class Found:
     unread: list[Unread]
 
 
-def find_captures(paths: Sequence[str | os.PathLike[str]]) -> Found:
+def find_captures(paths: Sequence[str | os.PathLike[str]], *, required: bool = True) -> Found:
     """The capture files meant by `paths`, in that order; a directory stands for the captures in it.
 
     In a directory, files are told by their first bytes and sorted by name, numbers by value, so that a
     rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order it was written. Names that
     begin with a dot are left alone. Whatever else cannot be read, named or in a directory (an empty file, one
     that is damaged from its beginning or no capture, a directory inside it), is told in `unread`.
-    Raises CaptureError for a path that is missing, and when nothing can be read: before anything is read for
-    long. UsageError for a URI that is no path.
+    Raises CaptureError for a path that is missing, and when nothing can be read (that may be where it is not
+    `required`): before anything is read for long. UsageError for a URI that is no path.
     """
     if not paths:
-        raise CaptureError(
-            "no capture was named; give one or more files, a directory, or - for standard input"
-        )
+        raise CaptureError("no capture was named; give some files, a directory, or - for standard input")
     found = Found([], [])
     for path in paths:
         name = local_path(path)
@@ -240,7 +238,8 @@ def find_captures(paths: Sequence[str | os.PathLike[str]]) -> Found:
         else:
             found.captures.append(name)
     _leave_once(found)
-    require_captures(found)
+    if required:
+        require_captures(found)
     return found
 
 

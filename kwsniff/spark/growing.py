@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from kwsniff.errors import CaptureError
-from kwsniff.sources.files import CaptureFile, find_captures
-from kwsniff.sources.order import first_time
+from kwsniff.sources.files import CaptureFile, Unread, find_captures
+from kwsniff.sources.order import first_time, look_into_all
 
 _START_BYTES = 40  # pcap's file header and the header of the first packet
 _COMPRESSED = (".gz", ".zst")
@@ -81,10 +81,19 @@ class Progress:
             file = self.files[-1]
             self.files[-1] = replace(file, over=True)
             pieces.append(Piece(file.name, file.name, file.offset, file.offset, opens=False, closes=True))
-        for file in self._unknown(directory):
-            if first_time(file.name) is None:
-                pieces += self._go_on(file, True, _ALL)
+        unknown = {file.name: file for file in self._unknown(directory)}
+        looked, _ = look_into_all([*unknown])
+        for each in looked:
+            if each.first_time is None:
+                pieces += self._go_on(unknown[each.name], True, _ALL)
         return pieces
+
+    def unread(self, directory: str) -> list[Unread]:
+        """What is passed over, since it cannot be read, at least not yet."""
+        _, unreadable = look_into_all([file.name for file in self._unknown(directory)])
+        others = find_captures([directory], required=False).unread
+        passed_over = [each for each in others if each.name != directory]  # which is empty
+        return [each for each in passed_over if _is_of(self.source, each.name, directory)] + unreadable
 
     def _check_over(self) -> None:
         for file, later in pairwise(self.files):
@@ -162,13 +171,12 @@ def read(piece: Piece) -> Iterator[memoryview]:
 
 
 def _captures(directory: str, source: str) -> Sequence[str]:
-    try:
-        found = find_captures([directory]).captures
-    except CaptureError:
-        if not Path(directory).is_dir():
-            raise
-        return []
-    return [name for name in found if not source or fnmatchcase(os.path.relpath(name, directory), source)]
+    found = find_captures([directory], required=False).captures
+    return [name for name in found if _is_of(source, name, directory)]
+
+
+def _is_of(source: str, name: str, directory: str) -> bool:
+    return not source or fnmatchcase(os.path.relpath(name, directory), source)
 
 
 def _start(path: Path) -> str:

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.layout.catalog import load_catalog, named_layouts
 from kwsniff.limits import Limits
+from kwsniff.sources.files import Unread
 from kwsniff.sources.paths import local_path
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import write_aggregates
@@ -40,8 +41,9 @@ from kwsniff.spark.record import (
 from kwsniff.spark.storage import Place
 from kwsniff.spark.stream_task import Advanced, Step, advance_bucket
 from kwsniff.tables.aggregates import AGGREGATES
-from kwsniff.tables.captures import account, captures_batch
+from kwsniff.tables.captures import account, captures_batch, unread_anomalies, unread_row
 from kwsniff.tables.folder import exchange
+from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Stream:
         self._inside = STATE + (f"/{_name_of(source)}" if source else "")
         self._folder = self.output / self._inside
         self._place_of_files = Place(str(self._folder))
+        self.unread: list[Unread] = []
+        """What was there in the end and cannot be read."""
         self._lock = self._take_lock()
         settings = {
             "ports": [*ports],
@@ -120,6 +124,7 @@ class Stream:
         """Open calls and connections become rows."""
         if not self.record.finished:
             progress = self._progress()
+            self.unread = progress.unread(self.directory)
             self._batch(tuple(progress.end(self.directory)), progress, finish=True)
 
     def write_aggregates(self) -> None:
@@ -191,9 +196,12 @@ class Stream:
         for number, row in enumerate(new.captures):
             bins = [each.accounting[number] for each in done]
             account(row, {name: sum(each[name] for each in bins) for name in bins[0]})
-        if new.captures:
-            writer.write("captures", captures_batch(new.captures))
-        new.rows["captures"] = len(new.captures)
+        told = [*new.captures, *map(unread_row, self.unread)]
+        if told:
+            writer.write("captures", captures_batch(told))
+        if damages := unread_anomalies(self.unread):
+            writer.write("anomalies", batch_of("anomalies", damages))
+        new.rows["captures"] = len(told)
         return writer.close()
 
     def _check(self, done: Sequence[Advanced]) -> None:

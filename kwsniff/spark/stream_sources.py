@@ -22,6 +22,7 @@ from kwsniff.spark.stream import BATCH_BYTES, STATE, Stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kwsniff.sources.files import Unread
     from kwsniff.sources.tls import KeyLog
 
 
@@ -77,6 +78,16 @@ class Streams:
             for name, rows in member.record.rows.items():
                 total[name] = total.get(name, 0) + rows
         return total
+
+    @property
+    def unread(self) -> "list[Unread]":
+        """What was there when the streams were finished, and cannot be read."""
+        return [each for member in self._members.values() for each in member.unread]
+
+    @property
+    def num_captures(self) -> int:
+        """How many were read."""
+        return sum(len(member.record.captures) for member in self._members.values())
 
     @property
     def is_finished(self) -> bool:

@@ -119,6 +119,29 @@ def test_files_that_never_had_a_packet_are_captures_once_nothing_more_comes(
     }  # fmt: skip
 
 
+def test_what_cannot_be_read_is_told_once_nothing_more_comes(
+    in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it may be a capture whose beginning is being written."""
+    (path,) = pieces("transactions", 1, tmp_path)
+    growing = Growing(tmp_path, 0)
+    for name, data in (
+        ("a", path.read_bytes()),
+        ("b.log", b"no capture"),
+        ("c", b""),
+        ("d", path.read_bytes()[:9]),
+    ):
+        (growing.directory / name).write_bytes(data)
+    (growing.directory / "e").mkdir()
+    growing.follow()
+    assert {row["capture"] for row in written(growing.output)["captures"]} <= {str(growing.directory / "a")}
+    growing.finish(monkeypatch)
+    found, wanted = written(growing.output), followed(growing.directory)
+    assert found == wanted
+    assert len(found["captures"]) == 5
+    assert sum(row["name"] == "capture_damaged" for row in found["anomalies"]) == 3
+
+
 def test_two_processes_do_not_write_to_the_same_place(tmp_path: Path) -> None:
     first = Stream(tmp_path, tmp_path / "out", spark=None)  # type: ignore[arg-type]
     with closing(first), pytest.raises(KwsniffError, match="another process"):
