@@ -26,7 +26,8 @@ VERBS = [
 
 
 def run(arguments: tuple[str, ...], spare: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """kwsniff, where no file may grow beyond some kB: the kernel refuses that as it does on a full disk."""
+    """kwsniff, where no file may grow beyond some kB: the kernel refuses that as it does on a full disk.
+    Python would leave compiled modules that are cut off there, for all who come later."""
     with CAPTURE.open("rb") as capture:
         return subprocess.run(
             [sys.executable, "-m", "kwsniff", *arguments],
@@ -35,7 +36,7 @@ def run(arguments: tuple[str, ...], spare: Path, cwd: Path) -> subprocess.Comple
             text=True,
             check=False,
             cwd=cwd,
-            env={**os.environ, "TMPDIR": str(spare)},
+            env={**os.environ, "TMPDIR": str(spare), "PYTHONDONTWRITEBYTECODE": "1"},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
         )
 

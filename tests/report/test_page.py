@@ -344,7 +344,8 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 def test_a_disk_that_gets_full_while_the_page_is_written_is_one_line(tmp_path: Path) -> None:
     """A file may be so large and no larger, as a disk may."""
     page = tmp_path / "why.html"
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))"
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000)); "
+    limit += "sys.dont_write_bytecode = True"
     told = why(*incident("broker_stalled"), "--html", page, begin=limit)
     assert (told.returncode, told.stderr.count("\n")) == (2, 1)
     assert "cannot be written" in told.stderr
@@ -356,8 +357,11 @@ def test_a_pipe_is_written_and_stays_one(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     read = tmp_path / "read.html"
     with read.open("wb") as file, subprocess.Popen(["cat", pipe], stdout=file) as reader:
-        done = why(*incident("broker_stalled"), "--html", pipe)
-        reader.wait(60)
+        try:
+            done = why(*incident("broker_stalled"), "--html", pipe)
+            reader.wait(60)
+        finally:
+            reader.kill()
     assert (done.returncode, done.stderr) == (1, "")
     assert read.read_text("utf-8").rstrip().endswith("</html>")
     assert pipe.is_fifo()

@@ -140,7 +140,8 @@ def test_what_is_not_provably_left_by_a_dead_run_is_let_be(tmp_path: Path) -> No
     assert names(tmp_path) == {*FILES, foreign.name}
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would leave modules that are cut off
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limit[1]))  # the kernel refuses, as on a full disk
     try:
