@@ -144,11 +144,13 @@ class Watch:
             size = sum(batch.nbytes for batch in kept.values())
             self._steps.append(_Step(self._now(), rows, size, kept))
             self._rows += rows
-        while self._steps and (
-            self._rows > self._most_rows or self._steps[0].time < self._now() - self._seconds
-        ):
-            self.shortened |= self._rows > self._most_rows
+        while self._steps and (self._is_full() or self._steps[0].time < self._now() - self._seconds):
+            self.shortened |= self._is_full()
             self._rows -= self._steps.popleft().rows
+
+    def _is_full(self) -> bool:
+        """The youngest step stays, however many rows it has: nothing at all would be looked at."""
+        return self._rows > self._most_rows and len(self._steps) > 1
 
     def noted(self) -> list[Finding]:
         """What held since this was last asked, each as of the last look that found it."""
@@ -227,7 +229,7 @@ class Watch:
         younger: deque[_Step] = deque()
         for step in reversed(steps):
             most -= step.rows
-            if most < 0:
+            if most < 0 and younger:
                 break
             younger.appendleft(step)
         return younger

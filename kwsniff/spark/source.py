@@ -4,8 +4,7 @@ Options: `table` (api_calls), `port` and `limit` as on the command line (`9092,9
 `since` and `until` alike, `tls_keylog`, `layouts` (a folder of a vendor's layouts), `jobs` (analyzers that
 share out the connections), `run_id` (for tables of one run that are read one by one; else every read has its
 own), `pushdown` (false; true needs spark.sql.python.filterPushdown.enabled, which kwsniff's own sessions
-have). A schema given by
-the user chooses columns, the only way in which Spark prunes those of Python sources.
+have). A schema given by the user chooses columns, the only way in which Spark prunes those of Python sources.
 
 `create table ... using kafka_capture`: Spark keeps such a table's options, but hands them to no reader of a
 Python source (4.0 to 4.3); its schema it does hand over. So the schema of a table carries them.

@@ -252,8 +252,10 @@ def test_what_takes_too_much_memory_is_looked_for_in_fewer_rows(monkeypatch: pyt
     assert (watch.lacked_memory, watch.shortened) == (True, True)
     watch.add(batch)
     assert [*watch._steps][:-1] == steps[3:]
-    assert [*watch._fitting(steps[:1], 10**12)] == []
+    assert [*watch._fitting(steps[:2], 10**12)] == steps[1:2]  # the youngest always
     assert watch._most_rows == 1
+    watch.add(batch)
+    assert len(watch._steps) == 1
 
 
 def test_a_look_leaves_rows_out_before_it_takes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
