@@ -6,10 +6,12 @@ Results travel through the driver; rows never do. What a task writes it writes t
 names them in its result: a task that dies is tried again, and what its dead attempts left is in no result.
 """
 
+import gc
 import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from kwsniff.errors import KwsniffError, OutputError
@@ -78,6 +80,7 @@ def run_tasks(
     def run(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
+        _spare_collecting()
         schema = pa.schema([("number", pa.int64()), ("result", pa.binary())])
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -93,6 +96,14 @@ def run_tasks(
         if isinstance(result, KwsniffError):
             raise result
     return results
+
+
+@cache
+def _spare_collecting() -> None:
+    """Once in each process that runs tasks: what Spark's worker has loaded until now, which stays, is not
+    walked through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def cores_of(spark: "SparkSession") -> int:

@@ -19,7 +19,12 @@ from kwsniff.spark.storage import Place
 _CAPTURES = pa.schema(
     [("name", pa.binary()), ("head", pa.binary()), ("stop", pa.string()), ("stretches", pa.int64())]
 )
-_STRETCHES = pa.schema([(name, pa.int64()) for name in ("file", "packets", "index", "parts", "place")])
+_STRETCHES = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("file", "packets", "index", "parts", "place")),
+        ("named", pa.bool_()),
+    ]
+)
 _FILES = pa.schema([("path", pa.binary()), ("size", pa.int64()), ("index_size", pa.int64())])
 _SUFFIXES = (".captures", ".stretches", ".files")
 _STEP = 1 << 12
@@ -57,7 +62,8 @@ class Plan:
                 assert walk.file is not None  # noqa: S101 - it is known where the task came back
                 number = files.setdefault(walk.file, len(files))
                 stretches += (
-                    (number, each.packets, each.index, each.parts, each.place) for each in walk.stretches
+                    (number, each.packets, each.index, each.parts, each.place, each.named)
+                    for each in walk.stretches
                 )
             name = os.fsencode(capture.name)
             read.append((name, capture.head, walked[-1].scan.stop, len(stretches) - before))

@@ -42,6 +42,8 @@ class Stretch:
     index: int
     parts: int
     place: int
+    named: bool
+    """Whether packets of the turn are in the capture."""
 
 
 @known
@@ -97,12 +99,13 @@ class PacketWriter:
         ends = np.stack([np.frombuffer(each, np.int64) for *_, each in self._waiting], axis=1)
         sizes = ends[:, -1]
         begins = self._size + np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        named = router.named > 0
         router.take(self._packets.write)
         at = self._index.tell()
         self._index.write(np.concatenate([begins[:, None], begins[:, None] + ends], axis=1).tobytes())
         self._size += int(sizes.sum())
         for place, (stretches, number, packets, _) in enumerate(self._waiting):
-            stretches[number] = Stretch(packets, at, len(self._waiting), place)
+            stretches[number] = Stretch(packets, at, len(self._waiting), place, named)
         self._waiting.clear()
 
 
@@ -145,7 +148,7 @@ class BucketReader:
             memoryview(kept)[int(ends[stretch.place] - ends[0]) : int(ends[stretch.place + 1] - ends[0])]
             for kept, ends in zip(self._kept, self._ends, strict=True)
         )
-        size = size_with_named(own)
+        size = size_with_named(own) if stretch.named else None
         return own if size is None else self._with_named(name, own, size), shared
 
     def _with_named(self, name: str, runs: memoryview, size: int) -> memoryview:

@@ -28,7 +28,7 @@ FILE = PacketFile("/x", 1, 2)
         None, True, 0, -(2**63), 2**64, 1.5, "", "caf\u00e9 \udcff", b"", bytes(range(256)),
         [], [1, [2, "x"]], (), (1, (2, None)), {}, {"a": 1}, {1: "b", ("g", "k"): {"dict": [1]}},
         {"tuple": [1]}, set(), {1, 2}, frozenset({"a"}), Part("groups", "groups/x", 3, 99, frozenset({"id"})),
-        SCAN, Routed(FILE, [Walked(0, SCAN, [Stretch(1, 2, 3, 4)], 5)], 6),
+        SCAN, Routed(FILE, [Walked(0, SCAN, [Stretch(1, 2, 3, 4, True)], 5)], 6),
     ],
     ids=repr,
 )  # fmt: skip

@@ -39,6 +39,10 @@ class Router:
     def waiting(self) -> int:
         """Bytes that are kept, or named, and were not taken."""
 
+    @property
+    def named(self) -> int:
+        """Bytes of those that are named."""
+
     def cut(self) -> tuple[int, bytes]:
         """Ends the part under way: its packets, and native int64, where it ends in what is kept of every
         bucket and, last, of what all of them need."""

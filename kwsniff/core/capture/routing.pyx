@@ -253,6 +253,14 @@ cdef class Router:
             total += self.walk.places[i].out.len + self.walk.places[i].elsewhere
         return total
 
+    @property
+    def named(self):
+        cdef uint64_t total = 0
+        cdef uint32_t i
+        for i in range(self.walk.num_buckets + 1):
+            total += self.walk.places[i].elsewhere
+        return total
+
     def cut(self):
         cdef Buffer ends
         cdef int64_t end, packets = self.walk.reader.frame - self.walk.part_frame
