@@ -100,7 +100,8 @@ class Figures:
 
     def as_dict(self) -> dict[str, float]:
         """Figure -> number; infinite where only a rule can tell."""
-        found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **self._plain.figures()}
+        plain = self._plain.figures(sure=not self.twins)
+        found = {**self._sums, **self._pace.figures(), **self._volumes.figures(), **plain}
         # The rule leaves out what servers and twins commit.
         sure = not (self._unsure or self.twins or self._servers)
         found["lag_growth"] = self._lags.growth(sure=sure)

@@ -12,6 +12,7 @@ from kwsniff.findings.foremost import Foremost
 
 MOST_PARTITIONS: Final = 100_000
 _FEW: Final = 1 << 20
+_LARGE_BATCH: Final = 4096  # bytes, as `uncompressed` has it
 _FAR: Final = np.iinfo(np.int64).max // 4
 
 
@@ -135,7 +136,8 @@ class Plain:
     OF_BATCHES = ("api_name", "client_id", "codec", "bytes")
 
     def __init__(self) -> None:
-        self._bytes: dict[str | None, int] = {}
+        self._sums: dict[str | None, tuple[int, int]] = {}
+        """Client id -> bytes, batches."""
         self._codecs: set[str] = set()
         self._rest = 0
 
@@ -147,22 +149,31 @@ class Plain:
         )
         apis, names = codes_in(batch, "api_name")
         clients, known = codes_in(batch, "client_id")
-        sums = np.zeros(len(known) + 1, np.int64)
+        sums = np.zeros((2, len(known) + 1), np.int64)
         sum_by_code(
             (clients, column_in(batch, "bytes"), codecs, apis),
             _place(words, "none"), _place(names, "Produce"), sums,
         )  # fmt: skip
-        for code in np.flatnonzero(sums).tolist():
-            name, total = known[code] if code < len(known) else None, int(sums[code])
-            if name in self._bytes or len(self._bytes) < MOST_PARTITIONS:
-                self._bytes[name] = self._bytes.get(name, 0) + total
+        for code in np.flatnonzero(sums[1]).tolist():
+            name = known[code] if code < len(known) else None
+            total, number = sums[:, code].tolist()
+            if name in self._sums or len(self._sums) < MOST_PARTITIONS:
+                before = self._sums.get(name, (0, 0))
+                self._sums[name] = before[0] + total, before[1] + number
             else:
                 self._rest += total
 
-    def figures(self) -> dict[str, float]:
-        """The most that one client wrote, at most; how many codecs there are."""
+    def figures(self, *, sure: bool) -> dict[str, float]:
+        """The most that one client wrote in batches that are large on average, at most; how many codecs there
+        are. `sure`: the rule looks at all batches; of fewer of them, more may be large."""
+        crowded = self._rest > 0
+        large = [
+            total
+            for total, number in self._sums.values()
+            if crowded or not sure or total >= _LARGE_BATCH * number
+        ]
         return {
-            "plain_bytes": max(self._bytes.values(), default=0) + self._rest,
+            "plain_bytes": max(large, default=0) + self._rest,
             "codecs": len(self._codecs),
         }
 

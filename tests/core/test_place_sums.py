@@ -118,14 +118,15 @@ def test_numbers_are_added_up_by_code() -> None:
     rng = random.Random(9)
     rows = [tuple(rng.choice((None, 0, 1, 2)) for _ in range(4)) for _ in range(ROWS)]
     columns = tuple(column(each, pa.int8()) for each in zip(*rows, strict=True))
-    sums = np.zeros(4, np.int64)
+    sums = np.zeros((2, 4), np.int64)
     sum_by_code(columns, 1, 2, sums)
-    assert sums.tolist() == [
-        sum(row[1] or 0 for row in rows if row[0] == code and row[2:] == (1, 2)) for code in (0, 1, 2, None)
+    wanted = [
+        [row[1] or 0 for row in rows if row[0] == code and row[2:] == (1, 2)] for code in (0, 1, 2, None)
     ]
+    assert sums.tolist() == [[sum(each) for each in wanted], [len(each) for each in wanted]]
     with pytest.raises(IndexError):
-        sum_by_code(columns, 1, 2, sums[:3])
+        sum_by_code(columns, 1, 2, sums[:, :3].copy())
     with pytest.raises(IndexError):
-        sum_by_code(columns, 1, 2, sums[:0])
+        sum_by_code(columns, 1, 2, sums[:, :0].copy())
     with pytest.raises(ValueError, match="different sizes"):
         sum_by_code((*columns[:3], column([1])), 1, 2, sums)

@@ -242,3 +242,45 @@ def test_rules_read_alone_are_those_of_all() -> None:
     assert rules_behind(load_gates()) == [*rules.values()]
     for gate in load_gates():
         assert rules_behind([gate]) == [rules[gate.name]]
+
+
+def _batches(clients: int) -> list[dict[str, Any]]:
+    """Batches of clients that write more or less than the rule says, at a time or all together."""
+    rng, rows = random.Random(3), []
+    for client in range(clients):
+        told = {"run_id": "run", "client_id": f"client {client}" if client else None, "connection_id": client}
+        size, number = rng.choice(((4000, 5200), (4095, 5000), (4096, 4882), (4096, 4883), (9_000, 3000)))
+        rows += [{**told, "api_name": "Produce", "codec": "none", "bytes": size}] * number
+        rows += [{**told, "api_name": "Produce", "codec": "zstd", "bytes": 90_000_000}] * rng.randint(0, 1)
+        rows += [{**told, "api_name": "Fetch", "codec": "none", "bytes": 90_000_000}] * rng.randint(0, 1)
+        rows += [{**told, "api_name": "Produce", "codec": "none"}] * rng.randint(0, 2)
+    rng.shuffle(rows)
+    return [{**row, "call_id": number} for number, row in enumerate(rows)]
+
+
+def _plain_bytes(rows: Sequence[Mapping[str, Any]], twins: int = 0) -> float:
+    figures = Figures()
+    figures.add_twins(twins)
+    for batch in _table("record_batches", rows).to_batches(max_chunksize=700):
+        figures.add("record_batches", batch)
+    return figures.as_dict()["plain_bytes"]
+
+
+def test_bytes_without_compression_are_those_of_clients_with_large_batches() -> None:
+    (rule,) = (rule for rule in load_rules() if rule.name == "uncompressed")
+    rows = _batches(clients=24)
+    with open_tables({"record_batches": _table("record_batches", rows)}, [rule.query]) as database:
+        found = {each.subject for each in evaluate(database, rules=[rule], total=0)}
+    names = {row["client_id"] for row in rows}
+    written = {name: _plain_bytes([row for row in rows if row["client_id"] == name]) for name in names}
+    worth_asking = {name for name, total in written.items() if total >= rule.floors["bytes"]}
+    assert found == {name or "an unnamed client" for name in worth_asking}
+    assert 4 < len(found) < 20
+    assert _plain_bytes(rows) == max(written.values())
+
+
+def test_of_fewer_batches_more_may_be_large() -> None:
+    told = {"run_id": "run", "api_name": "Produce", "codec": "none", "client_id": "ui"}
+    rows = [{**told, "bytes": 8000}] * 3000 + [{**told, "bytes": 10}] * 9000
+    assert _plain_bytes(rows) == 0
+    assert _plain_bytes(rows, twins=1) == 3000 * 8000 + 9000 * 10

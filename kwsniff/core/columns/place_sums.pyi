@@ -17,4 +17,4 @@ def sum_places(
     """Adds up rows by the number of their place; see the source."""
 
 def sum_by_code(columns: tuple[WholeColumn, ...], first_wanted: int, second_wanted: int, sums: Array) -> None:
-    """Adds up numbers by code where two other columns have what is wanted; see the source."""
+    """Adds up numbers by code where two other columns have what is wanted, and counts; see the source."""

@@ -108,15 +108,17 @@ def sum_places(
         raise IndexError("a place that has no number")
 
 
-def sum_by_code(tuple columns, int64_t first_wanted, int64_t second_wanted, int64_t[::1] sums):
-    """Adds up numbers by code, null at the end, of the rows where two other columns have what is wanted.
+def sum_by_code(tuple columns, int64_t first_wanted, int64_t second_wanted, int64_t[:, ::1] sums):
+    """Adds up numbers by code, null at the end, of the rows where two other columns have what is wanted, and
+    counts these rows, whether they have a number or not.
 
-    `columns`: codes, numbers, and the two.
+    `columns`: codes, numbers, and the two. `sums`: the numbers, then the rows.
     """
     cdef View[4] views
     cdef int64_t[CHUNK] code, value, first, second
-    cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 4), nulls = sums.shape[0] - 1
-    cdef bint good = nulls >= 0
+    cdef Py_ssize_t begin = 0, size, row, rows = take_views(columns, views, 4), nulls = sums.shape[1] - 1
+    cdef int64_t place
+    cdef bint good = nulls >= 0 and sums.shape[0] >= 2
     with nogil:
         while good and begin < rows:
             size = min(CHUNK, rows - begin)
@@ -129,7 +131,9 @@ def sum_by_code(tuple columns, int64_t first_wanted, int64_t second_wanted, int6
                     if code[row] >= nulls:
                         good = False
                         break
-                    sums[code[row] if code[row] >= 0 else nulls] += value[row]
+                    place = code[row] if code[row] >= 0 else nulls
+                    sums[0, place] += value[row]
+                    sums[1, place] += 1
             begin += size
     if not good:
         raise IndexError("a code that has no sum")
