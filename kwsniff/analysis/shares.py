@@ -43,6 +43,9 @@ _DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _KEYS: Final = tuple(name for names in _DIMENSIONS.values() for name in names)
 
+_LONGEST: Final = 1  # its place in a row of numbers
+_MUCH: Final = 1 << 60
+
 Key = tuple[Any, ...]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -52,16 +55,15 @@ class Sums:
 
     __slots__ = ("calls", "causes", "longest")
 
-    def __init__(self) -> None:
-        self.calls = 0
-        self.longest = 0
-        self.causes = [0] * len(CAUSES)
+    def __init__(self, calls: int, longest: int, causes: Sequence[int]) -> None:
+        """`causes`: nanoseconds of each of CAUSES."""
+        self.calls = calls
+        self.longest = longest
+        self.causes = causes
 
-    def add(self, calls: int, longest: int, causes: Sequence[int]) -> None:
-        """More calls of this key, added up."""
-        self.calls += calls
-        self.longest = max(self.longest, longest)
-        self.causes = [mine + more for mine, more in zip(self.causes, causes, strict=True)]
+    def __add__(self, other: "Sums") -> "Sums":
+        causes = [mine + more for mine, more in zip(self.causes, other.causes, strict=True)]
+        return Sums(self.calls + other.calls, max(self.longest, other.longest), causes)
 
     @property
     def active(self) -> float:
@@ -110,11 +112,47 @@ class Sums:
         }
 
 
+class Table:
+    """Sums by key. Those under way are a row of numbers for each: calls, the longest, CAUSES."""
+
+    def __init__(self) -> None:
+        self._places: dict[Key, int] = {}
+        self._rows = np.zeros((0, len(CAUSES) + 2), np.int64)
+        self._folded: dict[Key, Sums] = {}
+        """What would not fit into 64 bits for much longer."""
+
+    def add(self, keys: Sequence[Key], rows: Numbers) -> None:
+        """A row for each of the keys, which may come more than once."""
+        places = np.array([self._place(key) for key in keys], np.int64)
+        if (missing := len(self._places) - len(self._rows)) > 0:
+            self._rows = np.pad(self._rows, ((0, max(missing, len(self._rows))), (0, 0)))
+        np.maximum.at(self._rows[:, _LONGEST], places, rows[:, _LONGEST])
+        order = np.argsort(places, kind="stable")
+        different = np.flatnonzero(np.diff(places[order], prepend=-1))
+        for columns in (np.s_[:_LONGEST], np.s_[_LONGEST + 1 :]):
+            self._rows[places[order[different]], columns] += np.add.reduceat(rows[order, columns], different)
+        if np.abs(self._rows).max() > _MUCH:
+            self._folded = dict(self.sums())
+            self._rows[:] = 0
+
+    def sums(self) -> Iterator[tuple[Key, Sums]]:
+        """Keys in the order in which they came."""
+        for key, place in self._places.items():
+            calls, longest, *causes = self._rows[place].tolist()
+            sums = Sums(calls, longest, causes)
+            yield key, self._folded[key] + sums if key in self._folded else sums
+
+    def _place(self, key: Key) -> int:
+        if key not in self._places and len(self._places) >= MOST_KEYS:
+            key = (OTHERS,) * len(key)
+        return self._places.setdefault(key, len(self._places))
+
+
 class Shares:
     """Adds up batches of latencies; topics come from the rows of api_calls with the same call ids."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, dict[Key, Sums]] = {name: {} for name in (*_DIMENSIONS, "topics")}
+        self._tables: dict[str, Table] = {name: Table() for name in (*_DIMENSIONS, "topics")}
 
     def add(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
         """`calls`: the rows of api_calls that were taken together with these latencies, if there are any."""
@@ -125,10 +163,9 @@ class Shares:
         parts = list(_by_cause(latencies))
         # Added up once for all combinations, of which there are few, and then for each dimension of these.
         groups = Groups(latencies, _KEYS)
-        labels = [dict(zip(_KEYS, label, strict=True)) for label in groups.labels()]
-        for place, sums in _added(groups.numbers, active, parts):
-            for dimension, names in _DIMENSIONS.items():
-                self._count(dimension, tuple(labels[place][name] for name in names), *sums)
+        rows = _added(groups.numbers, active, parts)
+        for dimension, names in _DIMENSIONS.items():
+            self._tables[dimension].add(list(groups.labels(names)), rows)
         if calls is not None:
             self._add_topics(latencies, calls, active, parts)
 
@@ -152,45 +189,34 @@ class Shares:
             places += np.arange(len(repeated)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         labels = words_of(words)
         chosen = [part[repeated] if part.any() else part[:0] for part in parts]
-        for place, sums in _added(codes[places], active[repeated], chosen):
-            self._count("topics", (labels[place],), *sums)
-
-    def _count(self, dimension: str, key: Key, calls: int, longest: int, parts: Sequence[int]) -> None:
-        sums = self._sums[dimension]
-        if key not in sums and len(sums) >= MOST_KEYS:
-            key = (OTHERS,) * len(key)
-        sums.setdefault(key, Sums()).add(calls, longest, parts)
+        rows = _added(codes[places], active[repeated], chosen)
+        said = np.flatnonzero(rows[:, 0])
+        self._tables["topics"].add([(labels[code],) for code in said.tolist()], rows[said])
 
     def as_dict(self, names: Mapping[str, str]) -> dict[str, Any]:
         """By dimension, what is slowest without deliberate waits first. `names`: topic id -> topic."""
-        return {dimension: list(self._ranked(dimension, names)) for dimension in self._sums}
+        return {dimension: list(self._ranked(dimension, names)) for dimension in self._tables}
 
     def _ranked(self, dimension: str, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         columns = _DIMENSIONS.get(dimension, ("topic",))
-        sums = self._sums[dimension]
-        if dimension == "topics":
-            merged: dict[Key, Sums] = {}
-            for (topic,), found in sums.items():
-                named = merged.setdefault((names.get(topic, topic),), Sums())
-                named.add(found.calls, found.longest, found.causes)
-            sums = merged
+        sums: dict[Key, Sums] = {}
+        for said, found in self._tables[dimension].sums():
+            key = (names.get(said[0], said[0]),) if dimension == "topics" else said
+            sums[key] = sums[key] + found if key in sums else found
         for key, found in sorted(sums.items(), key=lambda item: -item[1].active):
             yield {**dict(zip(columns, key, strict=True)), **found.as_dict()}
 
 
-def _added(
-    numbers: Numbers, active: Numbers, parts: Sequence[Numbers]
-) -> Iterator[tuple[int, tuple[int, int, list[int]]]]:
-    """Group, rows, greatest active time, sum of each part; `numbers` is the group of each row.
+def _added(numbers: Numbers, active: Numbers, parts: Sequence[Numbers]) -> Numbers:
+    """For each group its rows, the greatest active time, the sum of each part, as in `Table`; `numbers` is
+    the group of each row.
 
     A part without rows is zero for all.
     """
     counts = np.bincount(numbers)
     longest = np.zeros(len(counts), np.int64)
     np.maximum.at(longest, numbers, active)
-    sums = [_sums(numbers, part, len(counts)) for part in parts]
-    for group in np.flatnonzero(counts).tolist():
-        yield group, (int(counts[group]), int(longest[group]), [int(added[group]) for added in sums])
+    return np.stack([counts, longest, *(_sums(numbers, part, len(counts)) for part in parts)], axis=1)
 
 
 def _by_cause(latencies: pa.RecordBatch) -> Iterator[Numbers]:

@@ -17,6 +17,7 @@ class Groups:
     """Rows grouped by the values of some columns, without sorting and without an object per row."""
 
     def __init__(self, batch: pa.RecordBatch, columns: Sequence[str]) -> None:
+        self._columns = list(columns)
         self._words: list[pa.Array] = []
         self._codes: list[Numbers] = []
         possible = 1
@@ -43,10 +44,12 @@ class Groups:
         """The group of each row: its place in `labels`."""
         return self._group
 
-    def labels(self) -> Iterator[tuple[Any, ...]]:
-        """The values of each group, null as None; texts as words_of gives them."""
+    def labels(self, names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
+        """The values of each group, of some or all of the columns, null as None; texts as words_of gives
+        them."""
         columns = []
-        for words, codes in zip(self._words, self._codes, strict=True):
+        for name in self._columns if names is None else names:
+            words, codes = self._words[self._columns.index(name)], self._codes[self._columns.index(name)]
             values = [*words_of(words), None]
             columns.append([values[code] for code in codes[self._first].tolist()])
         return zip(*columns, strict=True)

@@ -160,6 +160,17 @@ def test_endless_clients_are_added_up_together_after_a_while(monkeypatch: pytest
     assert {item["client_id"]: item["calls"] for item in items}["(others)"] == 90
 
 
+def test_times_that_take_more_than_64_bits_together_are_added_up() -> None:
+    row = {"api_key": 0, "client_id": b"a", "broker_port": 1, "topics": [b"t"]}
+    rows = [{**row, "call_id": n, "parts": [n, 0, 0, (1 << 60) + n, 0, 1]} for n in range(50)]
+    found = Shares()
+    for each in rows:
+        found.add(*batches([each]))
+    for items in found.as_dict({}).values():
+        assert [told(item) for item in items] == [by_hand(rows)]
+    assert sum(row["parts"][3] for row in rows) > 1 << 65
+
+
 def test_rebalances_transactions_and_throttles_are_counted() -> None:
     found = Trouble()
     empty = {column.name: None for column in TABLES["groups"].columns} | {"members": []}
