@@ -105,13 +105,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--top must be at least 1, not {args.top}")
 
     from kwsniff.analysis.analyze import analyze
+    from kwsniff.core.columns.freed import keep_freed_memory
     from kwsniff.findings.tables import files_of_tables
     from kwsniff.sources.paths import local_path
     from kwsniff.temporary import temporary_folder
 
+    keep_freed_memory()
     filters, _ = chosen_filters(args) if are_chosen(args) else None, time_range(args)
-    if args.output is not None:
-        args.output = local_path(args.output)
+    args.output = args.output and local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from kwsniff.core.columns.freed import keep_freed_memory
 from kwsniff.errors import KwsniffError, OutputError
 from kwsniff.spark.parts import check_file
 from kwsniff.spark.storage import Place
@@ -80,7 +81,7 @@ def run_tasks(
     def run(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
-        _spare_collecting()
+        _settle_in()
         schema = pa.schema([("number", pa.int64()), ("result", pa.binary())])
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -99,9 +100,10 @@ def run_tasks(
 
 
 @cache
-def _spare_collecting() -> None:
+def _settle_in() -> None:
     """Once in each process that runs tasks: what Spark's worker has loaded until now, which stays, is not
-    walked through again and again."""
+    walked through again and again; memory that was freed is kept for the next rows."""
+    keep_freed_memory()
     gc.collect()
     gc.freeze()
 

@@ -12,19 +12,28 @@ cdef extern from *:
     #include <malloc.h>
     static void kwsniff_trim(void) { malloc_trim(0); }
     static void kwsniff_one_arena(void) { mallopt(M_ARENA_MAX, 1); }
+    static void kwsniff_keep(void) { mallopt(M_MMAP_THRESHOLD, 4 << 20); mallopt(M_TRIM_THRESHOLD, 8 << 20); }
     #else
     static void kwsniff_trim(void) {}
     static void kwsniff_one_arena(void) {}
+    static void kwsniff_keep(void) {}
     #endif
     """
     void trim "kwsniff_trim"() nogil
     void one_arena "kwsniff_one_arena"() nogil
+    void keep "kwsniff_keep"() nogil
 
 
 def give_memory_back():
     """Has the C library give memory that was freed back to the system; glibc keeps much of it."""
     with nogil:
         trim()
+
+
+def keep_freed_memory():
+    """Has the C library keep up to 8 MiB of what was freed for each arena: else columns under way are given
+    back to the system, and asked for again, with every batch of rows."""
+    keep()
 
 
 def share_one_arena():
