@@ -1,8 +1,6 @@
 """`python -m kwsniff` is `kwsniff`."""
 
-import sys
-
-from kwsniff.cli.main import run
+from kwsniff.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(run())
+    main()

@@ -1,10 +1,14 @@
 """The `kwsniff` command: finds the verb, runs it, turns what goes wrong into one line and an exit status."""
 
 import argparse
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from typing import Final, NoReturn
 
 from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.refused_memory import ADVICE, is_refused_memory, spare_addresses
@@ -25,6 +29,8 @@ DONE, BAD_NEWS, FAILED = 0, 1, 2
 written."""
 
 _INTERRUPTED = 130
+_YOUNG_OBJECTS: Final = 50_000
+"""Loading makes hundreds of thousands, which stay: the collector would walk through them 250 times."""
 
 _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
@@ -137,5 +143,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         leave_errors()
 
 
+def main() -> NoReturn:
+    """The command in a process of its own. Ends it without taking apart all that was loaded, which takes as
+    long as analyzing a small capture."""
+    gc.set_threshold(_YOUNG_OBJECTS)
+    status = run()
+    if "pyspark" in sys.modules:  # it has processes to end
+        sys.exit(status)
+    atexit._run_exitfuncs()
+    with suppress(OSError, AttributeError):  # closed, or None
+        sys.stdout.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(run())
+    main()
