@@ -5,6 +5,7 @@ import argparse
 import os
 
 from kwsniff.cli.chosen_calls import add_filters
+from kwsniff.cli.collector import look_as_usual
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option
 from kwsniff.cli.live_wishes import check
@@ -151,4 +152,5 @@ def run(args: argparse.Namespace) -> int:
 
     from kwsniff.cli.live_run import follow
 
+    look_as_usual()
     return follow(args, wishes)

@@ -2,14 +2,14 @@
 
 import argparse
 import atexit
-import gc
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import NoReturn
 
+from kwsniff.cli.collector import look_less_often
 from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.refused_memory import ADVICE, is_refused_memory, spare_addresses
 from kwsniff.cli.standard_streams import leave_errors, says, standard_output
@@ -29,8 +29,6 @@ DONE, BAD_NEWS, FAILED = 0, 1, 2
 written."""
 
 _INTERRUPTED = 130
-_YOUNG_OBJECTS: Final = 50_000
-"""Loading makes hundreds of thousands, which stay: the collector would walk through them 250 times."""
 
 _EPILOG = """examples:
   kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
@@ -146,7 +144,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def main() -> NoReturn:
     """The command in a process of its own. Ends it without taking apart all that was loaded, which takes as
     long as analyzing a small capture."""
-    gc.set_threshold(_YOUNG_OBJECTS)
+    look_less_often()
     status = run()
     if "pyspark" in sys.modules:  # it has processes to end
         sys.exit(status)

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.cli.collector import look_as_usual
 from kwsniff.cli.limits import parse_limits
 from kwsniff.cli.pipeline_options import add_arguments
 from kwsniff.cli.standard_streams import say_broken, say_left, say_unread, says
@@ -52,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     settings = dict(_parse_conf(text) for text in args.conf)
     _check(args)
     if args.stream:
+        look_as_usual()
         return _follow(args, settings, ports, limits)
 
     from kwsniff.findings.tables import files_of_tables

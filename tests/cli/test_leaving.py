@@ -49,3 +49,18 @@ def test_all_that_was_printed_comes(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) == 2 * kwsniff.analyze(CAPTURE).api_calls.num_rows
     assert done.stdout.endswith("}\n")
     assert {each.name for each in tmp_path.iterdir()} <= {"sitecustomize.py", "__pycache__"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usual"),
+    [(["explain", "errors"], False), (["live", "-i", str(CAPTURE), "--json", "--speed", "max"], True)],
+)
+def test_a_verb_that_goes_on_for_long_has_its_cycles_collected_as_usual(
+    arguments: list[str], usual: bool, tmp_path: Path
+) -> None:
+    told = (
+        "import atexit, gc, pathlib; before = gc.get_threshold(); "
+        "atexit.register(lambda: pathlib.Path('usual').write_text(str(gc.get_threshold() == before)))"
+    )
+    assert left(arguments, tmp_path, told).returncode == 0
+    assert (tmp_path / "usual").read_text("utf-8") == str(usual)
