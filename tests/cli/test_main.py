@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kwsniff.cli.main import VERBS, make_parser, run
+from kwsniff.cli.main import VERBS, main, make_parser, run
 from kwsniff.errors import CaptureError
 
 
@@ -129,4 +129,4 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
 
 def test_the_script_is_this_function() -> None:
     module, _, function = PROJECT["scripts"]["kwsniff"].partition(":")
-    assert getattr(import_module(module), function) is run
+    assert getattr(import_module(module), function) is main
