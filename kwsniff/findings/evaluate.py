@@ -1,5 +1,7 @@
 """Rules over tables -> findings, worst first."""
 
+import errno
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     import duckdb
 
 TOTAL = "select coalesce(sum(total_ns), 0)::bigint as total from timing"
+_DISK_FULL: Final = os.strerror(errno.ENOSPC)
 NOT_ASKED: Final = "findings_incomplete"
 MOST_PROOFS = 20
 """Calls, or packets, that a finding names at most."""
@@ -93,9 +96,11 @@ def evaluate(
 
 
 def lacks_memory(error: Exception) -> bool:
-    """Whether DuckDB says that it may not have the memory that a query takes."""
+    """Whether DuckDB says that it may not have the memory that a query takes, or the disk where it puts what
+    goes beyond."""
     # Its module may be the bare one, or that of its package.
-    return type(error).__name__ == "OutOfMemoryException"
+    kind = type(error).__name__
+    return kind == "OutOfMemoryException" or (kind == "IOException" and _DISK_FULL in str(error))
 
 
 def not_asked(names: Sequence[str]) -> list[tuple[Rule, Mapping[str, Any]]]:

@@ -20,7 +20,17 @@ class OutOfMemoryException(Exception):
     pass
 
 
-def test_a_rule_that_lacks_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class IOException(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OutOfMemoryException(), IOException('Could not write file "/tmp/x.tmp": No space left on device')],
+)
+def test_a_rule_that_lacks_memory_is_named(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kwsniff.analyze(ROOT / "captures" / "incidents" / "unknown_topic" / "broker.pcap", output=tmp_path)
     files = files_of_tables(tmp_path)
     before = find_in_files(files)
@@ -29,7 +39,7 @@ def test_a_rule_that_lacks_memory_is_named(tmp_path: Path, monkeypatch: pytest.M
 
     def lacking(database: Any, rule: Rule) -> Sequence[dict[str, Any]]:
         if rule.name == "unknown_topic":
-            raise OutOfMemoryException
+            raise error
         return ask(database, rule)
 
     monkeypatch.setattr(evaluate, "_rows", lacking)
