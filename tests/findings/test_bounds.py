@@ -18,8 +18,8 @@ from kwsniff.findings.bounds import Figures, figures_of
 from kwsniff.findings.evaluate import TOTAL, evaluate
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.table import find_in_files
-from kwsniff.findings.tables import files_of_tables, open_folder, open_for, open_tables
-from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.findings.tables import files_of_tables, open_folder, open_for
+from tests.findings.scripted import find, table_of
 from tests.house.tree import ROOT
 from tests.perf.loads import SMALL_PERIOD, mixed, small
 from tests.perf.repeat import write
@@ -184,20 +184,14 @@ def _lags(groups: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _calls(rows: Sequence[Mapping[str, Any]], caller: str) -> pa.Table:
-    return _table("api_calls", [{**row, "request_time": row["time"], "caller": caller} for row in rows])
-
-
-def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    schema = arrow_schema(TABLES[name])
-    columns = [pa.array([row.get(field.name) for row in rows]).cast(field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+def _calls(rows: Sequence[Mapping[str, Any]], caller: str) -> list[dict[str, Any]]:
+    return [{**row, "request_time": row["time"], "caller": caller} for row in rows]
 
 
 def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
     figures = Figures()
-    for name, table in (("api_calls", _calls(rows, caller)), ("commits", _table("commits", rows))):
-        for batch in table.to_batches(max_chunksize=7):
+    for name, some in (("api_calls", _calls(rows, caller)), ("commits", rows)):
+        for batch in table_of(name, some).to_batches(max_chunksize=7):
             figures.add(name, batch)
     return figures.as_dict()["lag_growth"]
 
@@ -205,9 +199,7 @@ def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
 def test_the_growth_of_lags_is_what_the_rule_goes_by() -> None:
     (rule,) = (rule for rule in load_rules() if rule.name == "lag_grows")
     rows = _lags(groups=400)
-    tables = {"commits": _table("commits", rows), "api_calls": _calls(rows, "client")}
-    with open_tables(tables, [rule.query]) as database:
-        found = {each.subject for each in evaluate(database, rules=[rule], total=0)}
+    found = {each.subject for each in find(rule.name, {"commits": rows, "api_calls": _calls(rows, "client")})}
     assert 20 < len(found) < 200
     worth_asking = {
         group
@@ -261,7 +253,7 @@ def _batches(clients: int) -> list[dict[str, Any]]:
 def _plain_bytes(rows: Sequence[Mapping[str, Any]], twins: int = 0) -> float:
     figures = Figures()
     figures.add_twins(twins)
-    for batch in _table("record_batches", rows).to_batches(max_chunksize=700):
+    for batch in table_of("record_batches", rows).to_batches(max_chunksize=700):
         figures.add("record_batches", batch)
     return figures.as_dict()["plain_bytes"]
 
@@ -269,8 +261,7 @@ def _plain_bytes(rows: Sequence[Mapping[str, Any]], twins: int = 0) -> float:
 def test_bytes_without_compression_are_those_of_clients_with_large_batches() -> None:
     (rule,) = (rule for rule in load_rules() if rule.name == "uncompressed")
     rows = _batches(clients=24)
-    with open_tables({"record_batches": _table("record_batches", rows)}, [rule.query]) as database:
-        found = {each.subject for each in evaluate(database, rules=[rule], total=0)}
+    found = {each.subject for each in find(rule.name, {"record_batches": rows})}
     names = {row["client_id"] for row in rows}
     written = {name: _plain_bytes([row for row in rows if row["client_id"] == name]) for name in names}
     worth_asking = {name for name, total in written.items() if total >= rule.floors["bytes"]}

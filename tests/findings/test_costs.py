@@ -5,7 +5,8 @@ from __future__ import annotations
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import open_tables
 
-from .test_stretches import SECOND, _call, _capture, _find
+from .scripted import find
+from .test_stretches import SECOND, _call, _capture
 
 
 def test_a_slow_broker_is_found_without_sorting_calls() -> None:
@@ -33,10 +34,10 @@ def test_the_first_call_of_each_api_at_a_broker_does_not_count() -> None:
     tables = {
         "api_calls": calls, "latencies": calls, "connections": [connection], "captures": [_capture(0, 10)],
     }  # fmt: skip
-    assert _find("broker_slow", tables) == []  # 28 are fewer than 30
+    assert find("broker_slow", tables) == []  # 28 are fewer than 30
     more = [_call(number, number / 10, number / 10 + 0.001, 1, "Heartbeat") for number in range(31, 33)]
     tables["api_calls"] = tables["latencies"] = [*calls, *more]
-    (found,) = _find("broker_slow", tables)  # 4 of 30
+    (found,) = find("broker_slow", tables)  # 4 of 30
     assert (found.calls, found.call_ids) == (4, [5, 9, 20, 22])
     assert "(4 of 30 took 50 ms or longer)" in found.text
 
@@ -55,7 +56,7 @@ def test_records_that_go_round_for_long_are_counted_once_for_each_time() -> None
             "partition": 0, "base_offset": 7,
         })  # fmt: skip
     tables = {"api_calls": calls, "record_batches": batches, "captures": [_capture(0, turns)]}
-    found = _find("share_lock_expired", tables)
+    found = find("share_lock_expired", tables)
     # Every turn but the last ends with the record going to the other one.
     handed = {each.parties["client"]: (each.value, each.calls) for each in found}
     assert handed == {"member-0": (turns / 2, turns / 2), "member-1": (turns / 2 - 1, turns / 2 - 1)}
@@ -74,7 +75,7 @@ def test_who_spoke_of_records_in_time_has_not_lost_them() -> None:
         for number, connection in ((1, 1), (3, 2), (4, 1))
     ]  # fmt: skip
     tables = {"api_calls": calls, "record_batches": batches, "captures": [_capture(0, 4)]}
-    (found,) = _find("share_lock_expired", tables)
+    (found,) = find("share_lock_expired", tables)
     assert (found.parties["client"], found.value, found.call_ids) == ("member-2", 1, [3, 4])
 
 
@@ -94,4 +95,4 @@ def test_a_broker_that_refuses_meanwhile_hung_up_on_nobody() -> None:
         # One of long before, which is not the last.
         others.append({**broker, "connection_id": 3, "refused": True, "first_time": SECOND})
         tables = {"api_calls": [call], "connections": [closed, *others], "captures": [_capture(0, 30)]}
-        assert len(_find("broker_hangs_up", tables)) == found, at
+        assert len(find("broker_hangs_up", tables)) == found, at

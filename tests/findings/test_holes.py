@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .test_stretches import AT, SECOND, _call, _capture, _find
+from .scripted import find
+from .test_stretches import AT, SECOND, _call, _capture
 
 CONNECTION = {
     **AT, "protocol": "kafka", "caller": "client", "client_bytes": 50_000, "broker_bytes": 50_000,
@@ -22,7 +23,7 @@ def _stalls(calls: list[dict[str, Any]], connections: list[dict[str, Any]]) -> l
     tables = {
         "api_calls": calls, "latencies": latencies, "captures": [_capture(0, 10)], "connections": connections,
     }  # fmt: skip
-    return [finding.calls for finding in _find("broker_stalled", tables)]
+    return [finding.calls for finding in find("broker_stalled", tables)]
 
 
 def _quick(first: int, since: float, until: float) -> list[dict[str, Any]]:
@@ -84,7 +85,7 @@ def test_what_may_have_waited_behind_a_lost_fetch_does_not_make_a_broker_slow() 
 
     def found(**columns: int) -> list[str]:
         rows = {**tables, "connections": [_connection(1, **columns)]}
-        return [each.finding for each in _find("broker_slow", rows)]
+        return [each.finding for each in find("broker_slow", rows)]
 
     assert found() == ["broker_slow"]
     assert found(client_missing_bytes=1) == []
@@ -99,7 +100,7 @@ def test_packets_sent_again_may_be_among_those_that_a_capture_lost_much_of() -> 
 
     def found(missing: int) -> list[str]:
         row = _connection(1, client_bytes=10_000, broker_bytes=10_000, client_missing_bytes=missing)
-        return [each.finding for each in _find("broker_slow", {**tables, "connections": [row]})]
+        return [each.finding for each in find("broker_slow", {**tables, "connections": [row]})]
 
     assert found(199) == ["broker_slow"]
     assert found(200) == []
@@ -116,7 +117,7 @@ def test_a_quota_may_be_named_in_an_answer_that_the_capture_lost() -> None:
             "connections": [_connection(number, broker_missing_bytes=missing) for number in (1, 2)],
             "captures": [_capture(0, 10)],
         }
-        return [each.finding for each in _find("broker_stalled", rows)]
+        return [each.finding for each in find("broker_stalled", rows)]
 
     assert found(0, 0) == found(0, 40) == found(500, 0) == ["broker_stalled"]
     assert found(500, 40) == []
@@ -129,7 +130,7 @@ def test_an_answer_that_the_capture_lost_is_not_one_that_the_broker_did_not_give
     def found(missing: int) -> list[str]:
         closed = _connection(1, closed_by="broker", close_frame=9, broker_missing_bytes=missing)
         return [
-            each.finding for each in _find("broker_hangs_up", {"api_calls": [call], "connections": [closed]})
+            each.finding for each in find("broker_hangs_up", {"api_calls": [call], "connections": [closed]})
         ]
 
     assert found(0) == ["broker_hangs_up"]
@@ -143,7 +144,7 @@ def test_a_member_that_may_have_left_where_the_capture_lost_it_has_not_expired()
 
     def found(**columns: int) -> list[str]:
         rows = {"api_calls": [joined, told], "connections": [_connection(1), _connection(2, **columns)]}
-        return [each.finding for each in _find("session_expired", rows)]
+        return [each.finding for each in find("session_expired", rows)]
 
     assert found() == ["session_expired"]
     assert found(broker_missing_bytes=40) == ["session_expired"]
@@ -159,7 +160,7 @@ def test_a_silent_member_whose_heartbeats_the_capture_may_have_lost_has_not_expi
 
     def found(**columns: int) -> list[str]:
         rows = {"members": [{**AT, **member}], "connections": [_connection(1), _connection(2, **columns)]}
-        return [each.finding for each in _find("session_expired", rows)]
+        return [each.finding for each in find("session_expired", rows)]
 
     assert found() == ["session_expired"]
     assert found(broker_missing_bytes=40) == ["session_expired"]
@@ -187,7 +188,7 @@ def test_where_much_is_missing_nobody_is_said_to_be_idle_or_to_be_turned_away() 
         works = _connection(1, client_address="10.0.0.9", handshake=True, client_missing_bytes=missing)
         closed = [_connection(n, **at_once, client_missing_bytes=missing) for n in (2, 3, 4)]
         rows = {"members": members, "connections": [works, *closed]}
-        return [each.finding for name in ("idle_members", "connection_limit") for each in _find(name, rows)]
+        return [each.finding for name in ("idle_members", "connection_limit") for each in find(name, rows)]
 
     assert found(0) == ["idle_members", "connection_limit"]
     assert found(5_000) == []
@@ -199,7 +200,7 @@ def test_a_side_that_sends_everything_again_is_not_one_of_which_the_capture_has_
 
     def found(again: int) -> list[str]:
         connection = _connection(1, capture="a", **{**alone, "client_retransmitted_bytes": again})
-        return [each.finding for each in _find("one_sided", {"connections": [connection]})]
+        return [each.finding for each in find("one_sided", {"connections": [connection]})]
 
     assert found(0) == ["one_sided"]
     assert found(400_000) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .test_stretches import AT, SECOND, _call, _find
+from .scripted import find
+from .test_stretches import AT, SECOND, _call
 
 
 def _told(
@@ -25,7 +26,7 @@ def _said(
     for row in told:
         at = row["response_time"] / SECOND
         asked.append({**_call(row["call_id"], at, at, 1, row["api_name"]), "error_code": row["error_code"]})
-    found = _find(rule, {"error_codes": told, "api_calls": [*asked, *later]})
+    found = find(rule, {"error_codes": told, "api_calls": [*asked, *later]})
     return [(each.finding, each.blames, each.value) for each in found]
 
 

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from kwsniff.findings.evaluate import Finding, evaluate
-from kwsniff.findings.rule import load_rules
-from kwsniff.findings.tables import open_tables
-from kwsniff.tables.schema import TABLES, arrow_schema
+from tests.findings.scripted import find
 
 SECOND = 10**6
 """Times are microseconds; how long something took is in nanoseconds."""
 AT = {"broker_address": "10.0.0.1", "broker_port": 9092, "client_id": "shop", "client_address": "10.0.0.2"}
-
-
-def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    schema = arrow_schema(TABLES[name])
-    columns = [pa.array([row.get(field.name) for row in rows]).cast(field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _find(name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Finding]:
-    (rule,) = (rule for rule in load_rules() if rule.name == name)
-    tables = {
-        table: _table(table, [{"run_id": "run", **row} for row in some]) for table, some in rows.items()
-    }
-    with open_tables(tables, [rule.query]) as database:
-        return evaluate(database, rules=[rule], total=0)
 
 
 def _capture(first: float, last: float) -> dict[str, Any]:
@@ -74,7 +54,7 @@ def _stalls(captures: Sequence[dict[str, Any]], open_since: float) -> list[tuple
         call["call_id"] = number
     calls += [_call(900, open_since, None, 2, "Metadata"), _call(901, open_since, None, 3, "Metadata")]
     answered = [call for call in calls if call["status"] == "answered"]
-    found = _find("broker_stalled", {"captures": captures, "api_calls": calls, "latencies": answered})
+    found = find("broker_stalled", {"captures": captures, "api_calls": calls, "latencies": answered})
     return [(each.value and round(each.value, 2), each.calls) for each in found]
 
 
@@ -117,6 +97,6 @@ def test_whoever_is_answered_meanwhile_is_another_connection() -> None:
                 for other in calls
             )
         ]
-        found = _find("replication_slow", {"api_calls": calls, "latencies": calls})
+        found = find("replication_slow", {"api_calls": calls, "latencies": calls})
         shown = sorted(call for each in found if "answered others" in each.text for call in each.call_ids)
         assert shown == (alone if len(alone) >= 2 else []), (shown, alone)
