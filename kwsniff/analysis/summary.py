@@ -97,7 +97,6 @@ class Summary:
         if table == "api_calls":
             self._add_calls(batch)
             self.failures.add_calls(batch)
-            _count(self.reasons, _tally(batch, ("status", "reason", "api_name")))
         elif table == "error_codes":
             named = ("error_code", "error_name", "api_name", "topic", "topic_id", "partition")
             tally = (
@@ -129,19 +128,24 @@ class Summary:
             _count(self.anomalies, _tally(batch, ("name",)))
 
     def _add_calls(self, batch: pa.RecordBatch) -> None:
-        groups = Groups(batch, ("api_key", "api_version", "api_name"))
-        figures = []
-        for key, version, name in groups.labels():
-            figures.append(self.apis.setdefault((key, version), ApiFigures(name)))
-        for figure, count in zip(figures, groups.counts(), strict=True):
-            figure.calls += int(count)
-        with_errors = whole_numbers(batch["error_code"], null=0) != 0
-        for figure, count in zip(figures, groups.counts(with_errors), strict=True):
-            figure.errors += int(count)
-        for (key, version, status), count in _tally(batch, ("api_key", "api_version", "status")):
-            self.apis[key, version].statuses[status] += count
-        for figure, values in zip(figures, groups.split(batch["latency_ns"]), strict=True):
-            figure.latency.add(values)
+        groups = Groups(batch, ("api_key", "api_version", "api_name", "status", "reason"))
+        failed = groups.counts(whole_numbers(batch["error_code"], null=0) != 0)
+        told = zip(
+            groups.labels(),
+            groups.counts().tolist(),
+            failed.tolist(),
+            groups.split(batch["latency_ns"]),
+            strict=True,
+        )
+        reasons: Tally = Counter()
+        for (key, version, name, status, reason), calls, errors, latencies in told:
+            figure = self.apis.setdefault((key, version), ApiFigures(name))
+            figure.calls += calls
+            figure.errors += errors
+            figure.statuses[status] += calls
+            figure.latency.add(latencies)
+            reasons[status, reason, name] += calls
+        _count(self.reasons, iter(reasons.items()))
 
     def _errors(self) -> list[dict[str, Any]]:
         """By error, API and topic, with the partitions of each."""

@@ -4,7 +4,7 @@ What pyarrow has for this (`array`, `scalar`, `to_numpy`) imports pandas, to loo
 something of it: a third of the time a small capture takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final
@@ -68,6 +68,14 @@ def valid_rows(array: pa.Array) -> Bits:
         return np.ones(len(array), np.bool_)
     memory = np.unpackbits(np.frombuffer(mask, np.uint8), bitorder="little")
     return memory[array.offset : array.offset + len(array)].view(np.bool_)
+
+
+def among(values: Numbers, some: Iterable[int]) -> Bits:
+    """Which of these numbers of 16 bits are among some that are not negative; -1 stands for null."""
+    table = np.zeros(_RADIX, np.bool_)  # a negative number looks from its end
+    table[[*some]] = True
+    found: Bits = table[values]
+    return found
 
 
 def in_groups(group: Numbers, groups: int) -> Numbers:

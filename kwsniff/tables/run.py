@@ -5,8 +5,9 @@ id they are not. It is put on as the rows leave the run: a dictionary of one wor
 """
 
 import uuid
+from functools import cache, lru_cache
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from kwsniff.errors import UsageError
@@ -14,6 +15,7 @@ from kwsniff.tables.arrays import texts
 from kwsniff.tables.schema import TABLES, stored_schema
 
 _MOST_LETTERS = 200
+_ZEROES: Final = pa.py_buffer(bytes(1 << 17))  # the code of the one word there is, for so many rows
 
 
 def new_run_id() -> str:
@@ -32,8 +34,20 @@ def check_run_id(given: str | None) -> str:
 
 def stamped(table: str, rows: pa.RecordBatch, run_id: str) -> pa.RecordBatch:
     """Rows in the table's coded schema, with the id of their run: in its stored schema."""
-    codes = pa.Array.from_buffers(
-        pa.int32(), rows.num_rows, [None, pa.py_buffer(np.zeros(rows.num_rows, np.int32))]
-    )
-    column = pa.DictionaryArray.from_arrays(codes, texts([run_id]), safe=False)
-    return pa.RecordBatch.from_arrays([*rows.columns, column], schema=stored_schema(TABLES[table]))
+    codes = pa.Array.from_buffers(pa.int8(), rows.num_rows, [None, _zeroes(rows.num_rows)])
+    column = pa.DictionaryArray.from_arrays(codes, _word(run_id), safe=False)
+    return pa.RecordBatch.from_arrays([*rows.columns, column], schema=_stored(table))
+
+
+def _zeroes(num: int) -> pa.Buffer:
+    return _ZEROES if num <= len(_ZEROES) else pa.py_buffer(bytes(num))
+
+
+@lru_cache(maxsize=4)
+def _word(run_id: str) -> pa.StringArray:
+    return texts([run_id])
+
+
+@cache
+def _stored(table: str) -> pa.Schema:
+    return stored_schema(TABLES[table])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kwsniff.tables.calls import API_CALLS
 from kwsniff.tables.cluster import API_RANGES, BROKERS, LEADERS
-from kwsniff.tables.column import Column, TableSchema
+from kwsniff.tables.column import RUN, Column, TableSchema
 from kwsniff.tables.columns import RUN_ID
 from kwsniff.tables.commits import COMMITS
 from kwsniff.tables.coordination import GROUPS, TRANSACTIONS
@@ -174,6 +174,6 @@ def _coded(column: Column) -> "pa.DataType":
 def _index_type(column: Column) -> "pa.DataType":
     import pyarrow as pa
 
-    if column.enum:
+    if column.enum or column.name == RUN:
         return pa.int8()
     return pa.int16() if column.derived_from else pa.int32()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
 from kwsniff.layout.traits import BROKERS
-from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.kernels import cast, kept, taken
 from kwsniff.tables.rows import picked
@@ -76,7 +76,7 @@ class Cluster:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes calls in the order in which they ended."""
-        chosen = np.isin(whole_numbers(batch["api_key"], null=-1), [*self._roles])
+        chosen = among(whole_numbers(batch["api_key"], null=-1), self._roles)
         chosen &= valid_rows(batch["response"])
         if not chosen.any():
             return

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import numbers, valid_rows, whole_numbers
+from kwsniff.tables.arrays import among, numbers, valid_rows, whole_numbers
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.kernels import encoded, kept
 from kwsniff.timelines.rebalances import FENCED_INSTANCE_ID, HEARTBEAT, UNKNOWN_MEMBER_ID, group_roles
@@ -26,12 +26,12 @@ def without_repeats(batch: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
     """Noted calls, in the order in which they ended, without heartbeats that tell nothing new."""
     roles = group_roles(catalog)
     keys = whole_numbers(batch["api_key"], null=-1)
-    beats = np.isin(keys, [key for key, role in roles.items() if role == HEARTBEAT])
+    beats = among(keys, (key for key, role in roles.items() if role == HEARTBEAT))
     beats &= ~valid_rows(batch["request"]) & valid_rows(batch["request_time"])
-    beats &= ~np.isin(whole_numbers(batch["error_code"], null=0), _END_MEMBERSHIPS)
+    beats &= ~among(whole_numbers(batch["error_code"], null=0), _END_MEMBERSHIPS)
     if np.count_nonzero(beats) < 2:
         return batch
-    others = np.isin(keys, [*roles]) & ~beats
+    others = among(keys, roles) & ~beats
     rows = np.flatnonzero(beats)
     alike = Groups(kept(batch.select(list(_SAYS)), beats), _SAYS).numbers.astype(np.int64)
     alike += np.cumsum(others)[rows] * (alike.max() + 1)

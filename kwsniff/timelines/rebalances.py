@@ -9,12 +9,11 @@ that follows. Groups of KIP-848 and its kin have no such round: members send the
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.layout.traits import CLASSIC, GROUP_KINDS
-from kwsniff.tables.arrays import whole_numbers
+from kwsniff.tables.arrays import among, whole_numbers
 from kwsniff.tables.rows import picked
 from kwsniff.timelines.details import Said, listed, read_request
 from kwsniff.timelines.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebalance, Row
@@ -78,7 +77,6 @@ class Rebalances:
         self.rows: list[Row] = []
         self._catalog = catalog or load_catalog()
         self._roles = group_roles(self._catalog)
-        self._apis = [*self._roles]
         self.forgotten = 0
         """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL, or for want of room."""
         self._groups: dict[tuple[str, str], Group] = {}
@@ -86,7 +84,7 @@ class Rebalances:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes calls in the order in which they ended."""
-        chosen = np.isin(whole_numbers(batch["api_key"], null=-1), self._apis)
+        chosen = among(whole_numbers(batch["api_key"], null=-1), self._roles)
         columns = (*COLUMNS, "request")
         for key, group, member, instance, client, generation, type_, *rest in picked(batch, chosen, columns):
             if group is None:

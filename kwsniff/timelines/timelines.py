@@ -3,11 +3,10 @@
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
+from kwsniff.tables.arrays import Bits, among, valid_rows, whole_numbers
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import DETAILS
 from kwsniff.timelines import cluster, members, rebalances, transactions
@@ -51,8 +50,8 @@ _TOGETHER = 4096
 def relevant(batch: pa.RecordBatch, catalog: Catalog) -> Bits:
     """Which calls can make a difference to a timeline, apart from those that bytes were kept of."""
     keys = whole_numbers(batch["api_key"], null=-1)
-    of_groups = np.isin(keys, [*group_roles(catalog)]) & valid_rows(batch["group_id"])
-    return of_groups | (np.isin(keys, [*transaction_roles(catalog)]) & valid_rows(batch["transactional_id"]))
+    of_groups = among(keys, group_roles(catalog)) & valid_rows(batch["group_id"])
+    return of_groups | (among(keys, transaction_roles(catalog)) & valid_rows(batch["transactional_id"]))
 
 
 class Noted(NamedTuple):
