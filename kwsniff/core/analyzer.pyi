@@ -58,14 +58,18 @@ class Analyzer:
     def feed(self, data: Buffer, ends: bytes = b"") -> None:
         """`ends`: native int64, where parts of `data` end: as if these were fed until it has `stopped`."""
 
-    def begin_runs(self, own: Buffer, shared: Buffer, *, frames_before: int) -> None:
+    def begin_runs(self, own: Buffer, shared: Buffer, *, frames_before: int, capture: int = ...) -> None:
         """Goes to a part of the open capture, whose head was fed: `own` and `shared` are what a Router kept
-        of it for this bucket and for all of them, `frames_before` the packets of the parts before it. Raises
-        UsageError for what is none of this."""
+        of it for this bucket and for all of them, `frames_before` the packets of the parts before it,
+        `capture` the descriptor to read in what they name. Raises UsageError for what is none of this."""
 
     def feed_runs(self, most: int = ...) -> bool:
         """Feeds up to `most` bytes of the runs; whether more of them are left. Raises CaptureError when they
-        are not what was walked."""
+        are not what was walked, or cannot be read again, from the OSError that said so."""
+
+    @property
+    def bytes_named(self) -> int:
+        """Bytes that `feed_runs` has read in captures."""
 
     @property
     def stopped(self) -> bool: ...

@@ -39,7 +39,8 @@ from kwsniff.core.rows.beside cimport tell_learned, tell_names, tell_shares
 from kwsniff.core.rows.rows cimport write_anomaly
 from kwsniff.core.rows.sink cimport row_sink
 from kwsniff.core.rows.waits cimport count_waits, list_waits
-from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_OTHER, Runs, feed_some, start_runs
+from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_SOME, Runs, feed_some, raise_unfed, start_runs
+from kwsniff.core.capture.named_runs cimport Window, close_window, look_through
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
@@ -123,6 +124,7 @@ cdef class Analyzer:
     cdef bint reading
     cdef bint in_runs           # feed_runs has more to do, in these two
     cdef Runs runs
+    cdef Window window
     cdef Py_buffer view
     cdef Py_buffer shared_view
     cdef bint by_runs           # the open capture is read so
@@ -195,6 +197,7 @@ cdef class Analyzer:
             free_streams(&self.streams)
         if self.in_runs:
             self.end_runs()
+        close_window(&self.window)
         free_reader(&self.reader)
         free_context(&self.context)
 
@@ -390,9 +393,9 @@ cdef class Analyzer:
         if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
             raise MemoryError
 
-    def begin_runs(self, own, shared, *, frames_before):
+    def begin_runs(self, own, shared, *, frames_before, int capture=-1):
         """Goes to a part of the open capture, of which the head was fed: `own` and `shared` are what a Router kept of it
-        for this bucket and for all of them, `frames_before` the packets of the parts before it."""
+        for this bucket and all of them, `frames_before` packets that were before it, `capture` where to read what is named."""
         cdef int64_t before = frames_before
         self.check_idle()
         if not self.reading or self.in_runs or self.reader.carry.len or self.reader.skip:
@@ -404,6 +407,7 @@ cdef class Analyzer:
             PyBuffer_Release(&self.view)
             raise
         self.in_runs = self.by_runs = True
+        look_through(&self.window, capture)
         if before < 0 or not start_runs(
                 &self.runs, make_octets(<const uint8_t*>self.view.buf, <size_t>self.view.len),
                 make_octets(<const uint8_t*>self.shared_view.buf, <size_t>self.shared_view.len), before,
@@ -424,16 +428,19 @@ cdef class Analyzer:
             return False
         self.busy = True
         with nogil:
-            fed = feed_some(&self.runs, &self.reader, most if most else 1)
+            fed = feed_some(&self.runs, &self.reader, &self.window, most if most else 1)
         self.busy = False
-        if fed != 0:
-            self.end_runs()
+        if fed != FED_SOME: self.end_runs()
         self.raise_failure()
         if self.reader.stop == STOP_NO_MEMORY or self.streams.no_memory:
             raise MemoryError
-        if fed == FED_OTHER:
-            raise CaptureError("what was kept of the capture is not what it was when it was walked")
+        raise_unfed(fed, &self.window)
         return fed != FED_ALL
+
+    @property
+    def bytes_named(self):
+        """Bytes that `feed_runs` has read in captures."""
+        return self.window.total
 
     @property
     def stopped(self):

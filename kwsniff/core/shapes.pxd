@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xfa36165a2f4e7f29ull
+    #define KWSNIFF_SHAPES 0x094cc5b069c51975ull
     """
     const unsigned long long KWSNIFF_SHAPES

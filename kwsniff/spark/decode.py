@@ -20,7 +20,7 @@ from kwsniff.sources.tls import Secrets
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
-from kwsniff.spark.routed import BucketReader
+from kwsniff.spark.routed import BucketReader, feed
 from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
 from kwsniff.tables.build import Builder
@@ -112,7 +112,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
         facts,
         analyzer.topic_names(),
         reader.bytes_read,
-        reader.bytes_named,
+        analyzer.bytes_named,
         analyzer.tls_opened,
     )
 
@@ -122,12 +122,15 @@ def _read_capture(capture: Planned, reader: BucketReader, rows: "Rows") -> dict[
     rows.analyzer.open_capture(capture.name)
     rows.analyzer.feed(capture.head)
     for file, stretch in capture.stretches:
-        own, shared = reader.part(capture.name, file, stretch)
+        own, shared, inside = reader.part(capture.name, file, stretch)
         with own, shared:
-            rows.analyzer.begin_runs(own, shared, frames_before=frames)
+            rows.analyzer.begin_runs(own, shared, frames_before=frames, capture=inside)
             left = True
             while left:
-                left = rows.analyzer.feed_runs(_STEP_BYTES)
+                if stretch.named:
+                    left = feed(rows.analyzer, capture.name, _STEP_BYTES)
+                else:
+                    left = rows.analyzer.feed_runs(_STEP_BYTES)
                 rows.drain()
         frames += stretch.packets
     facts = rows.analyzer.close_capture(end=capture.stop)

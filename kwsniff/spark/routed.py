@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from kwsniff.core.capture.named_runs import put_named, size_with_named
+from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture.routing import Router
 from kwsniff.errors import CaptureError
 from kwsniff.spark.parts import check_file
@@ -120,10 +120,8 @@ class BucketReader:
         self._turn = -1
         self._ends: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self._kept = [bytearray(), bytearray()]
-        self._whole = bytearray()
         self._named: tuple[str, int] | None = None
         self.bytes_read = 0
-        self.bytes_named = 0
 
     def close(self) -> None:
         """Closes what is open."""
@@ -137,9 +135,10 @@ class BucketReader:
             file.close()
         self._opened.clear()
 
-    def part(self, name: str, file: PacketFile, stretch: Stretch) -> tuple[memoryview, memoryview]:
-        """The bucket's packets and those for all of a part of that capture, valid until the next part. Raises
-        OutputError where a file is not as it was written, CaptureError where a capture is not as it was."""
+    def part(self, name: str, file: PacketFile, stretch: Stretch) -> tuple[memoryview, memoryview, int]:
+        """The bucket's packets and those for all of a part of that capture, valid until the next part, and
+        the descriptor of the capture where they are in it, else -1. Raises OutputError where a file is not as
+        it was written, CaptureError where a capture cannot be opened."""
         if file != self._file:
             self._open(file)
         if stretch.index != self._turn:
@@ -148,30 +147,15 @@ class BucketReader:
             memoryview(kept)[int(ends[stretch.place] - ends[0]) : int(ends[stretch.place + 1] - ends[0])]
             for kept, ends in zip(self._kept, self._ends, strict=True)
         )
-        size = size_with_named(own) if stretch.named else None
-        return own if size is None else self._with_named(name, own, size), shared
+        return own, shared, self._descriptor(name) if stretch.named else -1
 
-    def _with_named(self, name: str, runs: memoryview, size: int) -> memoryview:
+    def _descriptor(self, name: str) -> int:
         if self._named is None or self._named[0] != name:
             if self._named is not None:
                 os.close(self._named[1])
             self._named = None
             self._named = (name, _opened(name))
-        if size > len(self._whole):
-            self._whole = bytearray(size)
-        whole = memoryview(self._whole)[:size]
-        with runs:
-            try:
-                put_named(runs, self._named[1], whole)
-            except CaptureError as error:
-                raise CaptureError(
-                    f"{name}: changed while it was read: packets that were in it are gone; nothing was "
-                    "written: run it again, over captures that nobody cuts or writes"
-                ) from error
-            except OSError as error:
-                raise _unreadable(name, error) from error
-            self.bytes_named += size - len(runs)
-        return whole
+        return self._named[1]
 
     def _open(self, file: PacketFile) -> None:
         self._close_files()
@@ -205,6 +189,20 @@ def _opened(name: str) -> int:
     with suppress(AttributeError, OSError):  # other buckets read what lies between
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     return descriptor
+
+
+def feed(analyzer: Analyzer, name: str, num: int) -> bool:
+    """Feeds so many bytes of a part whose packets are in a capture; whether more are left. Raises
+    CaptureError where the capture is not as it was."""
+    try:
+        return analyzer.feed_runs(num)
+    except CaptureError as error:
+        if isinstance(error.__cause__, OSError):
+            raise _unreadable(name, error.__cause__) from error
+        raise CaptureError(
+            f"{name}: changed while it was read: packets that were in it are gone; nothing was "
+            "written: run it again, over captures that nobody cuts or writes"
+        ) from error
 
 
 def _unreadable(name: str, error: OSError) -> CaptureError:

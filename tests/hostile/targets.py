@@ -16,7 +16,7 @@ from kwsniff.errors import CaptureError, UsageError
 from tests.hostile import conversations, key_logs, lost_records, mutate, seeds
 from tests.hostile.outputs import Broken, Hold, findings_text, journals
 from tests.hostile.sealed import Secrets
-from tests.pipeline.buckets import Walked, find_cuts, walk
+from tests.pipeline.buckets import Walked, find_cuts, on_disk, walk
 from tests.traffic.files import Frame, pcap
 from tests.traffic.tunnels import LINK_WRAPS, WRAPS, Carrier, ip_of, wrapped
 
@@ -298,7 +298,7 @@ def python_entries(seed: int, executions: int, hold: Hold) -> None:
 
 
 def split_files(seed: int, executions: int, hold: Hold) -> None:
-    """Damaged captures cut, scanned and read by runs; then read by runs that are damaged, too."""
+    """Damaged captures cut, scanned and read by runs, some named; then read by runs that are damaged, too."""
     dice = random.Random(seed)
     found = [data for data in seeds.files().values() if len(data) < 60_000]
     for number in range(executions):
@@ -320,10 +320,12 @@ def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, numbe
         if at is not None and not len(head) <= at < len(data):
             raise Broken(f"a record at {at} of {len(data)}: execution {number}")
     cuts = find_cuts(head, held, dice.randrange(50, len(data) + 50))
+    least_named = dice.choice((0, 0, 1, 500))
     found: dict[tuple[int, ...], Walked] = {}
 
     def walked(head: bytes, begin: int, end: int) -> file_splits.Scan:
-        one = walk(head, held, begin, end, 3, piece=dice.choice((1, 97, 5000, 1 << 20)))
+        piece = dice.choice((1, 97, 5000, 1 << 20))
+        one = walk(head, held, begin, end, 3, piece=piece, least_named=least_named)
         found[one.scan.begin, one.scan.end, one.scan.asked, one.scan.head] = one
         return one.scan
 
@@ -336,12 +338,15 @@ def _split_file(head: bytes, data: bytes, dice: random.Random, hold: Hold, numbe
     else:
         raise Broken(f"scans that never meet: execution {number}")
     kept = [found[one.begin, one.end, one.asked, one.head] for one in scans]
-    _read_runs(head, kept, None, hold)
-    with suppress(CaptureError, UsageError):
-        _read_runs(head, kept, dice, hold)
+    with on_disk(data) as capture:
+        _read_runs(head, kept, None, hold, capture)
+        with suppress(CaptureError, UsageError):
+            _read_runs(head, kept, dice, hold, capture)
 
 
-def _read_runs(head: bytes, walked: Sequence[Walked], dice: random.Random | None, hold: Hold) -> None:
+def _read_runs(
+    head: bytes, walked: Sequence[Walked], dice: random.Random | None, hold: Hold, capture: int
+) -> None:
     analyzer = seeds.analyzer(bucket=(1, 3))
     analyzer.open_capture("hostile")
     analyzer.feed(hold(head))
@@ -351,7 +356,7 @@ def _read_runs(head: bytes, walked: Sequence[Walked], dice: random.Random | None
         if dice:
             own = bytes(mutate.damaged_bytes(dice, own)) if own else own
             shared = bytes(mutate.damaged_bytes(dice, shared))
-        analyzer.begin_runs(hold(own), hold(shared), frames_before=frames)
+        analyzer.begin_runs(hold(own), hold(shared), frames_before=frames, capture=capture)
         while analyzer.feed_runs(dice.randrange(5000) if dice else 1 << 20):
             pass
         frames += part.packets

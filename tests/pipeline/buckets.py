@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 from kwsniff.analysis.analyze import analyzer_arguments
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
-from kwsniff.core.capture.named_runs import put_named, size_with_named
 from kwsniff.core.capture.routing import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.layout.catalog import load_catalog
@@ -173,13 +173,9 @@ def bucketed(
                 facts[number].append(analyzer.close_capture() | {"bytes": len(data)})
                 continue
             analyzer.feed(head)
-            frames = 0
-            for part in [part for one in found for part in one.parts]:
-                own = with_named(part.kept[bucket], data)
-                analyzer.begin_runs(own, part.kept[-1], frames_before=frames)
-                while analyzer.feed_runs(most):
-                    pass
-                frames += part.packets
+            parts = [part for one in found for part in one.parts]
+            with on_disk(data) as capture:
+                feed_parts(analyzer, parts, bucket, capture=capture, most=most)
             found_scans = [one.scan for one in found]
             told = analyzer.close_capture(end=found_scans[-1].stop if found else None)
             facts[number].append(file_splits.capture_facts(found_scans, told, len(data)))
@@ -190,17 +186,25 @@ def bucketed(
     return finished(analyzers, [of_one[0] for of_one in facts], len(captures))
 
 
-def with_named(runs: bytes, capture: bytes) -> bytes:
-    """The runs, with what is named from a file that holds the capture."""
-    size = size_with_named(runs)
-    if size is None:
-        return runs
+def feed_parts(
+    analyzer: Analyzer, parts: Sequence[Part], bucket: int, *, capture: int, most: int = 1 << 20
+) -> None:
+    """Feeds what a bucket has of a capture, whose head was fed and which is open at that descriptor."""
+    frames = 0
+    for part in parts:
+        analyzer.begin_runs(part.kept[bucket], part.kept[-1], frames_before=frames, capture=capture)
+        while analyzer.feed_runs(most):
+            pass
+        frames += part.packets
+
+
+@contextmanager
+def on_disk(capture: bytes) -> Iterator[int]:
+    """The descriptor of a file that holds the capture."""
     with TemporaryFile() as file:
         file.write(capture)
         file.flush()
-        room = bytearray(size)
-        put_named(runs, file.fileno(), room)
-    return bytes(room)
+        yield file.fileno()
 
 
 def finished(analyzers: Sequence[Analyzer], facts: list[dict[str, Any]], num_captures: int) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections import Counter
@@ -13,14 +14,25 @@ from typing import Any
 import pytest
 
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.capture.named_runs import put_named, size_with_named
 from kwsniff.core.capture.routing import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
-from kwsniff.errors import CaptureError
+from kwsniff.errors import CaptureError, UsageError
 from kwsniff.tables.build import Builder
 from tests.core.test_datagrams import pieces
 from tests.core.test_file_splits import boundaries, inner_capture
-from tests.pipeline.buckets import ARGUMENTS, CATALOG, bucketed, every, frozen, scanned, whole, with_named
+from tests.perf import loads
+from tests.pipeline.buckets import (
+    ARGUMENTS,
+    CATALOG,
+    Part,
+    bucketed,
+    every,
+    feed_parts,
+    frozen,
+    on_disk,
+    scanned,
+    whole,
+)
 from tests.pipeline.removal import selective_capture
 from tests.pipeline.test_damage import long_scene
 from tests.traffic import damage, files, scenes
@@ -144,7 +156,7 @@ def test_what_is_named_is_not_kept_and_counts_as_waiting() -> None:
     (run,) = (part.kept[0] for part in named.parts)
     skip, _, size, at = struct.unpack("<IIIQ", run)
     assert (skip, size, at) == (0, 1 << 31 | len(data) - len(head), len(head))
-    assert with_named(run, data) == copied.parts[0].kept[0]
+    assert data[at:] == copied.parts[0].kept[0][12:]
     router = Router(1)
     router.open(head, least_named=1)
     router.feed(data[len(head) :])
@@ -153,23 +165,47 @@ def test_what_is_named_is_not_kept_and_counts_as_waiting() -> None:
 
 def test_what_is_named_and_is_not_there_is_noticed() -> None:
     data = written(scenes.two_clients().packets())
-    _, (walked,), _ = scanned(data, 1, every(1 << 30), least_named=1)
-    run = walked.parts[0].kept[0]
-    assert size_with_named(run)
+    head, (walked,), _ = scanned(data, 1, every(1 << 30), least_named=1)
+    (part,) = walked.parts
+    run, shared = part.kept
+
+    def read(part: Part, capture: int) -> Analyzer:
+        analyzer = Analyzer(*ARGUMENTS)
+        analyzer.open_capture("0.pcap")
+        analyzer.feed(head)
+        feed_parts(analyzer, [part], 0, capture=capture)
+        return analyzer
+
+    with on_disk(data) as capture:
+        assert read(part, capture).bytes_named == len(data) - len(head)
+        for length in range(1, len(run)):
+            with pytest.raises((CaptureError, UsageError), match=r"is not what it was|these are no runs"):
+                read(part._replace(kept=(run[:length], shared)), capture)
+        for size, at in ((1 << 31 | 16, 1 << 63), (1 << 31, 24), ((1 << 32) - 1, (1 << 62) - 1)):
+            with pytest.raises((CaptureError, UsageError), match=r"is not what it was|these are no runs"):
+                read(part._replace(kept=(struct.pack("<IIIQ", 0, 1, size, at), shared)), capture)
     for shorter in (data[:-1], data[:200], b""):
-        with pytest.raises(CaptureError, match="is not what it was"):
-            with_named(run, shorter)
-    for size in (0, 1, 11, 12, 30, size_with_named(run) - 1, size_with_named(run) + 1):  # type: ignore[operator]
-        with pytest.raises(CaptureError, match="is not what it was"):
-            put_named(run, os.open(os.devnull, os.O_RDONLY), bytearray(size))
-    for length in range(1, len(run)):
-        if length % 20:
-            with pytest.raises(CaptureError, match="damaged"):
-                size_with_named(run[:length])
-    with pytest.raises(CaptureError, match="damaged"):
-        size_with_named(struct.pack("<IIIQ", 0, 1, 1 << 31 | 16, 1 << 63))
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        put_named(run, -1, bytearray(size_with_named(run)))  # type: ignore[arg-type]
+        with on_disk(shorter) as capture, pytest.raises(CaptureError, match="is not what it was"):
+            read(part, capture)
+    with pytest.raises(CaptureError, match="is not what it was"):
+        read(part, -1)
+    with on_disk(data) as capture:
+        closed = os.dup(capture)
+        os.close(closed)
+        with pytest.raises(CaptureError, match="cannot be read again") as told:
+            read(part, closed)
+    assert isinstance(told.value.__cause__, OSError)
+    assert told.value.__cause__.errno == errno.EBADF
+
+
+def test_windows_of_what_is_named_end_anywhere() -> None:
+    """Records larger than a window, runs that go over its end, and gaps that are read with them."""
+    data = written([*loads.large((400_000, 700_000)).packets(), *scenes.pipelined(5, 400).packets()])
+    assert len(data) > 2 << 20
+    expected = whole([data])
+    for num_buckets, least_named in ((1, 1), (2, 1), (2, 70_000), (5, 1)):
+        found = bucketed([data], num_buckets, every(1 << 30), most=1 << 24, least_named=least_named)
+        assert found == expected
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.octets.octets cimport Octets
+from kwsniff.core.capture.named_runs cimport Window
 from kwsniff.core.capture.packets cimport Reader
 
 # In front of records that lie side by side.
@@ -37,8 +38,10 @@ cdef struct PartEnd:
 
 # Where reading of runs stands.
 cdef struct Run:
-    Octets left             # the bytes of the run under way, and what follows them
+    Octets left             # the bytes of the run under way where it has them, and what follows it
     uint64_t num            # bytes left of it
+    bint named              # they are in the capture,
+    uint64_t offset         # from here on
     int64_t frames_before
     int64_t frames
     bint begun
@@ -56,10 +59,13 @@ cdef enum Fed:
     FED_SOME = 0            # more are left
     FED_ALL = 1
     FED_OTHER = 2           # this is not what was routed
+    FED_ERROR = 3           # the capture cannot be read: the window says why
+    FED_NO_MEMORY = 4
 
 cdef bint take_record(Place* place, Octets record, uint64_t end, int64_t frame, int64_t frames, uint32_t epoch,
                       uint32_t least_named) noexcept nogil
 cdef void end_place(Place* place) noexcept nogil
 cdef bint start_runs(Runs* runs, Octets own, Octets shared, int64_t frames_before,
                      uint32_t num_buckets) noexcept nogil
-cdef int feed_some(Runs* runs, Reader* reader, uint64_t most) noexcept nogil
+cdef int raise_unfed(int fed, Window* window) except -1
+cdef int feed_some(Runs* runs, Reader* reader, Window* window, uint64_t most) noexcept nogil

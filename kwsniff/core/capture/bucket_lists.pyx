@@ -5,8 +5,8 @@ Rules
   1. Records are as the capture has them. Those that lie side by side make one run, whose header tells which they are.
   2. Runs are trusted to come from a walk, but not to be whole: reading never leaves them, and what does not fit ends it.
   3. What all buckets read is there once: two streams are read at a time, whichever is behind.
-  4. Of a capture that can be read again, long runs are named by their offset; named_runs.pyx puts the records there
-     before they are fed.
+  4. Of a capture that can be read again, long runs are named by their offset, and their records read there, a window
+     at a time, as they are fed (named_runs.pyx).
 
     runs      (packets to skip, packets, bytes: u32 each | records, or their offset: u64)*
     shared    runs | PartEnd
@@ -17,11 +17,19 @@ from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport append, append_raw, contents
 from kwsniff.core.octets.octets cimport Octets, copy_out, drop, keep
+from kwsniff.core.capture.named_runs cimport SEEN_ALL, SEEN_ERROR, SEEN_NO_MEMORY, Window, is_seen, look_at, seen_from
 from kwsniff.core.capture.packets cimport NO_TIME, STOP_NONE, Reader, feed_reader
 
+import os
+
+from kwsniff.errors import CaptureError
+
 cdef enum:
+    MOST_GAP = 1 << 13          # bytes that cost no more than a request
+    MANY_BYTES = 1 << 16        # of a window: others' packets between ours are read with them
     MOST_RUN = 1 << 28          # bytes
     MOST_FRAMES = 0x1000000000000000
+    MOST_OFFSET = 0x4000000000000000
 
 
 # -- writing ----------------------------------------------------------------------------------------------------
@@ -86,16 +94,33 @@ cdef void next_run(Run* run) noexcept nogil:
     if run.left.num < sizeof(RunHeader):
         run.broken = True
         return
-    copy_out(run.left, 0, &header, sizeof(RunHeader))
-    run.left = drop(run.left, sizeof(RunHeader))
+    run.named = take_header(&run.left, &header, &run.offset)
     run.frames_before += run.frames
-    if (header.num == 0 or header.num > run.left.num or header.packets > header.num
+    if (header.num == 0 or not run.named and header.num > run.left.num or header.packets > header.num
             or run.frames_before > <int64_t>MOST_FRAMES):
         run.broken = True
         return
     run.frames_before += header.skip
     run.frames = header.packets
     run.num = header.num
+
+
+cdef bint take_header(Octets* left, RunHeader* header, uint64_t* at) noexcept nogil:
+    """Takes off what stands in front of a run; whether it is named, by an offset. One without bytes is none."""
+    cdef bint named
+    copy_out(left[0], 0, header, sizeof(RunHeader))
+    left[0] = drop(left[0], sizeof(RunHeader))
+    named = header.num & <uint32_t>NAMED
+    if named:
+        header.num &= ~<uint32_t>NAMED
+        if left.num < NAMED_BYTES:
+            header.num = 0
+            return True
+        copy_out(left[0], 0, at, NAMED_BYTES)
+        left[0] = drop(left[0], NAMED_BYTES)
+        if at[0] > MOST_OFFSET:
+            header.num = 0
+    return named
 
 
 cdef inline bint is_time(int64_t time) noexcept nogil:
@@ -123,10 +148,38 @@ cdef bint start_runs(Runs* runs, Octets own, Octets shared, int64_t frames_befor
     return not (runs.own.broken or runs.shared.broken)
 
 
-cdef int feed_some(Runs* runs, Reader* reader, uint64_t most) noexcept nogil:
+cdef bint goes_on(Run* run) noexcept nogil:
+    """Whether what is named next lies near behind."""
+    cdef RunHeader header
+    cdef Octets left = run.left
+    cdef uint64_t at = 0, end = run.offset + run.num
+    return (left.num >= sizeof(RunHeader) and take_header(&left, &header, &at) and header.num
+            and at >= end and at - end <= MOST_GAP)
+
+
+cdef int next_bytes(Run* run, Window* window, Octets* found) noexcept nogil:
+    """Bytes of the run under way, at least one."""
+    cdef int seen
+    if not run.named:
+        found[0] = keep(run.left, <size_t>run.num)
+        return FED_SOME
+    if window.descriptor < 0:
+        return FED_OTHER
+    if not is_seen(window, run.offset):
+        seen = look_at(window, run.offset, run.num, MANY_BYTES if goes_on(run) else 0)
+        if seen == SEEN_NO_MEMORY:
+            return FED_NO_MEMORY
+        if seen != SEEN_ALL:
+            return FED_ERROR if seen == SEEN_ERROR else FED_OTHER
+    found[0] = seen_from(window, run.offset, run.num)
+    return FED_SOME
+
+
+cdef int feed_some(Runs* runs, Reader* reader, Window* window, uint64_t most) noexcept nogil:
     """Feeds up to `most` bytes, at least one."""
     cdef Run* run
-    cdef uint64_t take
+    cdef Octets found
+    cdef int fed
     while most:
         run = &runs.own
         # Of two that begin behind the same packet, the shared one holds blocks that are no packets.
@@ -139,13 +192,21 @@ cdef int feed_some(Runs* runs, Reader* reader, uint64_t most) noexcept nogil:
             reader.frame = runs.frames_before + run.frames_before
         # The walk has looked at what the bucket's own packets are; datagrams are for each bucket to sort out.
         reader.num_buckets = runs.num_buckets if run == &runs.shared else 0
-        take = run.num if run.num < most else most
-        feed_reader(reader, keep(run.left, <size_t>take))
+        fed = next_bytes(run, window, &found)
+        if fed != FED_SOME:
+            return fed
+        if found.num > most:
+            found = keep(found, <size_t>most)
+        feed_reader(reader, found)
         if reader.stop != STOP_NONE:
             return FED_OTHER
-        run.left = drop(run.left, <size_t>take)
-        run.num -= take
-        most -= take
+        if run.named:
+            run.offset += found.num
+            window.total += found.num
+        else:
+            run.left = drop(run.left, found.num)
+        run.num -= found.num
+        most -= found.num
         if run.num == 0:
             if (reader.carry.len or reader.skip
                     or reader.frame != runs.frames_before + run.frames_before + run.frames):
@@ -169,3 +230,13 @@ cdef int end_runs(Runs* runs, Reader* reader) noexcept nogil:
         reader.tcp_frame = runs.frames_before + end.tcp_frame
         reader.tcp_time = end.tcp
     return FED_ALL
+
+
+cdef int raise_unfed(int fed, Window* window) except -1:
+    if fed == FED_NO_MEMORY:
+        raise MemoryError
+    if fed == FED_ERROR:
+        raise CaptureError("the capture cannot be read again") from OSError(window.why, os.strerror(window.why))
+    if fed == FED_OTHER:
+        raise CaptureError("what was kept of the capture is not what it was when it was walked")
+    return 0

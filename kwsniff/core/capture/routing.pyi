@@ -25,7 +25,7 @@ class Router:
     def open(self, head: bytes, begin: int = 0, end: int | None = None, *, least_named: int = 0) -> None:
         """A walk from boundary `begin` (0: behind the head) to the first boundary at or after `end` (None:
         until no more is fed). Where a bucket gets so many bytes of neighbours, it gets their offset instead
-        (named_runs.pyi); 0: never. Raises UsageError for what is no head."""
+        (named_runs.pyx); 0: never. Raises UsageError for what is no head."""
 
     def feed(self, data: Buffer) -> bool:
         """Takes the next bytes from `begin` on, in pieces of any size; whether more of them are wanted. The
