@@ -17,6 +17,9 @@ from tests.perf.findings import repeated
 from tests.perf.loads import SMALL_PERIOD, small
 from tests.perf.repeat import write
 
+from .scripted import table_of
+from .test_stretches import _call, _capture
+
 CAPTURES = Path(__file__).parents[2] / "captures"
 
 
@@ -32,11 +35,11 @@ def _rows(operator: dict[str, Any]) -> int:
     return int(own) + sum(map(_rows, operator.get("children", [])))
 
 
-def _handed_on(tables: dict[str, pa.Table], times: int, profile: Path) -> dict[str, int]:
-    """Rule -> rows that its operators hand on, of the tables so many times one after the other."""
+def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
+    """Rule -> rows that its operators hand on."""
     rules = load_rules()
     handed = {}
-    with open_tables(repeated(tables, times), [rule.query for rule in rules]) as database:
+    with open_tables(tables, [rule.query for rule in rules]) as database:
         keep_small(database, [rule.query for rule in rules])
         database.execute(f"set enable_profiling = 'json'; set profiling_output = '{profile}'")
         for rule in rules:
@@ -55,7 +58,8 @@ def _handed_on(tables: dict[str, pa.Table], times: int, profile: Path) -> dict[s
 def test_no_rule_compares_calls_with_each_other(folder: str, times: int, tmp_path: Path) -> None:
     """Pairs would be four times as many, where the calls are twice as many."""
     tables = _tables(folder)
-    once, twice = (_handed_on(tables, each, tmp_path / "profile.json") for each in (times, 2 * times))
+    profile = tmp_path / "profile.json"
+    once, twice = (_handed_on(repeated(tables, each), profile) for each in (times, 2 * times))
     assert min(twice.values()) > 0
     assert {name: (once[name], rows) for name, rows in twice.items() if rows > 2.5 * once[name]} == {}
 
@@ -72,6 +76,20 @@ def _sent_twice(folder: Path, megabytes: float) -> dict[str, pa.Table]:
 
 def test_no_rule_compares_what_was_sent_again_with_all_calls_of_a_connection(tmp_path: Path) -> None:
     once, twice = (
-        _handed_on(_sent_twice(tmp_path / f"{size}", size), 1, tmp_path / "profile.json") for size in (2, 4)
+        _handed_on(_sent_twice(tmp_path / f"{size}", size), tmp_path / "profile.json") for size in (2, 4)
     )
+    assert {name: (once[name], rows) for name, rows in twice.items() if rows > 2.5 * once[name]} == {}
+
+
+def _long_waits(length: int) -> dict[str, pa.Table]:
+    """Somebody is answered every other second, and four more ask each time, answered at the end."""
+    end = 2 * length
+    calls = [_call(number, 2 * number, 2 * number + 0.01, 1) for number in range(length)]
+    calls += [_call(length + number, number / 2, end, 2 + number % 7) for number in range(4 * length)]
+    rows = {"api_calls": calls, "latencies": calls, "captures": [_capture(0, end)]}
+    return {name: table_of(name, [{"run_id": "run", **row} for row in each]) for name, each in rows.items()}
+
+
+def test_no_rule_compares_calls_that_wait_with_all_that_is_answered_meanwhile(tmp_path: Path) -> None:
+    once, twice = (_handed_on(_long_waits(size), tmp_path / "profile.json") for size in (100, 200))
     assert {name: (once[name], rows) for name, rows in twice.items() if rows > 2.5 * once[name]} == {}
