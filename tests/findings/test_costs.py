@@ -96,3 +96,38 @@ def test_a_broker_that_refuses_meanwhile_hung_up_on_nobody() -> None:
         others.append({**broker, "connection_id": 3, "refused": True, "first_time": SECOND})
         tables = {"api_calls": [call], "connections": [closed, *others], "captures": [_capture(0, 30)]}
         assert len(find("broker_hangs_up", tables)) == found, at
+
+
+def test_syns_to_a_silent_address_are_counted_once_however_many_clients_are_where_they_came_from() -> None:
+    """Two clients of one host talk to two brokers each; three SYNs went to a third one."""
+    host = {"client_address": "10.0.0.2", "broker_port": 9092, "protocol": "kafka"}
+    talking = [
+        {**host, "connection_id": number, "client_id": f"shop-{number % 2}", "broker_bytes": 100,
+         "broker_packets": 2, "broker_address": f"10.0.0.{20 + number // 2}", "client_bytes": 100}
+        for number in range(4)
+    ]  # fmt: skip
+    silent = {
+        **host, "connection_id": 9, "protocol": "empty", "broker_address": "10.0.0.30", "broker_packets": 0,
+        "client_bytes": 0, "broker_bytes": 0, "syn_retries": 2, "first_frame": 7,
+        "first_time": SECOND, "last_time": 4 * SECOND,
+    }  # fmt: skip
+    (found,) = find("advertised_unreachable", {"connections": [*talking, silent]})
+    assert (found.subject, found.value, found.frames) == ("10.0.0.30:9092", 3, [7])
+    assert found.text.startswith("shop-0, shop-1 tried to reach 10.0.0.30:9092 (3 SYNs from 00:00:01.000")
+
+
+def test_everybody_who_took_a_transactional_id_is_named() -> None:
+    """Three producers take it in turns, and each is fenced by the next."""
+    turns = [
+        {**_call(number, 2 * number, 2 * number + 0.01, number, "InitProducerId"), "transactional_id": "till"}
+        for number in range(3)
+    ]
+    calls = [{**each, "client_id": f"till-{each['call_id']}"} for each in turns]
+    fenced = [
+        {"transactional_id": "till", "client_id": f"till-{number}", "outcome": "fenced", "calls": 1,
+         "begin_time": (2 * number + 1) * SECOND, "end_time": (2 * number + 3) * SECOND}
+        for number in range(2)
+    ]  # fmt: skip
+    (found,) = find("producer_fenced", {"api_calls": calls, "transactions": fenced})
+    assert (found.value, found.call_ids) == (2, [0, 1, 2])
+    assert "(till-1, till-2 called InitProducerId), last at 00:00:05.000" in found.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.findings.rule import load_rules
+from kwsniff.findings.rule import Rule, load_rules
 from kwsniff.findings.tables import READ, keep_small, open_tables
 from tests.perf.findings import repeated
 from tests.perf.loads import SMALL_PERIOD, small
@@ -29,6 +30,10 @@ def _tables(folder: str) -> dict[str, pa.Table]:
     return {name: getattr(found, name) for name in READ}
 
 
+def _floors(rule: Rule) -> dict[str, float]:
+    return {name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)}
+
+
 def _rows(operator: dict[str, Any]) -> int:
     """What an operator and all below it hand on; the name of it depends on DuckDB's version."""
     own = operator.get("intermediate_rows", operator.get("operator_cardinality", 0))
@@ -43,10 +48,7 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
         keep_small(database, [rule.query for rule in rules])
         database.execute(f"set enable_profiling = 'json'; set profiling_output = '{profile}'")
         for rule in rules:
-            floors = {
-                name: value for name, value in rule.floors.items() if re.search(rf"\${name}\b", rule.query)
-            }
-            database.execute(f"select count(*) from ({rule.query})", floors).fetchall()  # noqa: S608
+            database.execute(f"select count(*) from ({rule.query})", _floors(rule)).fetchall()  # noqa: S608
             told = json.loads(profile.read_text())
             handed[rule.name] = sum(map(_rows, told.get("operator", told.get("children"))))
     return handed
@@ -62,6 +64,48 @@ def test_no_rule_compares_calls_with_each_other(folder: str, times: int, tmp_pat
     once, twice = (_handed_on(repeated(tables, each), profile) for each in (times, 2 * times))
     assert min(twice.values()) > 0
     assert {name: (once[name], rows) for name, rows in twice.items() if rows > 2.5 * once[name]} == {}
+
+
+# A join by a key compares all pairs of that key, and hands on only those that pass its inequalities: nothing
+# that it hands on tells. These have one row of a key, or next to none, on one side.
+_OF_FEW = {
+    "far_away": "a client's round trip",
+    "hot_partition": "a topic's partitions",
+    "persistent_error": "an error of a client",
+    "timeout_too_short": "the time of a broker in which clients waited",
+    "session_expired": "when a client was first seen in a group",
+    "client_silent": "a client's two longest pauses",
+    "recompressed": "batches of one offset",
+    "producer_fenced": "clients of one transactional id",
+}
+
+
+def _comparisons(operator: dict[str, Any]) -> Iterator[str]:
+    """What joins compare beside a key, or with none, and not in the order of time (asof)."""
+    name = operator["name"].strip()
+    told = operator.get("extra_info", {}).get("Conditions", [])
+    conditions = [told] if isinstance(told, str) else told
+    of_one_row = {"connection_id", "call_id"}.intersection(re.findall(r"\w+", " ".join(conditions)))
+    if name.endswith("NL_JOIN") or name in ("NESTED_LOOP_JOIN", "IE_JOIN", "PIECEWISE_MERGE_JOIN"):
+        yield name
+    elif name == "HASH_JOIN" and not of_one_row:
+        yield from (each for each in conditions if re.search(r" ([<>]=?|!=) ", each))
+    for child in operator.get("children", []):
+        yield from _comparisons(child)
+
+
+def test_no_rule_joins_many_by_an_inequality() -> None:
+    found = {}
+    rules = load_rules()
+    with open_tables({}, [rule.query for rule in rules]) as database:
+        # Without these it sees that there are no rows, and has no plan.
+        database.execute("set disabled_optimizers = 'empty_result_pullup, statistics_propagation'")
+        keep_small(database, [rule.query for rule in rules])
+        for rule in rules:
+            floors = _floors(rule)
+            ((_, plan),) = database.execute(f"explain (format json) {rule.query}", floors).fetchall()
+            found[rule.name] = {each for operator in json.loads(plan) for each in _comparisons(operator)}
+    assert {name for name, compared in found.items() if compared} == set(_OF_FEW)
 
 
 def _sent_twice(folder: Path, megabytes: float) -> dict[str, pa.Table]:
