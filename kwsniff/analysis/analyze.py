@@ -38,7 +38,6 @@ from kwsniff.tables.captures import (
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import check_run_id
 from kwsniff.tables.write import TableWriter
-from kwsniff.timelines.late_names import late_names
 from kwsniff.timelines.twins import Twins
 
 _BYTES_OF_A_CANDIDATE = 2000  # 200,000 connections that may be twins of others have room in 400 MB
@@ -169,10 +168,9 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
         rows.keep("captures", captures_batch(summary.captures))
+        changes = rows.shown_ids.late_names(summary.late_topics)
         if not writer:
-            changes = late_names(summary.late_topics, made)
             return Analysis(summary, {}, rows.batches, changes, plan.chosen, run_id=plan.run)
-        changes = rows.written_ids.late_names(summary.late_topics)
         for table, change in changes.items():
             writer.rewrite(table, change)
         if "findings" in plan.chosen:
@@ -205,8 +203,7 @@ def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -
         _read(plan, found, beside, rows)
         beside.finish()
         rows.finish()
-        late = rows.shown_ids & beside.topics.keys()
-        rows.summary.late_topics = {each: beside.topics[each][0] for each in late}
+        rows.summary.late_topics = {each: name for each, (name, _) in beside.topics.items()}
         _account(rows.summary, beside, found)
 
 

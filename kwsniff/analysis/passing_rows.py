@@ -60,10 +60,8 @@ class Rows:
         self.figures = Figures()
         """Of what is written, where findings are wanted."""
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
-        self.shown_ids: set[str] = set()
-        """Of topics, that rows of several analyzers show because no message had named them by then."""
-        self.written_ids = ShownIds()
-        """Those that tables show which are written."""
+        self.shown_ids = ShownIds()
+        """Of topics, in place of names that no message had told by then."""
         self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._writer = writer
@@ -127,9 +125,9 @@ class Rows:
         """Writes rows, or remembers them when nothing is written."""
         if table not in self.batches:
             return
+        self.shown_ids.add(table, batch)
         if self._writer:
             self._write(self._writer, table, batch)
-            self.written_ids.add(table, batch)
             if "findings" in self.batches:
                 self.figures.add(table, batch)
         else:
@@ -158,28 +156,25 @@ class Rows:
         alone = [[table] for table in tables if table not in {CALLS, DETAILS}]
         together = [table for table in tables if table in {CALLS, DETAILS}]
         batches: dict[str, pa.RecordBatch] = {}
-        for rows, shown in self._pool.map(partial(self._merged, parts, names), [together, *alone]):
+        for rows in self._pool.map(partial(self._merged, parts, names), [together, *alone]):
             batches |= rows
-            self.shown_ids |= shown
         enough = [table for table in tables if self._is_enough(table, batches, last)]
         self._take_batches({table: batches[table] for table in enough})
 
     def _merged(
         self, parts: Sequence[Taken], names: Names, tables: Sequence[str]
-    ) -> tuple[dict[str, pa.RecordBatch], set[str]]:
+    ) -> dict[str, pa.RecordBatch]:
         """Some tables of all parts, which are taken out of them: these need not be there twice."""
-        shown: set[str] = set()
         given: list[dict[str, Part]] = []
         for part in parts:
             built = {}
             for table in tables:
                 columns, order = part.pop(table)
                 rows = part_of(self._builder.build(table, columns), order)
-                built[table], left = named(table, rows, names)
+                built[table] = named(table, rows, names)
                 del columns, rows
-                shown |= left
             given.append(built)
-        return merged(given, tables), shown
+        return merged(given, tables)
 
     def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:
         """Whether rows of a table go on; few of them wait for more, which they then go on with."""

@@ -85,7 +85,7 @@ class Summary:
         self.findings: list[dict[str, Any]] | None = None
         """Worst first; None where they were not asked for."""
         self.late_topics: dict[str, str] = {}
-        """Topic id -> name, for ids that were counted before any message named them."""
+        """Topic id -> name, at least for ids that were counted before any message named them."""
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Counts the rows of a batch."""

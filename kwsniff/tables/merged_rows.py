@@ -107,21 +107,20 @@ def _with_rows(parts: Sequence[Part], calls: Sequence[int], order: Numbers | Non
     return found
 
 
-def named(table: str, part: Part, names: Names) -> tuple[Part, set[str]]:
+def named(table: str, part: Part, names: Names) -> Part:
     """Rows with the names of topics that others had learned before them, for ids that are shown in `topic`
-    and `topics`; and what they may still show by its id."""
+    and `topics`."""
     if not part.rows.num_rows or table not in NAMED:
-        return part, set()
+        return part
     change = _name_listed if table == CALLS else _name_one
-    rows, left = change(part, names)
-    return part._replace(rows=rows), left
+    return part._replace(rows=change(part, names))
 
 
-def _name_one(part: Part, names: Names) -> tuple[pa.RecordBatch, set[str]]:
+def _name_one(part: Part, names: Names) -> pa.RecordBatch:
     batch = part.rows
     topic, ids = batch["topic"], batch["topic_id"]
     if not topic.null_count:
-        return batch, set()
+        return batch
     shown = ids.dictionary.to_pylist()
     known, new = _learned(shown, names)
     codes = whole_numbers(ids.indices, null=0)
@@ -129,33 +128,31 @@ def _name_one(part: Part, names: Names) -> tuple[pa.RecordBatch, set[str]]:
     nameless = ~there & valid_rows(ids.indices)
     change = nameless.copy()
     change[nameless] = known[codes[nameless]] < part.packets()[nameless]
-    left = {shown[code] for code in np.unique(codes[nameless & ~change]).tolist()}
     if not change.any():
-        return batch, left
+        return batch
     words, places = _with_words(topic.dictionary.to_pylist(), new)
     own = whole_numbers(topic.indices, null=0).astype(np.int32)
     own[change] = places[codes[change]]
     valid = there | change
     indices = numbers(pa.int32(), own, None if valid.all() else valid)
     column = pa.DictionaryArray.from_arrays(indices, texts(words), safe=False)
-    return _replaced(batch, batch.schema.get_field_index("topic"), column), left
+    return _replaced(batch, batch.schema.get_field_index("topic"), column)
 
 
-def _name_listed(part: Part, names: Names) -> tuple[pa.RecordBatch, set[str]]:
+def _name_listed(part: Part, names: Names) -> pa.RecordBatch:
     batch = part.rows
     lists = batch["topics"]
     told = lists.values.dictionary.to_pylist()
     if not any(len(word) == _ID_CHARACTERS for word in told):
-        return batch, set()
+        return batch
     known, new = _learned(told, names)
     codes = whole_numbers(lists.values.indices, null=0)
     ends = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     rows = np.repeat(np.arange(len(lists)), np.diff(ends))
     codes = codes[ends[0] : ends[-1]].astype(np.int32)
     change = known[codes] < part.packets()[rows]
-    left = {told[code] for code in np.unique(codes[~change]).tolist() if len(told[code]) == _ID_CHARACTERS}
     if not change.any():
-        return batch, left
+        return batch
     words, places = _with_words(told, new)
     codes[change] = places[codes[change]]
     # A list that holds both, an id and its name, says it once.
@@ -166,7 +163,7 @@ def _name_listed(part: Part, names: Names) -> tuple[pa.RecordBatch, set[str]]:
     offsets = pa.py_buffer(np.cumsum([0, *lengths]).astype(np.int32))
     values = pa.DictionaryArray.from_arrays(numbers(pa.int32(), codes[first]), texts(words), safe=False)
     column = pa.Array.from_buffers(lists.type, len(lists), [mask, offsets], children=[values])
-    return _replaced(batch, batch.schema.get_field_index("topics"), column), left
+    return _replaced(batch, batch.schema.get_field_index("topics"), column)
 
 
 def _learned(ids: Sequence[str | None], names: Names) -> tuple[Numbers, list[str | None]]:
