@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
+from kwsniff.analysis.given_twice import note_copies
 from kwsniff.analysis.headroom import give_all_back, memory_left
 from kwsniff.analysis.judgement import write_findings
 from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
@@ -265,7 +266,7 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
 def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> None:
     names, times = found.captures, TimeRange(plan.since, plan.until)
     total = size_of(names)
-    before = 0
+    before, read = 0, list[str]()
     secrets = None if plan.tls_keylog is False else Secrets(plan.tls_keylog)
     if secrets:
         analyzer.open_tls(secrets)
@@ -282,10 +283,12 @@ def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows
             facts = _feed(capture, analyzer, rows, _shifted(plan.progress, before, total))
         times.take(facts)
         rows.summary.captures.append(capture_row(capture, facts))
+        read.append(name)
         before += capture.consumed
     rows.summary.times = times
     if not rows.summary.captures:
         raise CaptureError(str(found.unread[0]))
+    note_copies(rows.summary.captures, read)
     rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))
     if secrets:
         rows.summary.captures[-1]["notes"] += secrets.notes(analyzer.tls_opened)
