@@ -171,8 +171,10 @@ def _headline(told: Told, width: int) -> Iterator[str]:
         f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "
         f"with {plural(basis['brokers'], 'broker')}{long}, {in_bytes(basis['payload_bytes'])}"
     )
-    if counts:
+    if counts and basis["calls"]:
         yield from _wrapped(f"{' and '.join(counts)} in {stands}.", width, "")
+    elif counts:
+        yield from _wrapped(f"{' and '.join(counts)}; there are no Kafka calls to judge.", width, "")
     elif basis["calls"]:
         yield from _wrapped(f"Nothing wrong was found in {stands}.", width, "")
     else:

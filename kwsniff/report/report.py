@@ -68,7 +68,8 @@ def _summary(basis: Mapping[str, Any], findings: Sequence[Finding]) -> list[str]
     told = [plural(count, word) for word, count in counts if count]
     verdict = f"{' and '.join(told)}." if told else "Nothing wrong was found."
     if not basis["calls"]:
-        verdict = "There are no Kafka calls to judge."
+        none = "here are no Kafka calls to judge."
+        verdict = f"{' and '.join(told)}; t{none}" if told else f"T{none}"
     seconds = "" if basis["seconds"] is None else f" in {basis['seconds']:,.1f} s"
     stands = (
         f"{plural(basis['calls'], 'call')} of {plural(basis['clients'], 'client')} "

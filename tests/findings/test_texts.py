@@ -1,0 +1,50 @@
+"""Sentences of findings where something that they would name is not known, or is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.findings.scripted import find
+from tests.findings.test_why import _why
+from tests.house.tree import ROOT
+
+SECOND = 10**6
+AT = {"client_id": "spy", "broker_address": "10.0.0.1", "broker_port": 9092, "response_time": SECOND}
+
+
+def _text(rule: str, *refusals: dict[str, Any]) -> str:
+    rows = [{**AT, "call_id": number, **each} for number, each in enumerate(refusals)]
+    (found,) = find(rule, {"error_codes": rows})
+    return found.text
+
+
+@pytest.mark.parametrize(
+    ("topics", "named"),
+    [((), ""), (("a",), " (topic a)"), (("c", "a", "b", "a"), " (topic a, topic b, topic c)")],
+)
+def test_what_a_client_may_not_do_is_named_where_it_is_known(topics: tuple[str, ...], named: str) -> None:
+    told = [{"error_code": 29, "topic": topic, "error_name": "NO"} for topic in topics]
+    said = _text("not_authorized", *(told or [{"error_code": 30, "error_name": "NO"}]))
+    assert said.startswith(f"spy has no right to what it asks for{named}: NO, ")
+
+
+def test_a_mechanism_that_is_not_known_has_no_name() -> None:
+    said = _text("sasl_mechanism_refused", {"error_code": 33, "connection_id": 1})
+    assert "does not offer the SASL mechanism that spy asks for, on 1 connection." in said
+
+
+def test_a_name_that_cannot_be_one_was_asked_for_one_time() -> None:
+    said = _text("unknown_topic", {"error_code": 17, "topic": "a b", "error_name": "INVALID"})
+    assert said.startswith("spy asked 1 time for the topic a b, ")
+
+
+def test_a_problem_without_calls_is_not_counted_in_calls(tmp_path: Path) -> None:
+    capture, page = (
+        ROOT / "captures" / "incidents" / "tls_to_plain_java" / "broker.pcap",
+        tmp_path / "page.html",
+    )
+    assert _why(capture, "--html", page).stdout.startswith("1 problem; there are no Kafka calls to judge.\n")
+    assert "1 problem; there are no Kafka calls to judge." in page.read_text()
