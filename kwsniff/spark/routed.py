@@ -28,6 +28,9 @@ from kwsniff.spark.values import known
 
 _LEAST_BYTES: Final = 64 << 20
 _BYTES_PER_BUCKET: Final = 1 << 20
+# On a disk: what a processor's caches hold is written for half of what more takes.
+_LEAST_BYTES_HERE: Final = 8 << 20
+_BYTES_PER_BUCKET_HERE: Final = 1 << 18
 _MOST_BYTES: Final = 512 << 20
 _MOST_PACKETS: Final = 1 << 31  # of a part: its runs count with 32 bits
 _WORD: Final = 8
@@ -43,7 +46,7 @@ class Stretch:
     parts: int
     place: int
     named: bool
-    """Whether packets of the turn are in the capture."""
+    """Whether packets of it are in the capture."""
 
 
 @known
@@ -61,12 +64,18 @@ class PacketWriter:
 
     def __init__(self, folder: Place, num_buckets: int) -> None:
         self._path = f"{uuid.uuid4().hex}.packets"
-        # Ranges of a megabyte, where that is not too much memory.
-        self._most = min(max(_LEAST_BYTES, num_buckets * _BYTES_PER_BUCKET), _MOST_BYTES)
+        # Ranges of a megabyte in a store, where that is not too much memory.
+        least, share = (
+            (_LEAST_BYTES_HERE, _BYTES_PER_BUCKET_HERE)
+            if folder.is_local
+            else (_LEAST_BYTES, _BYTES_PER_BUCKET)
+        )
+        self._most = min(max(least, num_buckets * share), _MOST_BYTES)
         self._packets = folder.open_output(self._path)
         self._index = folder.open_output(_index(self._path))
         self._size = 0
-        self._waiting: list[tuple[list[Stretch | None], int, int, bytes]] = []
+        self._waiting: list[tuple[list[Stretch | None], int, int, bool, bytes]] = []
+        self._named = 0
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +99,9 @@ class PacketWriter:
         """Ends a part. Its stretch is added, and known once it is written."""
         packets, ends = router.cut()
         stretches.append(None)
-        self._waiting.append((stretches, len(stretches) - 1, packets, ends))
+        named = router.named
+        self._waiting.append((stretches, len(stretches) - 1, packets, named > self._named, ends))
+        self._named = named
 
     def write(self, router: Router) -> None:
         """A turn: everything that waits."""
@@ -99,12 +110,12 @@ class PacketWriter:
         ends = np.stack([np.frombuffer(each, np.int64) for *_, each in self._waiting], axis=1)
         sizes = ends[:, -1]
         begins = self._size + np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        named = router.named > 0
         router.take(self._packets.write)
+        self._named = 0
         at = self._index.tell()
         self._index.write(np.concatenate([begins[:, None], begins[:, None] + ends], axis=1).tobytes())
         self._size += int(sizes.sum())
-        for place, (stretches, number, packets, _) in enumerate(self._waiting):
+        for place, (stretches, number, packets, named, _) in enumerate(self._waiting):
             stretches[number] = Stretch(packets, at, len(self._waiting), place, named)
         self._waiting.clear()
 
