@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 from kwsniff.errors import OutputError
 from kwsniff.spark.storage import Place, in_threads
 from kwsniff.spark.values import known
-from kwsniff.tables.arrays import flags, whole_numbers
+from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.column import TableSchema
+from kwsniff.tables.kernels import kept
 from kwsniff.tables.run import stamped
 from kwsniff.tables.schema import TABLES, arrow_schema, stored_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS, parquet_writer
@@ -190,9 +191,11 @@ def by_date(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordB
     for name in reversed(DATED[table]):
         micros = whole_numbers(batch[name], null=_NO_DAY)
         days = np.where(micros == _NO_DAY, days, micros // _MICROSECONDS_A_DAY)
-    for day in np.unique(days):
-        chosen = days == day
-        yield _date(int(day)), batch if chosen.all() else batch.filter(flags(chosen))
+    if (first := days.min()) == days.max():  # nearly always: nothing is sorted
+        yield _date(int(first)), batch
+        return
+    for day in np.unique(days).tolist():
+        yield _date(day), kept(batch, days == day)
 
 
 def _date(day: int) -> str:
