@@ -8,7 +8,7 @@ much, and these are read once); on the driver the notes are merged, a few batche
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyarrow import ipc
 from kwsniff.layout.catalog import Catalog
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
+from kwsniff.tables.kernels import taken
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.details import BYTES, PLACE
 from kwsniff.timelines.held_rows import TIMED
@@ -56,7 +57,9 @@ def _none(schema: pa.Schema) -> pa.RecordBatch:
 
 _NO_CALLS = _none(_coded(_schema()))
 _NO_TIMED = _none(_coded(TIMED))
-_COMPRESSED = ipc.IpcWriteOptions(compression="lz4")
+# Threads cost a task twice the processor time, and whoever merges waits for one batch at a time.
+_COMPRESSED = ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ALONE = ipc.IpcReadOptions(use_threads=False)
 
 
 class Notes:
@@ -168,21 +171,13 @@ def merged(folder: Place, paths: Sequence[str]) -> Iterator[Noted]:
     """The notes by position; memory is that of a batch per file."""
     files = [pa.BufferedInputStream(folder.open_input(path), _READ_BYTES) for path in paths]
     try:
-        sources = [_batches(file) for file in files]
-        heads: dict[int, pa.Table] = {}
-        for number, source in enumerate(sources):
-            _refill(heads, number, source)
-        while heads:
+        heads = [_Head(PurePosixPath(path).suffix, file) for path, file in zip(paths, files, strict=True)]
+        while heads := [head for head in heads if head.is_open]:
             # Up to here nothing that is not read yet can come in between.
-            until = min(int(_positions(table)[-1]) for table in heads.values())
-            parts: dict[str, list[pa.Table]] = {_CALLS: [], _OFFSETS: [], _TIMED: []}
-            for number in sorted(heads):
-                table = heads[number]
-                split = int(np.searchsorted(_positions(table), until, side="right"))
-                parts[PurePosixPath(paths[number]).suffix].append(table.slice(0, split))
-                heads[number] = table.slice(split)
-                if split == table.num_rows:
-                    _refill(heads, number, sources[number])
+            until = min(head.last for head in heads)
+            parts: dict[str, list[_Run]] = {_CALLS: [], _OFFSETS: [], _TIMED: []}
+            for head in heads:
+                parts[head.kind] += head.taken(until)
             calls, offsets, timed = parts.values()
             yield Noted(
                 _in_order(calls, _NO_CALLS),
@@ -194,28 +189,59 @@ def merged(folder: Place, paths: Sequence[str]) -> Iterator[Noted]:
             file.close()
 
 
-def _batches(file: Any) -> Iterator[pa.Table]:
-    with ipc.open_stream(file) as stream:
-        for batch in stream:
-            yield pa.Table.from_batches([batch])
+class _Run(NamedTuple):
+    """Rows of one file and their positions."""
+
+    rows: pa.RecordBatch
+    positions: Numbers
 
 
-def _refill(heads: dict[int, pa.Table], number: int, source: Iterator[pa.Table]) -> None:
-    table: Any = next(source, None)
-    if table is None:
-        heads.pop(number, None)
-    else:
-        heads[number] = table
+class _Head:
+    """A file of notes, read a batch at a time; what of it was not taken yet."""
+
+    def __init__(self, kind: str, file: Any) -> None:
+        self.kind = kind
+        self.is_open = True
+        """Whether something is at hand."""
+        self._batches = _batches(file)
+        self._rows: pa.RecordBatch = _NO_CALLS
+        self._positions: Numbers = np.zeros(0, np.int64)
+        self._begin = 0
+        self._refill()
+
+    @property
+    def last(self) -> int:
+        """The last position of the batch that is at hand."""
+        return int(self._positions[-1])
+
+    def taken(self, until: int) -> list[_Run]:
+        """What is at hand up to a position, if anything."""
+        begin, places = self._begin, self._positions
+        end = len(places) if until >= self.last else int(np.searchsorted(places, until, side="right"))
+        found = [_Run(self._rows.slice(begin, end - begin), places[begin:end])] if end > begin else []
+        self._begin = end
+        if end == len(places):
+            self._refill()
+        return found
+
+    def _refill(self) -> None:
+        rows = next(self._batches, None)
+        self.is_open = rows is not None
+        self._begin = 0
+        self._rows = _NO_CALLS if rows is None else rows
+        self._positions = whole_numbers(self._rows[PLACE], null=0)
 
 
-def _positions(table: pa.Table) -> Numbers:
-    return whole_numbers(table[PLACE].combine_chunks(), null=0)
+def _batches(file: Any) -> Iterator[pa.RecordBatch]:
+    with ipc.open_stream(file, options=_ALONE) as stream:
+        yield from stream
 
 
-def _in_order(tables: Sequence[pa.Table], none: pa.RecordBatch) -> pa.RecordBatch:
+def _in_order(runs: Sequence[_Run], none: pa.RecordBatch) -> pa.RecordBatch:
     """One batch, by position; of the same position, by bucket, each in its own order."""
-    if not any(table.num_rows for table in tables):
+    if not runs:
         return none
-    table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-    order = np.argsort(_positions(table), kind="stable")
-    return table.take(numbers(pa.int64(), order)).combine_chunks().to_batches()[0]
+    if len(runs) == 1:
+        return runs[0].rows
+    order = np.argsort(np.concatenate([each.positions for each in runs]), kind="stable")
+    return taken(pa.concat_batches([each.rows for each in runs]), order)
