@@ -15,7 +15,7 @@ from kwsniff.findings.lags import Lags
 from kwsniff.findings.pace import MOST_CLIENTS, Pace
 from kwsniff.findings.rule import Rule, load_gates, rules_behind
 from kwsniff.findings.volumes import Plain, Volumes
-from kwsniff.tables.arrays import is_short
+from kwsniff.tables.arrays import is_short, texts
 from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
@@ -25,11 +25,12 @@ _ENDED: Final = ("fin", "reset", "reused")
 class Figures:
     """Figures of the rows that `add` is shown, in bounded memory whatever their number."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, nameless: bool = False) -> None:
+        """`nameless`: topics may get their names later, which `name_topics` then says."""
         self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0)
         self._errors: set[int] = set()
         self._pace = Pace()
-        self._volumes = Volumes()
+        self._volumes = Volumes(nameless=nameless)
         self._plain = Plain()
         self._lags = Lags()
         self._servers = False
@@ -54,6 +55,36 @@ class Figures:
     def distrust(self) -> None:
         """Topics were shown by id and have got names since: figures by topic are not the rules'."""
         self._unsure = True
+
+    def name_topics(self, names: Mapping[str, str]) -> None:
+        """Topics were shown by id and have got these names (by id) since."""
+        self._volumes.name(names)
+        self._lags.name(names)
+        self.long_texts |= not is_short(texts([*names.values()]))
+
+    def state(self) -> tuple[Any, ...]:
+        """What was counted, for `add_up`: plain values, in bounded memory."""
+        counted = self._pace, self._volumes, self._plain, self._lags
+        sums = {name: int(number) for name, number in self._sums.items()}
+        flags = self._servers, self._unsure, self.long_texts
+        return sums, self._errors, self._brokers, flags, [each.state() for each in counted]
+
+    def add_up(self, state: tuple[Any, ...]) -> None:
+        """Adds the figures of other rows: it is as if `add` had been shown these, too."""
+        sums, errors, brokers, (servers, unsure, long_texts), counted = state
+        for name, number in sums.items():
+            self._sums[name] = (max if name in _MOST else sum)((self._sums[name], number))
+        self._errors |= errors
+        self._servers |= servers
+        self._unsure |= unsure
+        self.long_texts |= long_texts
+        for client, broker in brokers.items() if len(self._brokers) <= MOST_CLIENTS else ():
+            self._brokers[client] = min(broker, self._brokers.get(client, broker))
+        pace, volumes, plain, lags = counted
+        self._pace.add_up(pace)
+        self._volumes.add_up(volumes)
+        self._plain.add_up(plain)
+        self._lags.add_up(lags)
 
     def add_twins(self, number: int) -> None:
         """Connections that were added before it was known whose twins they are."""
@@ -238,6 +269,10 @@ _SUMS: Final = (
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
     "rules_not_asked",
 )  # fmt: skip
+
+
+_MOST: Final = ("longest_ns", "longest_call_ns", "zero_window_ns", "round_trip_ns")
+"""Those of _SUMS that are the greatest of something."""
 
 
 def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:

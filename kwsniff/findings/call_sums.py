@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kwsniff.core.columns.call_totals import Codes, sum_calls
 from kwsniff.core.columns.numbers import WholeColumn
-from kwsniff.findings.coded import Numbers, codes_in, column_in
+from kwsniff.findings.coded import Numbers, as_bytes, codes_in, column_in, from_bytes
 from kwsniff.findings.foremost import Foremost
 
 PRODUCE, FETCH, METADATA, OTHER = range(4)
@@ -79,6 +79,21 @@ class CallSums:
             self._latest, self._marks,
         )  # fmt: skip
         return None if marked < 0 else (self._marks[0, :marked].copy(), self._marks[1, :asked].copy())
+
+    def state(self) -> tuple[Any, ...]:
+        """What was added, for `add_up`; without marks."""
+        return as_bytes(self._sums), as_bytes(self._spans), self._proofs.state()
+
+    def add_up(self, state: tuple[Any, ...], clients: Numbers) -> None:
+        """Adds what another one has. `clients`: the numbers that its clients have here."""
+        sums, spans, proofs = state
+        groups = (clients[:, None] * len(KINDS) + np.arange(len(KINDS))).ravel()
+        self._sums[:, groups] += from_bytes(sums, len(_SUMS))
+        first, last, waits = from_bytes(spans, 3)
+        self._spans[0, groups] = np.minimum(self._spans[0, groups], first)
+        self._spans[1, groups] = np.maximum(self._spans[1, groups], last)
+        self._spans[2, groups] = np.minimum(self._spans[2, groups], waits)
+        self._proofs.add_up(proofs, groups)
 
     def of(self, name: str) -> Numbers:
         """A sum, or `first_time`, `last_time`: a row for each client, a column for each kind."""

@@ -76,6 +76,16 @@ def flags_of(batch: pa.RecordBatch, name: str) -> Numbers:
     return values & valid_rows(column) if column.null_count else values
 
 
+def as_bytes(values: Numbers) -> bytes:
+    """Integers, for `from_bytes`: what others counted travels so."""
+    return np.ascontiguousarray(values, np.int64).tobytes()
+
+
+def from_bytes(data: bytes, rows: int = 1) -> Numbers:
+    """They again, in so many rows; not to be written to."""
+    return np.frombuffer(data, np.int64).reshape(rows, -1)
+
+
 def distinct(values: Numbers) -> Numbers:
     """Distinct integers in order. numpy's unique loads numpy.ma first: a hundredth of a second."""
     ordered = np.sort(values)

@@ -1,11 +1,12 @@
 """How much committed lag grows: a bound for the rule `lag_grows`, which needs DuckDB to be asked."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.findings.coded import Numbers, numbers_of
+from kwsniff.findings.coded import Numbers, as_bytes, from_bytes, numbers_of
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.kernels import kept
 
@@ -50,10 +51,41 @@ class Lags:
             groups = Groups(places if len(rows) == batch.num_rows else _rows_of(places, rows), _PLACE)
             numbers = np.array([self._numbered(label) for label in groups.labels()], np.int32)
             self._rows.append((numbers[groups.numbers], times, lags.astype(np.int64)))
+        self._forget_where_crowded()
+
+    def _forget_where_crowded(self) -> None:
         self._crowded |= len(self._known) > MOST_PLACES
         if self._crowded:
             self._rows.clear()
             self._known.clear()
+
+    def name(self, names: Mapping[str, str]) -> None:
+        """Topics of these ids have got names since."""
+        labels = [label for _, label in self._known.values()]
+        self._known = {}
+        numbers = np.array([self._numbered(_named(label, names)) for label in labels], np.int32)
+        self._rows = [(numbers[where], times, lags) for where, times, lags in self._rows]
+
+    def state(self) -> tuple[Any, ...]:
+        """What was taken, for `add_up`."""
+        rows = (
+            []
+            if self._crowded
+            else [as_bytes(np.concatenate(each)) for each in zip(*self._rows, strict=True)]
+        )
+        return self._range, self._number, self._crowded, [label for _, label in self._known.values()], rows
+
+    def add_up(self, state: tuple[Any, ...]) -> None:
+        """Takes what another one has."""
+        (least, most), number, crowded, labels, rows = state
+        self._range = min(self._range[0], least), max(self._range[1], most)
+        self._number += number
+        self._crowded |= crowded or self._number > MOST_ROWS
+        if not self._crowded and rows:
+            where, times, lags = (from_bytes(each)[0] for each in rows)
+            numbers = np.array([self._numbered(label) for label in labels], np.int32)
+            self._rows.append((numbers[where], times, lags))
+        self._forget_where_crowded()
 
     def growth(self, *, sure: bool) -> int:
         """The most that a lag can have grown as `lag_grows` has it; 0 where none did.
@@ -99,6 +131,11 @@ class Lags:
             & (after >= _LEAST_TIMES * before)
         ]
         return int(grown.max(initial=0))
+
+
+def _named(label: tuple[object, ...], names: Mapping[str, str]) -> tuple[object, ...]:
+    group, topic, topic_id, partition = label
+    return group, names.get(str(topic_id)) if topic is None else topic, topic_id, partition
 
 
 def _between(begins: Numbers, ends: Numbers) -> Numbers:

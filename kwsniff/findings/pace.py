@@ -7,13 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.findings.call_sums import FETCH, METADATA, PRODUCE, TICK_US, CallSums
-from kwsniff.findings.coded import Numbers, coded, codes_in, distinct, numbers_of
+from kwsniff.findings.coded import Numbers, as_bytes, coded, codes_in, distinct, from_bytes, numbers_of
 
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
 _NOT_LEADER: Final = (6, 74, 75)
 _NEVER: Final = np.iinfo(np.int64).max
 _NOBODY: Final = np.full(1, -1, np.int64)
+_NO_MARKS: Final = np.zeros(0, np.int64)
+_TICK: Final = (1 << 40) - 1
 
 
 class Pace:
@@ -59,12 +61,29 @@ class Pace:
             mine = times[rows[clients[rows] == client]]
             mine = mine[mine != _NEVER]
             if len(mine):
-                number, first, last = self._told.get(client, (0, _NEVER, 0))
-                self._told[client] = (
-                    number + len(mine),
-                    min(first, int(mine.min())),
-                    max(last, int(mine.max())),
-                )
+                self._tell(client, len(mine), int(mine.min()), int(mine.max()))
+
+    def state(self) -> tuple[Any, ...] | None:
+        """What was counted, for `add_up`; None where there are more clients than are counted."""
+        if self._crowded:
+            return None
+        marks = self._moments.state(), self._asked.state()
+        return [*self._clients], self._sums.state(), *marks, self._told
+
+    def add_up(self, state: tuple[Any, ...] | None) -> None:
+        """Adds what another one counted."""
+        if state is None:
+            self._crowded = True
+            return
+        clients, sums, moments, asked, told = state
+        numbers = self._lookup(clients)[: len(clients)]
+        if self._crowded:
+            return
+        self._sums.add_up(sums, numbers)
+        self._moments.add_up(moments, numbers)
+        self._asked.add_up(asked, numbers)
+        for client, (number, first, last) in told.items():
+            self._tell(int(numbers[client]), number, first, last)
 
     def figures(self) -> dict[str, float]:
         """See the rules' `when`; rates are per second."""
@@ -92,6 +111,10 @@ class Pace:
     def sums(self) -> Mapping[str, Sequence[Any]] | None:
         """The columns of the view `call_sum`; None where there are more clients than are counted."""
         return None if self._crowded else self._sums.rows(self._clients)
+
+    def _tell(self, client: int, number: int, first: int, last: int) -> None:
+        before = self._told.get(client, (0, _NEVER, 0))
+        self._told[client] = before[0] + number, min(before[1], first), max(before[2], last)
 
     def _numbered(self, batch: pa.RecordBatch) -> Numbers:
         """The number of each row's client: its name, else its address."""
@@ -149,10 +172,24 @@ class _Marks:
                 self._number = len(self._found[0])
                 self.crowded = self._number > _MOST_MARKS // 2
 
+    def state(self) -> bytes | None:
+        """The marks, each once, for `add_up`."""
+        if self.crowded:
+            return None
+        return as_bytes(distinct(np.concatenate([*self._found, _NO_MARKS])))
+
+    def add_up(self, state: bytes | None, clients: Numbers) -> None:
+        """Keeps those of another one. `clients`: the numbers that its clients have here."""
+        if state is None:
+            self.add(None)
+        else:
+            marks = from_bytes(state)[0]
+            self.add(clients[marks >> 40] << 40 | marks & _TICK)
+
     def sorted(self) -> tuple[Numbers, Numbers]:
         """Clients and their ticks, in order."""
-        found = distinct(np.concatenate(self._found)) if self._found else np.zeros(0, np.int64)
-        return found >> 40, found & ((1 << 40) - 1)
+        found = distinct(np.concatenate([*self._found, _NO_MARKS]))
+        return found >> 40, found & _TICK
 
 
 def _greatest(values: Numbers) -> float:

@@ -1,6 +1,7 @@
 """Findings of tables, as rows of theirs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 
@@ -31,18 +32,24 @@ def find_in_files(files: Files, figures: Figures | None = None, memory: str = ME
 
     Their commands speak of CAPTURE and DIR, wherever captures and tables are by now.
     """
-    known = figures or figures_of(files)
-    rules = known.worth_asking()
+    return find(figures or figures_of(files), lambda: nullcontext(files), memory)
+
+
+def find(
+    figures: Figures, files: Callable[[], AbstractContextManager[Files]], memory: str = MEMORY
+) -> list[Finding]:
+    """The same, with files that are only got where the figures do not tell all."""
+    rules = figures.worth_asking()
     if not rules:
         return []
-    total = known.total_ns()
-    sums = known.sums()
+    total = figures.total_ns()
+    sums = figures.sums()
     if total is not None and suffice(sums, rules):
         return conclude(ask_sums(sums, rules), total)
     queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-    told = {"twins": known.twins, "long_texts": known.long_texts}
+    told = {"twins": figures.twins, "long_texts": figures.long_texts}
     try:
-        with open_for(queries, files, **told, sums=sums, memory=memory) as database:
+        with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
             return evaluate(database, rules=rules, total=total)
     except Exception as error:
         if not lacks_memory(error):
@@ -50,9 +57,9 @@ def find_in_files(files: Files, figures: Figures | None = None, memory: str = ME
         return conclude(not_asked([rule.name for rule in rules]), total or 0)
 
 
-def findings_batch(files: Files) -> pa.RecordBatch:
-    """The findings of parquet files as a batch in their table's coded schema."""
-    return batch_of("findings", rows_of(find_in_files(files)))
+def findings_batch(findings: Sequence[Finding]) -> pa.RecordBatch:
+    """Findings as a batch in their table's coded schema."""
+    return batch_of("findings", rows_of(findings))
 
 
 def rows_of(findings: Sequence[Finding]) -> list[dict[str, object]]:

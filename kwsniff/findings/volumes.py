@@ -7,8 +7,19 @@ import numpy as np
 import pyarrow as pa
 
 from kwsniff.core.columns.place_sums import place_rows, sum_by_code, sum_places
-from kwsniff.findings.coded import Numbers, coded, codes_in, column_in, distinct, numbers_of
+from kwsniff.findings.coded import (
+    Numbers,
+    as_bytes,
+    coded,
+    codes_in,
+    column_in,
+    distinct,
+    from_bytes,
+    numbers_of,
+)
 from kwsniff.findings.foremost import Foremost
+from kwsniff.tables.arrays import valid_rows
+from kwsniff.tables.kernels import kept
 
 MOST_PARTITIONS: Final = 100_000
 _FEW: Final = 1 << 20
@@ -27,6 +38,51 @@ class Volumes:
         "high_watermark", "last_stable_offset",
     )  # fmt: skip
 
+    def __init__(self, *, nameless: bool = False) -> None:
+        """`nameless`: topics may get their names later, so that those without are counted by id."""
+        self._written = _Written()
+        self._by_id = _Written() if nameless else None
+        self._held_back = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Counts rows of partitions."""
+        ends = numbers_of(batch, "high_watermark", null=-1)
+        self._held_back += int(np.count_nonzero(numbers_of(batch, "last_stable_offset", null=_FAR) < ends))
+        self._written.add(batch)
+        if self._by_id and (part := _shown_by_id(batch, self.OF_PARTITIONS)):
+            self._by_id.add(part)
+
+    def figures(self) -> dict[str, float]:
+        """`hot_times`: how many times its fair share a partition gets that is half of its topic or more."""
+        return {"hot_times": self._written.hot_times(), "held_back": self._held_back}
+
+    def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
+        writers without a name.
+        """
+        return self._written.sums()
+
+    def name(self, names: Mapping[str, str]) -> None:
+        """What was counted by id counts by name, as far as `names` (id -> topic) says it."""
+        if self._by_id:
+            self._written.add_up(self._by_id.state(), names)
+
+    def state(self) -> tuple[Any, ...]:
+        """What was counted, for `add_up`."""
+        return self._held_back, self._written.state(), self._by_id.state() if self._by_id else ()
+
+    def add_up(self, state: tuple[Any, ...]) -> None:
+        """Adds what another one counted."""
+        held_back, written, by_id = state
+        self._held_back += held_back
+        self._written.add_up(written)
+        if self._by_id and by_id != ():
+            self._by_id.add_up(by_id)
+
+
+class _Written:
+    """Bytes written to the partitions of topics."""
+
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], int] = {}
         self._clients: dict[int, set[str]] = {}
@@ -34,15 +90,12 @@ class Volumes:
         """Bytes, calls, the first and the last time, by number."""
         self._proofs = Foremost()
         self._partitions: dict[str, int] = {}
-        self._held_back = 0
         self._crowded = False
         self._unnamed = False
         """Whether somebody wrote who has no name: connections tell their addresses."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
-        ends = numbers_of(batch, "high_watermark", null=-1)
-        self._held_back += int(np.count_nonzero(numbers_of(batch, "last_stable_offset", null=_FAR) < ends))
         topics, words = codes_in(batch, "topic")
         partitions = column_in(batch, "partition")
         least, most = partitions.bounds(null=0)
@@ -56,14 +109,50 @@ class Volumes:
         columns = topics, partitions, apis, column_in(batch, "record_bytes")
         place_rows(columns, _place(names, "Produce"), width, places, widths, used)
         for code in np.flatnonzero(widths).tolist():
-            self._partitions[words[code]] = max(self._partitions.get(words[code], 0), int(widths[code]))
+            self._widen(words[code], int(widths[code]))
         self._write(batch, places, self._numbered(used, words, width))
-        self._crowded |= max(len(self._known), len(self._partitions)) > MOST_PARTITIONS
+        self._look_around()
 
-    def figures(self) -> dict[str, float]:
-        """`hot_times`: how many times its fair share a partition gets that is half of its topic or more."""
+    def state(self) -> tuple[Any, ...] | None:
+        """What was counted, for `add_up`; None where there are too many partitions."""
         if self._crowded:
-            return {"hot_times": np.inf, "held_back": self._held_back}
+            return None
+        clients = [[*self._clients.get(number, ())] for number in range(len(self._known))]
+        counted = as_bytes(self._sums), self._proofs.state()
+        return [*self._known], clients, *counted, self._partitions, self._unnamed
+
+    def add_up(self, state: tuple[Any, ...] | None, names: Mapping[str, str] | None = None) -> None:
+        """Adds what another one counted. `names`: it counted by id; what has none of them is left out."""
+        self._crowded |= state is None
+        if state is None or self._crowded:
+            return
+        known, clients, sums, proofs, partitions, unnamed = state
+        called = {topic: topic if names is None else names.get(topic) for topic in partitions}
+        numbers = np.array([self._number((called[topic], at)) for topic, at in known], np.int64)
+        self._make_room()
+        chosen = numbers >= 0
+        bytes_, calls, first, last = from_bytes(sums, 4)[:, chosen]
+        for add, into, values in (
+            (np.add, 0, bytes_),
+            (np.add, 1, calls),
+            (np.minimum, 2, first),
+            (np.maximum, 3, last),
+        ):
+            add.at(self._sums[into], numbers[chosen], values)
+        self._proofs.add_up(proofs, numbers)
+        for number, some in zip(numbers.tolist(), clients, strict=True):
+            if number >= 0 and some:
+                self._clients.setdefault(number, set()).update(some)
+        for topic, width in partitions.items():
+            if name := called[topic]:
+                self._widen(name, width)
+        self._unnamed |= unnamed and bool(chosen.any())
+        self._look_around()
+
+    def hot_times(self) -> float:
+        """See the figures of Volumes."""
+        if self._crowded:
+            return np.inf
         most, total, calls = dict[str, int](), dict[str, int](), dict[str, int]()
         for (topic, _), number in self._known.items():
             most[topic] = max(most.get(topic, 0), int(self._sums[0, number]))
@@ -74,12 +163,10 @@ class Volumes:
             for topic in most
             if calls[topic] >= 30 and 2 * most[topic] >= total[topic]
         ]
-        return {"hot_times": max(hot, default=0), "held_back": self._held_back}
+        return max(hot, default=0)
 
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
-        """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
-        writers without a name.
-        """
+        """See those of Volumes."""
         if self._crowded or self._unnamed:
             return {}
         names = [sorted(self._clients[number]) for number in self._known.values()]
@@ -104,12 +191,25 @@ class Volumes:
         numbers = np.full(len(used), -1, np.int64)
         for place in np.flatnonzero(used).tolist():
             topic, partition = divmod(place, width)
-            numbers[place] = self._known.setdefault((words[topic], partition), len(self._known))
+            numbers[place] = self._number((words[topic], partition))
+        self._make_room()
+        return numbers
+
+    def _number(self, place: tuple[str | None, int]) -> int:
+        topic, partition = place
+        return -1 if topic is None else self._known.setdefault((topic, partition), len(self._known))
+
+    def _make_room(self) -> None:
         if missing := len(self._known) - self._sums.shape[1]:
             new = np.repeat(np.array([[0], [0], [_FAR], [0]], np.int64), missing, axis=1)
             self._sums = np.concatenate([self._sums, new], axis=1)
             self._proofs.make_room(len(self._known))
-        return numbers
+
+    def _widen(self, topic: str, width: int) -> None:
+        self._partitions[topic] = max(self._partitions.get(topic, 0), width)
+
+    def _look_around(self) -> None:
+        self._crowded |= max(len(self._known), len(self._partitions)) > MOST_PARTITIONS
 
     def _write(self, batch: pa.RecordBatch, places: Numbers, numbers: Numbers) -> None:
         clients, words = codes_in(batch, "client_id")
@@ -128,6 +228,19 @@ class Volumes:
                 self._clients.setdefault(number, set()).add(words[code - 1])
             else:
                 self._unnamed = True
+
+
+def _shown_by_id(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch | None:
+    """The rows whose topics have an id and no name, with the one in the place of the other."""
+    names = batch.schema.names
+    if "topic_id" not in names or "topic" not in names or not batch["topic"].null_count:
+        return None
+    chosen = ~valid_rows(batch["topic"]) & valid_rows(batch["topic_id"])
+    if not chosen.any():
+        return None
+    part = batch.select([name for name in (*columns, "topic_id") if name in names and name != "topic"])
+    part = part.rename_columns(["topic" if name == "topic_id" else name for name in part.schema.names])
+    return part if chosen.all() else kept(part, chosen)
 
 
 class Plain:
@@ -157,11 +270,19 @@ class Plain:
         for code in np.flatnonzero(sums[1]).tolist():
             name = known[code] if code < len(known) else None
             total, number = sums[:, code].tolist()
-            if name in self._sums or len(self._sums) < MOST_PARTITIONS:
-                before = self._sums.get(name, (0, 0))
-                self._sums[name] = before[0] + total, before[1] + number
-            else:
-                self._rest += total
+            self._take(name, total, number)
+
+    def state(self) -> tuple[Any, ...]:
+        """What was counted, for `add_up`."""
+        return self._sums, self._codecs, self._rest
+
+    def add_up(self, state: tuple[Any, ...]) -> None:
+        """Adds what another one counted."""
+        sums, codecs, rest = state
+        self._codecs |= codecs
+        self._rest += rest
+        for name, (total, number) in sums.items():
+            self._take(name, total, number)
 
     def figures(self, *, sure: bool) -> dict[str, float]:
         """The most that one client wrote in batches that are large on average, at most; how many codecs there
@@ -176,6 +297,13 @@ class Plain:
             "plain_bytes": max(large, default=0) + self._rest,
             "codecs": len(self._codecs),
         }
+
+    def _take(self, name: str | None, total: int, number: int) -> None:
+        if name in self._sums or len(self._sums) < MOST_PARTITIONS:
+            before = self._sums.get(name, (0, 0))
+            self._sums[name] = before[0] + total, before[1] + number
+        else:
+            self._rest += total
 
 
 def _place(words: list[str], word: str) -> int:

@@ -15,8 +15,10 @@ import pyarrow as pa
 from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.findings.bounds import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
+from kwsniff.spark.counted import new_figures, write_figures
 from kwsniff.spark.notes import Notes
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
@@ -73,6 +75,8 @@ class Decoded:
     bytes_named: int = 0
     """Of captures, once more."""
     tls_opened: int = 0
+    figures: str | None = None
+    """The file of figures for findings, where these are wanted."""
 
 
 def decode_bucket(number: int, *, work: Work) -> Decoded:
@@ -87,9 +91,11 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
         catalog, work.ports, work.limits, tables=tables, bucket=bucket, secrets=Secrets(work.tls_keylog)
     )
     analyzer.bound(*work.times)
+    figures = new_figures() if "findings" in work.tables else None
     rows = Rows(
-        analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}", run_id=work.run_id
-    )
+        analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}",
+        run_id=work.run_id, figures=figures,
+    )  # fmt: skip
     facts = []
     reader = BucketReader(work.scratch, number, work.num_buckets)
     num_captures = 0
@@ -114,6 +120,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
         reader.bytes_read,
         analyzer.bytes_named,
         analyzer.tls_opened,
+        write_figures(work.scratch, figures) if figures else None,
     )
 
 
@@ -182,12 +189,14 @@ class Rows:
         *,
         run_id: str,
         packets_before: int = 0,
+        figures: Figures | None = None,
     ) -> None:
-        """`packets_before`: of captures that were read before."""
+        """`packets_before`: of captures that were read before. `figures`: count what goes into parts."""
         self.analyzer = analyzer
         self.parts = PartWriter(staging, task, run_id)
         self.notes = Notes(scratch, task, catalog, packets_before)
         self._tables = tables
+        self._figures = figures
         self._noted = not tables.isdisjoint(FOLLOWED)
         self._builder = Builder(catalog, ENUMS)
         self._catalog = catalog
@@ -244,3 +253,5 @@ class Rows:
     def _keep(self, table: str, batch: pa.RecordBatch) -> None:
         if table in self._tables and batch.num_rows:
             self.parts.write(table, batch)
+            if self._figures:
+                self._figures.add(table, batch)

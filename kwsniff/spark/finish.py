@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from kwsniff.analysis.marking import twins_anomalies
 from kwsniff.core.capture.file_splits import capture_facts
+from kwsniff.findings.bounds import Figures
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import Unread
 from kwsniff.sources.times import TimeRange
@@ -86,18 +88,19 @@ def write_few(
     twins: Twins,
     run_id: str,
     layouts: str | None,
+    figures: Figures | None,
 ) -> list[Part]:
-    """Writes the tables that are made on the driver: captures, and those of timelines."""
+    """Writes the tables that are made on the driver: captures, and those of timelines. `figures` count their
+    rows."""
     writer = PartWriter(staging, "all", run_id)
-    if "captures" in tables:
-        writer.write("captures", captures_batch(captures))
     damages = [*unread_anomalies(unread), *twins_anomalies(twins)]
-    if "anomalies" in tables and damages:
-        writer.write("anomalies", batch_of("anomalies", damages))
+    made = [("captures", captures_batch(captures)), ("anomalies", batch_of("anomalies", damages))]
     notes = [path for each in decoded for path in each.notes]
-    for table, batch in follow(scratch, notes, load_catalog(layouts or ""), twins):
-        if table in tables:
+    for table, batch in chain(made, follow(scratch, notes, load_catalog(layouts or ""), twins)):
+        if table in tables and batch.num_rows:
             writer.write(table, batch)
+            if figures:
+                figures.add(table, batch)
     return writer.close()
 
 

@@ -24,6 +24,7 @@ from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
+from kwsniff.spark.counted import added_up
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import LOG, check_delta, write_logs
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
@@ -196,7 +197,7 @@ class _Run:
         return Limits.with_changes(dict(self.limits)).twin_candidates
 
     def all(self, captures: "Sequence[Any]") -> Result:
-        folder, scratch = self.staging.place, self.scratch
+        scratch = self.scratch
         readable = [capture for capture in captures if capture.problem is None]
         unread = [capture.problem for capture in captures if capture.problem is not None]
         needed = self.chosen | {QUERIES[name].source for name in self.chosen & AGGREGATES.keys()}
@@ -217,26 +218,7 @@ class _Run:
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
         self._note(rows, decoded)
         rows += map(unread_row, unread)
-        parts = [part for each in decoded for part in each.parts]
-        check_parts(folder, parts)
-        twins = twins_among(parts, staging=folder, most=self.most_twins)
-        parts += write_few(
-            folder,
-            scratch,
-            rows,
-            unread,
-            decoded,
-            tables=work.tables,
-            twins=twins,
-            run_id=work.run_id,
-            layouts=work.layouts,
-        )
-        topics = {key: name for each in decoded for key, name in each.topics.items()}
-        named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
-        marked = mark_parts(parts, twins, staging=folder)
-        parts = [named.get(part, marked.get(part, part)) for part in parts]
-        if "findings" in work.tables:
-            parts += write_findings(folder, parts, run_id=work.run_id)
+        parts = self._finished(work, decoded, rows, unread)
         facts = {
             "buckets": work.num_buckets,
             "splits": sum(map(len, walks)),
@@ -245,6 +227,37 @@ class _Run:
             **_read_again(decoded),
         }
         return self._complete(parts, rows, unread, facts, work.tables)
+
+    def _finished(
+        self, work: Work, decoded: Sequence[Decoded], captures: list[dict[str, Any]], unread: list[Unread]
+    ) -> list[Part]:
+        """The parts of all tables: those of tasks, as all buckets together have them, and the driver's."""
+        folder, scratch = self.staging.place, self.scratch
+        parts = [part for each in decoded for part in each.parts]
+        check_parts(folder, parts)
+        twins = twins_among(parts, staging=folder, most=self.most_twins)
+        figures = added_up(scratch, [each.figures for each in decoded])
+        parts += write_few(
+            folder,
+            scratch,
+            captures,
+            unread,
+            decoded,
+            tables=work.tables,
+            twins=twins,
+            run_id=work.run_id,
+            layouts=work.layouts,
+            figures=figures,
+        )
+        topics = {key: name for each in decoded for key, name in each.topics.items()}
+        named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
+        marked = mark_parts(parts, twins, staging=folder)
+        parts = [named.get(part, marked.get(part, part)) for part in parts]
+        if figures:
+            figures.add_twins(len(twins.found))
+            figures.name_topics(topics)
+            parts += write_findings(folder, parts, figures, run_id=work.run_id)
+        return parts
 
     def _decode(self, work: Work) -> list[Decoded]:
         decode = partial(decode_bucket, work=work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,3 +31,22 @@ def find(name: str, rows: Mapping[str, Rows]) -> list[Finding]:
     }
     with open_tables(tables, [rule.query]) as database:
         return evaluate(database, rules=[rule], total=0)
+
+
+def lags(groups: int) -> list[dict[str, Any]]:
+    """Commits of two partitions of each group, with times that may be equal, in no order."""
+    rng, rows = random.Random(1), []
+    for group in range(groups):
+        for partition in range(2):
+            lag, moment = rng.randint(0, 80), 0
+            for _ in range(rng.randint(1, 12)):
+                moment += rng.choice((0, 100, 400, 1000))
+                lag = max(lag + rng.choice((-40, 0, 5, 30, 60)), 0)
+                rows.append(
+                    {"group_id": f"group {group}", "partition": partition, "lag": lag, "time": moment * 1000}
+                )
+    rng.shuffle(rows)
+    for number, row in enumerate(rows):
+        row |= {"run_id": "run", "call_id": number, "topic": "orders"}
+        row["lag"] = row["lag"] if rng.random() < 0.9 else None
+    return rows

@@ -19,7 +19,7 @@ from kwsniff.findings.evaluate import TOTAL, evaluate
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.table import find_in_files
 from kwsniff.findings.tables import files_of_tables, open_folder, open_for
-from tests.findings.scripted import find, table_of
+from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT
 from tests.perf.loads import SMALL_PERIOD, mixed, small
 from tests.perf.repeat import write
@@ -165,25 +165,6 @@ def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
         assert find_in_files(files) == evaluate(database)
 
 
-def _lags(groups: int) -> list[dict[str, Any]]:
-    """Commits of two partitions of each group, with times that may be equal, in no order."""
-    rng, rows = random.Random(1), []
-    for group in range(groups):
-        for partition in range(2):
-            lag, moment = rng.randint(0, 80), 0
-            for _ in range(rng.randint(1, 12)):
-                moment += rng.choice((0, 100, 400, 1000))
-                lag = max(lag + rng.choice((-40, 0, 5, 30, 60)), 0)
-                rows.append(
-                    {"group_id": f"group {group}", "partition": partition, "lag": lag, "time": moment * 1000}
-                )
-    rng.shuffle(rows)
-    for number, row in enumerate(rows):
-        row |= {"run_id": "run", "call_id": number, "topic": "orders"}
-        row["lag"] = row["lag"] if rng.random() < 0.9 else None
-    return rows
-
-
 def _calls(rows: Sequence[Mapping[str, Any]], caller: str) -> list[dict[str, Any]]:
     return [{**row, "request_time": row["time"], "caller": caller} for row in rows]
 
@@ -198,7 +179,7 @@ def _growth(rows: Sequence[Mapping[str, Any]], caller: str = "client") -> float:
 
 def test_the_growth_of_lags_is_what_the_rule_goes_by() -> None:
     (rule,) = (rule for rule in load_rules() if rule.name == "lag_grows")
-    rows = _lags(groups=400)
+    rows = lags(groups=400)
     found = {each.subject for each in find(rule.name, {"commits": rows, "api_calls": _calls(rows, "client")})}
     assert 20 < len(found) < 200
     worth_asking = {

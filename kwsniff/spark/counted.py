@@ -1,0 +1,35 @@
+"""Figures for findings, counted where rows are written, in every task; the driver adds them up."""
+
+import uuid
+from collections.abc import Sequence
+
+from kwsniff.findings.bounds import Figures
+from kwsniff.spark.parts import check_file
+from kwsniff.spark.storage import Place
+from kwsniff.spark.values import dump, load
+
+
+def new_figures() -> Figures:
+    """None yet. No bucket knows the names of all topics."""
+    return Figures(nameless=True)
+
+
+def write_figures(folder: Place, figures: Figures) -> str:
+    """Writes them into a file, whose name it gives: of thousands of tasks they are too much to be sent."""
+    path = f"{uuid.uuid4().hex}.figures"
+    with folder.open_output(path) as file:
+        file.write(dump(figures.state()))
+    return path
+
+
+def added_up(folder: Place, paths: Sequence[str | None]) -> Figures | None:
+    """Those of all rows, of one file at a time; None where tasks counted nothing."""
+    found = [path for path in paths if path]
+    if not found:
+        return None
+    figures = new_figures()
+    for path in found:
+        check_file(folder, path)
+        with folder.open_input(path) as file:
+            figures.add_up(load(file.read()))
+    return figures
