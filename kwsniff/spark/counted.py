@@ -1,7 +1,7 @@
 """Figures for findings, counted where rows are written, in every task; the driver adds them up."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from kwsniff.findings.bounds import Figures
 from kwsniff.spark.parts import check_file
@@ -22,14 +22,9 @@ def write_figures(folder: Place, figures: Figures) -> str:
     return path
 
 
-def added_up(folder: Place, paths: Sequence[str | None]) -> Figures | None:
-    """Those of all rows, of one file at a time; None where tasks counted nothing."""
-    found = [path for path in paths if path]
-    if not found:
-        return None
-    figures = new_figures()
-    for path in found:
+def add_up(figures: Figures, folder: Place, paths: Iterable[str | None]) -> None:
+    """Adds what tasks counted, of one file at a time; None: nothing was."""
+    for path in filter(None, paths):
         check_file(folder, path)
         with folder.open_input(path) as file:
             figures.add_up(load(file.read()))
-    return figures

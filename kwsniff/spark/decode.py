@@ -19,7 +19,7 @@ from kwsniff.findings.bounds import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
 from kwsniff.spark.counted import new_figures, write_figures
-from kwsniff.spark.notes import Notes
+from kwsniff.spark.notes import ONE, Notes, Spans
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.plan import Plan, Planned
 from kwsniff.spark.routed import BucketReader, feed
@@ -53,6 +53,8 @@ class Work:
     """Files of secrets; what is in them stays there."""
     times: tuple[int | None, int | None] = (None, None)
     """Only packets from the first on and before the second are read."""
+    spans: Spans = ONE
+    """How positions of notes are cut."""
 
 
 @known
@@ -94,7 +96,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     figures = new_figures() if "findings" in work.tables else None
     rows = Rows(
         analyzer, catalog, work.tables, work.staging, work.scratch, f"{number:05}",
-        run_id=work.run_id, figures=figures,
+        run_id=work.run_id, figures=figures, spans=work.spans,
     )  # fmt: skip
     facts = []
     reader = BucketReader(work.scratch, number, work.num_buckets)
@@ -190,11 +192,13 @@ class Rows:
         run_id: str,
         packets_before: int = 0,
         figures: Figures | None = None,
+        spans: Spans = ONE,
     ) -> None:
-        """`packets_before`: of captures that were read before. `figures`: count what goes into parts."""
+        """`packets_before`: of captures that were read before. `figures`: count what goes into parts.
+        `spans`: of notes."""
         self.analyzer = analyzer
         self.parts = PartWriter(staging, task, run_id)
-        self.notes = Notes(scratch, task, catalog, packets_before)
+        self.notes = Notes(scratch, task, catalog, packets_before, spans)
         self._tables = tables
         self._figures = figures
         self._noted = not tables.isdisjoint(FOLLOWED)

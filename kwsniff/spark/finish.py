@@ -14,14 +14,14 @@ import pyarrow as pa
 from kwsniff.analysis.marking import twins_anomalies
 from kwsniff.core.capture.file_splits import capture_facts
 from kwsniff.findings.bounds import Figures
-from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import Unread
 from kwsniff.sources.times import TimeRange
-from kwsniff.spark.decode import Decoded
+from kwsniff.spark.counted import add_up
+from kwsniff.spark.decode import Decoded, Work
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.notes import follow
 from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, part_writer
+from kwsniff.spark.ranges import Following
 from kwsniff.spark.scan import Walked
 from kwsniff.spark.storage import Place
 from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch, unread_anomalies
@@ -78,30 +78,30 @@ def _bins(
 
 
 def write_few(
-    staging: Place,
-    scratch: Place,
+    spark: "SparkSession",
+    work: Work,
     captures: Sequence[CaptureRow],
     unread: Sequence[Unread],
     decoded: Sequence[Decoded],
     *,
-    tables: frozenset[str],
     twins: Twins,
-    run_id: str,
-    layouts: str | None,
     figures: Figures | None,
 ) -> list[Part]:
-    """Writes the tables that are made on the driver: captures, and those of timelines. `figures` count their
-    rows."""
-    writer = PartWriter(staging, "all", run_id)
+    """Writes the tables that all buckets make together: captures, and those of timelines. `figures` count
+    their rows."""
+    writer = PartWriter(work.staging, "all", work.run_id)
     damages = [*unread_anomalies(unread), *twins_anomalies(twins)]
     made = [("captures", captures_batch(captures)), ("anomalies", batch_of("anomalies", damages))]
     notes = [path for each in decoded for path in each.notes]
-    for table, batch in chain(made, follow(scratch, notes, load_catalog(layouts or ""), twins)):
-        if table in tables and batch.num_rows:
+    following = Following(spark, work, notes, twins)
+    for table, batch in chain(made, following.batches()):
+        if table in work.tables and batch.num_rows:
             writer.write(table, batch)
             if figures:
                 figures.add(table, batch)
-    return writer.close()
+    if figures:
+        add_up(figures, work.scratch, following.figures)
+    return [*following.parts, *writer.close()]
 
 
 def name_topics(

@@ -40,17 +40,18 @@ class Items:
     path: str
     ends: str
     """A file with the end of each, as native int64."""
+    number: int
 
     @classmethod
-    def write(cls, folder: Place, items: Sequence[Any]) -> Self:
+    def write(cls, folder: Place, items: Iterable[Any]) -> Self:
         """Raises OSError."""
         name = uuid.uuid4().hex
-        made = cls(folder, f"{name}.items", f"{name}.ends")
-        ends = array("q")
-        with folder.open_output(made.path) as file:
+        path, ends = f"{name}.items", array("q")
+        with folder.open_output(path) as file:
             for item in items:
                 file.write(dump(item))
                 ends.append(file.tell())
+        made = cls(folder, path, f"{name}.ends", len(ends))
         with folder.open_output(made.ends) as file:
             file.write(ends.tobytes())
         return made

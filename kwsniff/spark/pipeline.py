@@ -24,7 +24,7 @@ from kwsniff.sources.ports import check_ports
 from kwsniff.sources.times import Given, TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.spark.aggregates import QUERIES, write_aggregates
-from kwsniff.spark.counted import added_up
+from kwsniff.spark.counted import add_up, new_figures
 from kwsniff.spark.decode import Decoded, Work, decode_bucket
 from kwsniff.spark.delta import LOG, check_delta, write_logs
 from kwsniff.spark.file_systems import check_uri, is_uri, settings_for
@@ -34,8 +34,10 @@ from kwsniff.spark.jobs import cores_of, run_tasks
 from kwsniff.spark.judgement import write_findings
 from kwsniff.spark.lake import check_format
 from kwsniff.spark.marking_parts import mark_parts, twins_among
+from kwsniff.spark.notes import Spans
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
+from kwsniff.spark.ranges import spans_for
 from kwsniff.spark.scan import scan_captures
 from kwsniff.spark.staging import Staging, scratch_in
 from kwsniff.spark.storage import Place
@@ -213,7 +215,9 @@ class _Run:
             stores=self.stores,
         )
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
-        work = self._work(Plan.write(scratch, readable, walks), tables)
+        packets = sum(each.packets for walked in walks for walk in walked for each in walk.stretches)
+        spans = spans_for(packets, self.sizes.buckets)
+        work = self._work(Plan.write(scratch, readable, walks), tables, spans)
         decoded = self._decode(work)
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
         self._note(rows, decoded)
@@ -232,23 +236,14 @@ class _Run:
         self, work: Work, decoded: Sequence[Decoded], captures: list[dict[str, Any]], unread: list[Unread]
     ) -> list[Part]:
         """The parts of all tables: those of tasks, as all buckets together have them, and the driver's."""
-        folder, scratch = self.staging.place, self.scratch
+        folder = self.staging.place
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
         twins = twins_among(parts, staging=folder, most=self.most_twins)
-        figures = added_up(scratch, [each.figures for each in decoded])
-        parts += write_few(
-            folder,
-            scratch,
-            captures,
-            unread,
-            decoded,
-            tables=work.tables,
-            twins=twins,
-            run_id=work.run_id,
-            layouts=work.layouts,
-            figures=figures,
-        )
+        figures = new_figures() if "findings" in work.tables else None
+        if figures:
+            add_up(figures, work.scratch, [each.figures for each in decoded])
+        parts += write_few(self.spark, work, captures, unread, decoded, twins=twins, figures=figures)
         topics = {key: name for each in decoded for key, name in each.topics.items()}
         named = name_topics(self.spark, parts, topics, root=folder, staging=folder)
         marked = mark_parts(parts, twins, staging=folder)
@@ -268,7 +263,7 @@ class _Run:
         if rows:
             rows[-1]["notes"] += self.secrets.notes(sum(each.tls_opened for each in decoded))
 
-    def _work(self, plan: Plan, tables: frozenset[str]) -> Work:
+    def _work(self, plan: Plan, tables: frozenset[str], spans: Spans) -> Work:
         return Work(
             plan=plan,
             staging=self.staging.place,
@@ -281,6 +276,7 @@ class _Run:
             layouts=self.layouts,
             tls_keylog=tuple(self.secrets.paths),
             times=(self.times.since, self.times.until),
+            spans=spans,
         )
 
     def _complete(

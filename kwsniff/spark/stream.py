@@ -28,7 +28,7 @@ from kwsniff.spark.compaction import NO_RULES, Rules, tidied
 from kwsniff.spark.finish import name_topics
 from kwsniff.spark.growing import File, Piece, Progress
 from kwsniff.spark.jobs import run_tasks
-from kwsniff.spark.notes import merged
+from kwsniff.spark.merged_notes import merged
 from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, empty_path, write_empty
 from kwsniff.spark.record import (
     Record,

@@ -128,7 +128,7 @@ class Cluster:
         if self._roles[key] == BROKERS:
             said = read_response(self._catalog, key, version, response)
             self._names.learn(said, place)
-            teller = Teller(call_id, capture, client, address, port, time)
+            teller = Teller(call_id, capture, client, address, port, time, place)
             found.leaders = self._leaders.take(said, teller)
             found.brokers = self._take_metadata(said, call_id, time, capture)
         elif before is None and self._has_room_for_ranges():

@@ -8,7 +8,7 @@ The greatest end counts: answers overtake each other, and followers know of less
 or by id; Metadata responses that came before say which belong together. Memory is bounded.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -57,6 +57,11 @@ class End(NamedTuple):
     call_id: int
 
 
+def later(before: End | None, end: End) -> End:
+    """The greater of two ends; of equal ones the one that was told last."""
+    return end if before is None or end.offset >= before.offset else before
+
+
 Place = tuple[str, int]
 """Name, or # and id of the topic, and number of the partition."""
 
@@ -88,9 +93,27 @@ class Commits:
             end = int(np.searchsorted(places, each.place))
             self._take(offsets.slice(begin, end - begin))
             begin = end
-            self._names[f"#{each.topic_id}"] = each.name
-            self._ids[each.name] = f"#{each.topic_id}"
+            self._name(each)
         self._take(offsets.slice(begin))
+
+    def note(self, offsets: pa.RecordBatch) -> list[Place]:
+        """Takes how far partitions reach, and gives those that are committed, without their rows."""
+        commits = np.flatnonzero(whole_numbers(offsets["committed"], null=-1) >= 0)
+        told = _Told(offsets, commits, lambda _: None)
+        self._note(told)
+        return told.places
+
+    @property
+    def ends(self) -> Mapping[Place, End]:
+        """How far partitions reach; the last one is the one that was told of last."""
+        return self._ends
+
+    def begin(self, ends: Mapping[Place, End], news: Sequence[News]) -> None:
+        """Goes on where others stood: with what they were told of partitions, and of topics."""
+        for each in news:
+            self._name(each)
+        self._ends = dict(ends)
+        self._room.charge(_BYTES_OF_AN_END * len(ends))
 
     def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
         """The rows, if there are so many."""
@@ -119,11 +142,18 @@ class Commits:
         told = _Told(offsets, commits, self._other)
         if len(commits):
             self._commit(offsets, commits, told)
+        self._note(told)
+
+    def _name(self, news: News) -> None:
+        self._names[f"#{news.topic_id}"] = news.name
+        self._ids[news.name] = f"#{news.topic_id}"
+
+    def _note(self, told: "_Told") -> None:
         for place, end in told.latest():
             # Taken out and put back: the first one is the one that was told of longest ago.
             before = self._ends.pop(place, None)
             self._room.charge(0 if before else _BYTES_OF_AN_END)
-            self._ends[place] = end if before is None or end.offset >= before.offset else before
+            self._ends[place] = later(before, end)
         while self._ends and (len(self._ends) > MOST_PARTITIONS or self._room.is_full):
             self.forgotten += 1
             self._room.left_out += 1

@@ -1,6 +1,7 @@
 """Leaders of partitions as Metadata responses name them, and when others were named."""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -11,10 +12,11 @@ from kwsniff.timelines.topic_names import topic_id_of
 MOST_LEADERS = 200_000
 """Rows; what comes after is left out."""
 LONGEST_NAME = 256
+_MOST_CHANGES: Final = 2 * MOST_LEADERS
 NEVER: Final = (1 << 63) - 1
 
 Row = dict[str, Any]
-Copies = tuple[int | None, int | None]
+HowMany = tuple[int | None, int | None]
 
 
 class Teller(NamedTuple):
@@ -26,6 +28,8 @@ class Teller(NamedTuple):
     address: str
     port: int
     time: int | None
+    place: int = 0
+    """Where it stands among others."""
 
 
 @dataclass(slots=True)
@@ -69,6 +73,37 @@ class Leader:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+class Change(NamedTuple):
+    """What was said of the copies of a partition: the place of the call, topic (or # and its id), partition,
+    and since when (microseconds) it has one copy, and more."""
+
+    place: int
+    topic: str
+    partition: int
+    one: int | None
+    more: int | None
+
+
+class Copies:
+    """Since when partitions are said to have one copy, or more, as others found it out."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        """`changes`: in order, as `Leaders.changes` has them."""
+        self._coming = deque(changes)
+        self._known: dict[tuple[str, int], Change] = {}
+
+    def go_on(self, place: int) -> None:
+        """Calls up to this place were there."""
+        while self._coming and self._coming[0].place <= place:
+            change = self._coming.popleft()
+            self._known[change.topic, change.partition] = change
+
+    def copied(self, topic: str, partition: int) -> tuple[int, int]:
+        """As Leaders have it."""
+        known = self._known.get((topic, partition))
+        return _since(*(known.one, known.more) if known else (None, None))
+
+
 class Leaders:
     """Follows Metadata responses; `rows` are there when no more calls come."""
 
@@ -84,12 +119,14 @@ class Leaders:
         """Topic and partition -> since when (microseconds) it was said to have one copy, or more."""
         self.news = 0
         """Grows with whatever may change what a response means."""
+        self.changes: list[Change] | None = None
+        """What was said of copies, where somebody wants to know."""
 
     def take(self, said: Said, teller: Teller) -> list[Leader]:
         """One response, in the order in which calls ended; gives the rows that it tells of."""
         told = []
         for place, leader, epoch, copies in self._told(said):
-            self._note_copies(place, copies[0], teller.time)
+            self._note_copies(place, copies[0], teller)
             if row := self._see(place, leader, epoch, teller):
                 row.count_copies(*copies)
                 told.append(row)
@@ -97,8 +134,7 @@ class Leaders:
 
     def copied(self, topic: str, partition: int) -> tuple[int, int]:
         """Since when (microseconds) it was said to have one copy, and more; or NEVER."""
-        one, more = self._copied.get((topic, partition), (None, None))
-        return NEVER if one is None else one, NEVER if more is None else more
+        return _since(*self._copied.get((topic, partition), (None, None)))
 
     def state(self) -> tuple[Any, ...]:
         """What is followed, for `resume`; `rows` are not part of it."""
@@ -140,22 +176,28 @@ class Leaders:
         row.touch(1, teller.call_id, teller.time)
         return row
 
-    def _note_copies(self, place: tuple[Any, ...], replicas: int | None, time: int | None) -> None:
+    def _note_copies(self, place: tuple[Any, ...], replicas: int | None, teller: Teller) -> None:
         name, topic_id, partition = place
+        time = teller.time
         which = name or f"#{topic_id}", partition
         if not replicas or time is None:
             return
         known = which in self._copied
         if not known and not self._room.admits(2 * SHORT, full=len(self._copied) >= MOST_LEADERS):
             return
-        one, more = self._copied.get(which, (None, None))
+        before = one, more = self._copied.get(which, (None, None))
         if replicas > 1:
             more = time if more is None else min(more, time)
         else:
             one = time if one is None else min(one, time)
         self._copied[which] = one, more
+        if self.changes is not None and (one, more) != before:
+            if len(self.changes) < _MOST_CHANGES:
+                self.changes.append(Change(teller.place, *which, one, more))
+            else:
+                self._room.left_out += 1
 
-    def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, Copies]]:
+    def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, HowMany]]:
         """Topic, its id and partition; leader; epoch; copies, and those in sync."""
         for topic in listed(said, "topics"):
             name = (topic.get("name") or "")[:LONGEST_NAME] or None
@@ -176,6 +218,10 @@ class Leaders:
         if name in self._ids or self._room.admits(4 * SHORT, full=len(self._ids) >= MOST_LEADERS):
             self.news += 1
             self._ids[name] = topic_id
+
+
+def _since(one: int | None, more: int | None) -> tuple[int, int]:
+    return NEVER if one is None else one, NEVER if more is None else more
 
 
 def _length(partition: Said, name: str) -> int | None:

@@ -17,7 +17,7 @@ from kwsniff.timelines import evidence, proofs
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.evidence import Clock, Evidence, Marks, Place, Places, joined
 from kwsniff.timelines.held_rows import FETCHED, PRODUCED, RENDEZVOUS, roles_of
-from kwsniff.timelines.leaders import Leaders
+from kwsniff.timelines.leaders import Copies, Leaders
 from kwsniff.timelines.mark_lines import Held
 from kwsniff.timelines.meetings import Asked, Meetings, Moment, Party
 from kwsniff.timelines.proofs import Own, Proof
@@ -44,7 +44,10 @@ _OWN: Final = (*evidence.PLACED, "base", "reached")
 class Waiting:
     """Rows of one batch that are held, and what their calls are about."""
 
-    def __init__(self, rows: pa.RecordBatch, own: pa.RecordBatch, parties: dict[int, Party]) -> None:
+    def __init__(
+        self, rows: pa.RecordBatch, own: pa.RecordBatch, parties: dict[int, Party], *, wanted: bool = True
+    ) -> None:
+        self.wanted = wanted
         self.rows = rows
         self.own = own
         """Their partitions: number of the row, and _OWN."""
@@ -69,7 +72,7 @@ class Waiting:
 class ProvenWaits:
     """Takes rows that are held, and what proves them; `rows` are those that are settled."""
 
-    def __init__(self, catalog: Catalog, leaders: Leaders) -> None:
+    def __init__(self, catalog: Catalog, leaders: Leaders | Copies) -> None:
         self._leaders = leaders
         self.rows: list[pa.RecordBatch] = []
         self._roles = roles_of(catalog)
@@ -86,8 +89,11 @@ class ProvenWaits:
         offsets: pa.RecordBatch,
         timed: pa.RecordBatch | None,
         news: Sequence[News],
+        *,
+        wanted: bool = True,
     ) -> None:
-        """Calls of groups, offsets and held rows of the same calls, in the order in which these ended."""
+        """Calls of groups, offsets and held rows of the same calls, in the order in which these ended. Those
+        that are not `wanted` are followed, for the sake of others, and left out of `rows`."""
         part = evidence.proving(offsets, self._roles)
         members = self._members(calls)
         told, asked, held = self._clock.moments(_ended(part), _ended(members), held_ends(timed))
@@ -96,10 +102,22 @@ class ProvenWaits:
         parties = self._meet(members, asked) if members.num_rows else {}
         if timed is not None and timed.num_rows:
             own, of_rows = self._own(timed, offsets, news), _by_row(timed, parties)
-            self._held.append(Waiting(with_moments(timed, held), own, of_rows))
+            self._held.append(Waiting(with_moments(timed, held), own, of_rows, wanted=wanted))
         for each in news:
             self._names[each.topic_id] = each.name
         self._settle()
+
+    def events(
+        self, calls: pa.RecordBatch, offsets: pa.RecordBatch, timed: pa.RecordBatch | None
+    ) -> list[tuple[Numbers, Numbers]]:
+        """The places and ends of what `add` would number."""
+        found = evidence.proving(offsets, self._roles), self._members(calls)
+        return [*map(_ended, found), held_ends(timed)]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no row that is wanted is held."""
+        return not any(each.wanted for each in self._held)
 
     def finish(self) -> None:
         """No more calls come."""
@@ -185,7 +203,8 @@ class ProvenWaits:
             all_rows = waiting.rows.num_rows
             ready = all_rows if everything else waiting.ready(self._clock.time, self._clock.number)
             if ready > waiting.begin:
-                self.rows.append(self._judged(waiting, ready))
+                judged = self._judged(waiting, ready)
+                self.rows += [judged] if waiting.wanted else []
                 waiting.begin = ready
             if ready < all_rows:
                 break

@@ -22,7 +22,7 @@ from kwsniff.timelines.proven_waits import ProvenWaits
 from kwsniff.timelines.rebalance import Rebalance
 from kwsniff.timelines.rebalances import Group, Rebalances, group_roles
 from kwsniff.timelines.room import Room
-from kwsniff.timelines.topic_names import TopicNames
+from kwsniff.timelines.topic_names import News, TopicNames
 from kwsniff.timelines.transactions import Producer, Transaction, Transactions, transaction_roles
 from kwsniff.timelines.twins import Twins
 
@@ -113,21 +113,29 @@ class Timelines:
 
     def add(self, noted: Noted) -> None:
         """Calls in the order in which they ended, as `noted` gives them."""
-        batch, offsets, timed = noted
+        calls, offsets, timed = noted
+        news = self.add_calls(calls)
+        told = NO_OFFSETS if offsets is None else offsets
+        if news or told.num_rows:
+            self.commits.add(told, news)
+        self.waits.add(calls, told, timed, news)
+        self._texts.note(told, timed)
+        if self._texts.bytes > self._room.most // 2:
+            self._settle_waits()
+
+    def add_calls(self, batch: pa.RecordBatch) -> list[News]:
+        """Calls alone, where others follow what they say of partitions; which topics they named."""
         if batch.num_rows:
             batch = without_repeats(batch, self._catalog)
             self.cluster.add(batch)
             self.rebalances.add(batch)
             self.members.add(batch, valid_rows(batch["group_id"]))
             self.transactions.add(batch)
-        news = self._names.news()
-        told = NO_OFFSETS if offsets is None else offsets
-        if news or told.num_rows:
-            self.commits.add(told, news)
-        self.waits.add(batch, told, timed, news)
-        self._texts.note(told, timed)
-        if self._texts.bytes > self._room.most // 2:
-            self._settle_waits()
+        return self._names.news()
+
+    def leave_out(self, number: int) -> None:
+        """So much was forgotten, or not taken in, by others who follow a part of it."""
+        self._room.left_out += number
 
     def _settle_waits(self) -> None:
         """What is held keeps the texts of its batch, and those that prove something do: where texts are long,

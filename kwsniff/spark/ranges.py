@@ -1,0 +1,177 @@
+"""What partitions of calls say is followed in tasks, by ranges of positions; other calls are few beside it.
+
+    survey   each range for itself: how far partitions reach at its end, and how much happens in it
+    driver   calls of groups, of transactions, of the cluster; from where on each range is followed
+    follow   each range: committed lag and proven waits, with so much in front and behind as these look at
+
+Where there is little of it, the driver follows all, as `kwsniff analyze` does.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwsniff.layout.catalog import load_catalog
+from kwsniff.spark.decode import Work
+from kwsniff.spark.jobs import Items, run_tasks
+from kwsniff.spark.merged_notes import merged, read_index
+from kwsniff.spark.notes import CALLS, Spans
+from kwsniff.spark.notes import OFFSETS_NOTED as OFFSETS
+from kwsniff.spark.notes import TIMED_ROWS as TIMED
+from kwsniff.spark.parts import Part, check_file, check_parts
+from kwsniff.spark.range_tasks import Common, Range, Surveyed, follow_range, survey_range
+from kwsniff.spark.values import load
+from kwsniff.tables.arrays import Numbers
+from kwsniff.timelines import committed_lag, evidence
+from kwsniff.timelines.committed_lag import End, Place, later
+from kwsniff.timelines.leaders import Change
+from kwsniff.timelines.timelines import Noted, Timelines, without_twins
+from kwsniff.timelines.topic_names import News
+from kwsniff.timelines.twins import Twins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS: Final = 1 << 15
+SPAN_PACKETS: Final = 1 << 20
+_SPANS_PER_BUCKET: Final = 2
+_SPANS_OF_A_RANGE: Final = 4
+WORTH_ROWS: Final = 10_000_000
+"""Rows from which on it is worth it to read them twice; a range has a quarter of them at the least."""
+_FRONT: Final = 2
+"""A call may stand behind one that ended MOST_EVENTS before it; what proves that one's wait, twice that."""
+
+
+def spans_for(packets: int, buckets: int) -> Spans:
+    """How positions are cut, where so many packets are read into so many buckets."""
+    number = max(min(packets // SPAN_PACKETS, _SPANS_PER_BUCKET * buckets), 1)
+    return Spans(number, max(-(-packets // number), 1))
+
+
+class Following:
+    """Follows the notes of all buckets. `parts`, `figures` (files of them): what tasks made of it, there when
+    `batches` is through, which gives the rest."""
+
+    def __init__(self, spark: "SparkSession", work: Work, notes: Sequence[str], twins: Twins) -> None:
+        self.parts: list[Part] = []
+        self.figures: list[str | None] = []
+        self._spark = spark
+        self._work = work
+        self._paths = [*notes]
+        self._twins = twins
+        self._timelines = Timelines(load_catalog(work.layouts or ""))
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Batches of the tables in FOLLOWED, of the notes of all buckets but those about twins."""
+        timelines, rows = self._timelines, self._rows()
+        if sum(int(each.sum()) for each in rows.values()) < WORTH_ROWS:
+            for notes in self._merged(self._paths):
+                timelines.add(notes)
+                yield from timelines.take(_ROWS)
+        else:
+            yield from self._in_ranges(rows)
+        timelines.finish()
+        yield from timelines.take(0)
+
+    def _rows(self) -> dict[str, Numbers]:
+        """Kind of notes -> rows of each span, of those that are followed in ranges."""
+        rows = {kind: np.zeros(self._work.spans.number, np.int64) for kind in (OFFSETS, TIMED)}
+        for path in self._paths:
+            check_file(self._work.scratch, path)
+            if (kind := PurePosixPath(path).suffix) in rows:
+                with self._work.scratch.open_input(path) as file:
+                    rows[kind] += read_index(file).rows
+        return rows
+
+    def _merged(self, paths: Sequence[str]) -> Iterator[Noted]:
+        return (without_twins(notes, self._twins) for notes in merged(self._work.scratch, paths))
+
+    def _in_ranges(self, rows: Mapping[str, Numbers]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        timelines, waits = self._timelines, bool(rows[TIMED].any())
+        ranges = _ranges(rows[OFFSETS] + rows[TIMED])
+        surveyed = self._run(survey_range, [Range(*each, waits=waits) for each in ranges], [], [])
+        news: list[News] = []
+        changes: list[Change] = []
+        timelines.leaders.changes = changes
+        for notes in self._merged([path for path in self._paths if path.endswith(CALLS)]):
+            news += timelines.add_calls(notes.calls)
+            yield from timelines.take(_ROWS)
+        own = self._from_where(ranges, surveyed, rows[TIMED], news)
+        done = self._run(follow_range, own, news, changes)
+        self.parts = [part for each in done for part in each.parts]
+        check_parts(self._work.staging, self.parts)
+        self.figures = [each.figures for each in done]
+        timelines.leave_out(sum(each.left_out for each in done))
+
+    def _run(
+        self, task: Any, ranges: Iterable[Range], news: Sequence[News], changes: Sequence[Change]
+    ) -> list[Any]:
+        scratch = self._work.scratch
+        items = Items.write(scratch, ranges)
+        told = [[*each] for each in news], [[*each] for each in changes]
+        common = Items.write(scratch, [Common(self._paths, [*self._twins.found], *told)])
+        work = partial(task, work=self._work, ranges=items, common=common)
+        return run_tasks(self._spark, work, range(items.number))
+
+    def _from_where(
+        self,
+        ranges: Sequence[tuple[int, int]],
+        surveyed: Sequence[Surveyed],
+        timed: Numbers,
+        news: Sequence[News],
+    ) -> Iterator[Range]:
+        """The ranges, each with what was told before it."""
+        events, clocks = (np.array([], np.int64), np.array([], np.int64))
+        for each in surveyed:
+            events, clocks = np.append(events, each.events), np.append(clocks, each.clocks)
+        others = _other_words(news)
+        known: dict[Place, End] = {}
+        for (first, last), each in zip(ranges, surveyed, strict=True):
+            ends, wanted = self._load(each.path)
+            places = {(word, place[1]) for place in wanted for word in (place[0], *others[place[0]])}
+            waits, front = bool(timed[first:last].any()), first
+            while waits and front and events[front:first].sum() < _FRONT * evidence.MOST_EVENTS:
+                front -= 1
+            clock = int(clocks[:front].max(initial=evidence.NO_TIME))
+            told = [(place, tuple(known[place])) for place in places if place in known]
+            yield Range(first, last, front, clock, waits, told)
+            for place, end in ends:
+                # Taken out and put back: the first one is the one that was told of longest ago.
+                known[place] = later(known.pop(place, None), End(*end))
+            while len(known) > committed_lag.MOST_PARTITIONS:
+                self._timelines.leave_out(1)
+                del known[next(iter(known))]
+
+    def _load(self, path: str) -> Any:
+        check_file(self._work.scratch, path)
+        with self._work.scratch.open_input(path) as file:
+            return load(file.read())
+
+
+def _other_words(news: Sequence[News]) -> Mapping[str, set[str]]:
+    """What stands for a topic in messages of other versions: its names for an id, its ids for a name."""
+    words = defaultdict[str, set[str]](set)
+    for each in news:
+        words[each.name].add(f"#{each.topic_id}")
+        words[f"#{each.topic_id}"].add(each.name)
+    return words
+
+
+def _ranges(rows: Numbers) -> list[tuple[int, int]]:
+    """Neighbouring spans with rows enough for a task, and some of them so that less is read twice."""
+    least = max(WORTH_ROWS // 4, _SPANS_OF_A_RANGE * int(rows.sum()) // len(rows), 1)
+    borders, found = [0], 0
+    for span, number in enumerate(rows.tolist()):
+        found += number
+        if found >= least:
+            borders.append(span + 1)
+            found = 0
+    if borders[-1] < len(rows):
+        borders.append(len(rows))
+    return [*pairwise(borders)]
