@@ -41,6 +41,23 @@ def test_a_name_that_cannot_be_one_was_asked_for_one_time() -> None:
     assert said.startswith("spy asked 1 time for the topic a b, ")
 
 
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"truncated": True}, "The file is cut off or damaged. "),
+        ({"dropped_by_kernel": 7}, "The capturing system dropped 7 packets. "),
+        ({"truncated": True, "snaplen": 96}, "Of each packet it has no more than 96 bytes. The file is "),
+        ({"damaged": True, "snaplen": 262_144, "dropped_by_kernel": 0}, "The file is cut off or damaged. "),
+    ],
+)
+def test_what_made_a_capture_incomplete_is_named_as_far_as_it_is_known(
+    told: dict[str, Any], why: str
+) -> None:
+    row = {"capture": "a.pcap", "tcp_payload_bytes": 10, "first_time": 1, "last_time": 2}
+    (found,) = find("capture_incomplete", {"captures": [{**row, **told}]})
+    assert f"are not in it. {why}" in found.text
+
+
 def test_a_problem_without_calls_is_not_counted_in_calls(tmp_path: Path) -> None:
     capture, page = (
         ROOT / "captures" / "incidents" / "tls_to_plain_java" / "broker.pcap",
