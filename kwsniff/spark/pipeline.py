@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kwsniff.analysis.given_twice import note_copies
 from kwsniff.errors import UsageError
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import named_layouts
@@ -220,6 +221,7 @@ class _Run:
         work = self._work(Plan.write(scratch, readable, walks), tables, spans)
         decoded = self._decode(work)
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
+        note_copies(rows, [capture.name for capture in readable])
         self._note(rows, decoded)
         rows += map(unread_row, unread)
         parts = self._finished(work, decoded, rows, unread)

@@ -54,3 +54,14 @@ def test_small_files_share_their_batches_of_rows(
     made = run(paths, tmp_path / "out", num_buckets=1)
     assert sum(batches) == made.rows["api_calls"]
     assert len(batches) <= 2  # at the end, and what the end ends
+
+
+def test_a_capture_that_is_given_twice_is_told_to_be(in_process: None, tmp_path: Path) -> None:
+    data = recorded("transactions").read_bytes()
+    paths = [tmp_path / name for name in ("a.pcap", "b.pcap", "c.pcap.gz")]
+    for path in paths:
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    run(paths, tmp_path / "out")
+    found = written(tmp_path / "out")
+    assert found == analyzed(*paths)
+    assert ["a copy of" in str(row["notes"]) for row in found["captures"]] == [False, True, True]
