@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 8 << 20
 _REST_BYTES: Final = 1 << 18  # what is read at a time of a record that goes on behind its split
 _LEAST_NAMED: Final = 1 << 15  # bytes side by side: a request of its own is cheaper than a copy
-_FEW_BUCKETS: Final = 16  # each may read all of what lies in memory for less than a copy costs
+_FEW_BUCKETS: Final = 8  # each may read all of what lies in memory for less than a copy costs
 known(Scan)
 
 
