@@ -30,7 +30,7 @@ _LEAST_BYTES: Final = 64 << 20
 _BYTES_PER_BUCKET: Final = 1 << 20
 # On a disk: what a processor's caches hold is written for half of what more takes.
 _LEAST_BYTES_HERE: Final = 8 << 20
-_BYTES_PER_BUCKET_HERE: Final = 1 << 18
+_BYTES_PER_BUCKET_HERE: Final = 1 << 17
 _MOST_BYTES: Final = 512 << 20
 _MOST_PACKETS: Final = 1 << 31  # of a part: its runs count with 32 bits
 _WORD: Final = 8

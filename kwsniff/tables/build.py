@@ -7,6 +7,7 @@ kwsniff/core/columns/columns.pyx. Buffers become Arrow buffers as they are. Only
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Builder:
         error_names = {code: error.name for code, error in catalog.errors.items()}
         self._names = {"api_name": _Names(api_names), "error_name": _Names(error_names)}
         self._retriable = _Flags({code: error.retriable for code, error in catalog.errors.items()})
-        self._schemas = {name: coded_schema(table) for name, table in (TABLES | INNER).items()}
+        self._schemas = _coded_schemas()
 
     def build(self, table: str, columns: Sequence[ColumnData]) -> pa.RecordBatch:
         """The rows of one `take()`, with the derived columns in their places."""
@@ -110,6 +111,11 @@ def _binaries(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[A
 def _numbers(array: pa.Array) -> "np.ndarray[Any, np.dtype[np.uint16]]":
     """The int16 values behind `array`, unsigned, to index a table of 65536; anything in null slots."""
     return np.frombuffer(array.buffers()[1], np.uint16, len(array))
+
+
+@cache
+def _coded_schemas() -> Mapping[str, pa.Schema]:
+    return {name: coded_schema(table) for name, table in (TABLES | INNER).items()}
 
 
 class _Names:
