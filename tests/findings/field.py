@@ -1,4 +1,4 @@
-"""Situations of public reports, recorded again: `python -m tests.findings.field [NAME...]` judges `kwsniff why`.
+"""Judges `kwsniff why` on situations of public reports: `python -m tests.findings.field [NAME...]`.
 
 captures/field/truth.tsv says what is right. It was written before the rules that find it.
 """
