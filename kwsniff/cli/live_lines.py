@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Self
 
-from kwsniff.findings.evaluate import clock
 from kwsniff.live.batches import Batches
 from kwsniff.live.connections import not_opened, not_opened_words
 from kwsniff.live.lines import call_lines
@@ -16,6 +15,7 @@ from kwsniff.live.session import Progress, Session
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window, ranked
 from kwsniff.texts import JSON_VERSION, clean, in_time, json_text, plural
+from kwsniff.zones import UTC_ZONE
 
 _WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
 
@@ -154,7 +154,7 @@ def pressing(held: Sequence[Held]) -> list[Held]:
 def in_short(held: Held) -> str:
     """Which finding, about whom, and since when (UTC)."""
     found = held.finding
-    return f"{found.severity.upper()} {found.finding} {clean(found.subject)} since {clock(held.since)[:8]}"
+    return f"{found.severity.upper()} {found.finding} {clean(found.subject)} since {UTC_ZONE.clock(held.since, 0)}"
 
 
 def interval_json(window: Window, progress: Progress) -> str:

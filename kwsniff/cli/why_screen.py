@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kwsniff.cli.failures import failure_grids, without_routine
 from kwsniff.cli.grids import fitted, shortened
 from kwsniff.texts import clean, display_filter, in_bytes, plural
+from kwsniff.zones import UTC_ZONE
 
 if TYPE_CHECKING:
     from kwsniff.findings.evaluate import Finding
@@ -18,6 +19,14 @@ _MOST_TOLD = 4
 _LEAST_LINES = 23
 _MOST_ROWS = 6
 """Of a sentence, or a command, where there is a screen to fill: names may be 32 kB long, lists longer."""
+_SIZES = (
+    (MOST_CALLS, _MOST_ROWS, True),
+    (2, _MOST_ROWS, True),
+    (1, _MOST_ROWS, True),
+    (1, _MOST_ROWS, False),
+    (1, 2, False),
+)
+"""Of a finding, the largest first: calls with their packets, rows of its sentence, whether with its command."""
 _MORE = "More of it: --all; everything: --json"
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -71,12 +80,9 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
     for number, finding in enumerate(firsts):
         rest = [each for each in bad if all(each is not one for one in firsts[: number + 1])]
         short = ["", *_in_short(rest, width)] if rest else []
-        for calls in (MOST_CALLS, 2, 1):
-            lines = [
-                "",
-                *_paragraph(finding, told.packets, width, calls, _MOST_ROWS),
-                *_folder([finding], told.captures),
-            ]
+        for calls, rows, see in _SIZES:
+            folder = _folder([finding], told.captures) if see else []
+            lines = ["", *_paragraph(finding, told.packets, width, calls, rows, see=see), *folder]
             if _height([*body, *lines, *short], width) <= room:
                 break
         else:
@@ -182,9 +188,9 @@ def _headline(told: Told, width: int) -> Iterator[str]:
 
 
 def _paragraph(
-    finding: "Finding", packets: Packets, width: int, calls: int, rows: int | None = None
+    finding: "Finding", packets: Packets, width: int, calls: int, rows: int | None = None, *, see: bool = True
 ) -> Iterator[str]:
-    """A finding with its proof; `rows` bounds what its sentence takes, and its command."""
+    """A finding with its proof; `rows` bounds what its sentence takes, and its command, which only `see` has."""
     share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrapped(
@@ -193,6 +199,8 @@ def _paragraph(
         width,
         "",
     )
+    if finding.first_time is not None or finding.last_time is not None:
+        yield f"  When: {UTC_ZONE.between(finding.first_time, finding.last_time)}"
     lines = _wrapped(clean(finding.text) + share, width, "  ", whole=rows is None)
     yield from lines[:rows]
     if rows is not None and len(lines) > rows:
@@ -206,8 +214,10 @@ def _paragraph(
     elif finding.frames:
         yield from _wrapped("packets " + _some(finding.frames), width, "  Proof: ")
         yield f"    {display_filter((each, each) for each in finding.frames[:MOST_CALLS])}"
-    see = f"  See: {clean(finding.command)}"
-    yield see if rows is None or _height([see], width) <= rows else "  See: a long command, which --all has"
+    command = f"  See: {clean(finding.command)}"
+    if see:
+        long = rows is not None and _height([command], width) > rows
+        yield "  See: a long command, which --all has" if long else command
 
 
 def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str:

@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.display_filters import frames_of
-from kwsniff.findings.evaluate import Finding, clock, fetch
+from kwsniff.findings.evaluate import Finding, fetch
 from kwsniff.report.section import MOST_LETTERS, Cell, Item, Section, Table, code, number, text
 from kwsniff.report.words import label, moment
 from kwsniff.texts import clean, display_filter, in_percent, in_time
+from kwsniff.zones import UTC_ZONE
 
 if TYPE_CHECKING:
     import duckdb
@@ -105,7 +106,7 @@ def _item(
     rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
     lines = [("", label(finding.text, 4 * MOST_LETTERS)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
-        lines.append(("When", f"{clock(finding.first_time)} to {clock(finding.last_time)} UTC"))
+        lines.append(("When", UTC_ZONE.between(finding.first_time, finding.last_time)))
     if finding.time_share:
         lines.append(("Share", f"{in_percent(finding.time_share)} of all time that calls took"))
     if finding.explained_by:
