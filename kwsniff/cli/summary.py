@@ -34,6 +34,7 @@ _PARTS = {
 }
 _WAITING = {
     "data": "waiting for data",
+    "transaction": "waiting for a transaction",
     "group": "waiting for members",
     "replicas": "waiting for replicas",
     "throttle": "waiting for a quota",
@@ -42,6 +43,7 @@ _WAITING = {
 _IN_LINE = {
     "none": "earlier calls",
     "data": "a fetch waiting for data",
+    "transaction": "a fetch waiting for a transaction",
     "group": "a call waiting for members",
     "replicas": "a call waiting for replicas",
     "throttle": "a throttled call",

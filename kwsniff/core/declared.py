@@ -147,8 +147,9 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "client", "replica", "broker",
     ),
     "wait": (
-        "none", "long_poll", "long_poll_possible", "data", "data_possible", "group", "group_possible",
-        "replicas", "replicas_possible", "throttle", "authentication_delay", "authentication_delay_possible",
+        "none", "long_poll", "long_poll_possible", "data", "data_possible", "transaction",
+        "transaction_possible", "group", "group_possible", "replicas", "replicas_possible", "throttle",
+        "authentication_delay", "authentication_delay_possible",
     ),
     "vantage": (
         "client", "broker", "between", "same_machine", "unknown",

@@ -26,6 +26,8 @@ _WAITS = {
     "long_poll_possible": "no data, ended early (possible)",
     "data": "records that were not there yet",
     "data_possible": "records not there yet (possible)",
+    "transaction": "a transaction's end",
+    "transaction_possible": "a transaction's end (possible)",
     "group": "other members",
     "group_possible": "other members (possible)",
     "replicas": "followers",

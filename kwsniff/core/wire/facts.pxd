@@ -89,6 +89,8 @@ cdef struct Facts:
     int64_t record_bytes
     Known made_first        # milliseconds since the epoch: when the first of the batches was complete,
     Known made_last         # and when the last one was
+    Known ended_last        # when the last marker of a transaction's end (a control batch) was written, likewise
+    bint transactional      # of some partition the first batch belongs to a transaction
     bint more_left          # of some partition there is more than what is in here
     Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
     bint wants_partitions   # set by the caller, kept over messages

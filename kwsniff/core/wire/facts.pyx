@@ -30,7 +30,8 @@ cdef enum:
     MAX_DEPTH = 40              # the engine's own bound is lower
     MAX_PENDING = 64            # error fields of open structs; one per struct in every known layout
     OWN_DEPTH = 2               # the message's own struct, and those that stand right in it
-    CONTROL_BATCH = 0x20        # attribute of format 2
+    TRANSACTIONAL = 0x10        # attributes of format 2
+    CONTROL_BATCH = 0x20
     RECENT_TOPICS = 8           # a topic is looked for among so many before it counts as another
 
 cdef struct Register:
@@ -392,6 +393,14 @@ cdef inline void note_made(Facts* facts, int64_t time) noexcept nogil:
     if not facts.made_last.is_known or time > facts.made_last.value: know(&facts.made_last, time)
 
 
+cdef inline void note_transaction(Facts* facts, Batch* batch, bint first) noexcept nogil:
+    if batch.attributes & CONTROL_BATCH:
+        if not facts.ended_last.is_known or batch.max_timestamp > facts.ended_last.value:
+            know(&facts.ended_last, batch.max_timestamp)
+    elif first:
+        facts.transactional = True
+
+
 cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil:
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
@@ -416,6 +425,8 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
             facts.records += batch.count
         if batch.magic >= 1 and batch.max_timestamp > 0:
             note_made(facts, batch.max_timestamp)
+        if batch.magic == 2 and batch.attributes & TRANSACTIONAL:
+            note_transaction(facts, &batch, last < 0)
         last = <int64_t>(<uint64_t>batch.base_offset + <uint64_t>batch.last_offset_delta)
         if hit != NULL:
             hit.batches += 1
