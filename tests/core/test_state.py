@@ -41,7 +41,7 @@ def analyzed_in_parts(
     rows: Rows = {table: [] for table in COLUMNS}
 
     def take(analyzer: Analyzer) -> None:
-        for table in COLUMNS:
+        for table in filter(analyzer.rows, COLUMNS):
             rows[table] += builder.build(table, analyzer.take(table)).to_pylist()
 
     analyzer = Analyzer(*ARGUMENTS, limits=limits)

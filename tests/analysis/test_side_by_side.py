@@ -23,8 +23,8 @@ from kwsniff.tables.schema import TABLES
 from tests.pipeline.mirrored import recorded
 from tests.pipeline.test_buckets import CAPTURES, MADE
 from tests.pipeline.test_eviction import SECOND, closed, three_connections
-from tests.pipeline.test_twins import OUTSIDE, capture, talk, under
 from tests.sources.test_tls import with_secrets
+from tests.timelines.test_twins import OUTSIDE, capture, talk, under
 from tests.traffic import damage, files, messages, scenes, topics
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 from tests.traffic.tunnels import wrapped
