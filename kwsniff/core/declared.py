@@ -32,7 +32,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("group_instance_id", "string", True), ("generation", "int32", True),
         ("protocol_type", "string", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
         ("isolation_level", "int16", True), ("committed", "bool", True), ("session_id", "int32", True),
-        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
+        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True), ("timeout_ms", "int64", True),
     ),
     "latencies": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0xd18b42fcf0abbf69ull
+    #define KWSNIFF_SHAPES 0x73b29bcef4d3fa7cull
     """
     const unsigned long long KWSNIFF_SHAPES

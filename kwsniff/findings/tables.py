@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from kwsniff.layout.causes import Cause
+
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
@@ -318,7 +320,7 @@ def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {"least_version": "", **made}
+    return {"least_version": "", "error_cause": "", **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
@@ -330,6 +332,8 @@ def _with_views(
 ) -> "duckdb.DuckDBPyConnection":
     if "least_version" in wanted:
         _add_least_versions(database)
+    if "error_cause" in wanted:
+        _add_error_causes(database)
     for name, statement in views.items():
         if statement and name in wanted:
             database.execute(statement)
@@ -353,3 +357,26 @@ def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
             rows.append((key, newest[0], since))
     listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
     database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
+
+
+def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
+    """error_cause(error_code, cause, advice, asked, asked_name, owner, passes, has_rule): the blocks of
+    causes.txt; `passes` is in seconds, `asked` a column of api_calls with what the client asked for."""
+    from kwsniff.layout.catalog import load_catalog
+
+    rows = []
+    for code, cause in load_catalog().causes.items():
+        asked = cause.asked or (None, None)
+        texts_ = [cause.cause, with_settings(cause), *asked, cause.owner]
+        quoted = ", ".join("null" if text is None else _quoted(text) for text in texts_)
+        rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
+    columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
+    database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
+
+
+def with_settings(cause: "Cause") -> str:
+    """What to change, and the settings that decide as far as that does not name them."""
+    named = [
+        f"{name} ({side})" for side, names in cause.settings.items() for name in names if name not in cause.do
+    ]
+    return f"{cause.do} Settings: {', '.join(named)}." if named else cause.do

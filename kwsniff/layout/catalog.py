@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kwsniff.errors import LayoutError
+from kwsniff.layout.causes import Cause, parse_causes
 from kwsniff.layout.check import check_layout, check_versions
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.meaning import Meaning
@@ -179,6 +180,11 @@ class Catalog:
         """Every error code, ascending."""
         ours = parse_errors((self.folder / "errors.txt").read_text("utf-8"), "errors.txt")
         return self._beside("errors.txt", ours, self._vendor.errors)
+
+    @cached_property
+    def causes(self) -> Mapping[int, Cause]:
+        """What usually causes Kafka's error codes, and what to change."""
+        return parse_causes((self.folder / "causes.txt").read_text("utf-8"), "causes.txt")
 
     @cached_property
     def settings(self) -> Settings:

@@ -23,12 +23,12 @@ def _text(rule: str, *refusals: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     ("topics", "named"),
-    [((), ""), (("a",), " (topic a)"), (("c", "a", "b", "a"), " (topic a, topic b, topic c)")],
+    [((), "delegation tokens"), (("a",), "topic a"), (("c", "a", "b", "a"), "topic a, topic b, topic c")],
 )
 def test_what_a_client_may_not_do_is_named_where_it_is_known(topics: tuple[str, ...], named: str) -> None:
     told = [{"error_code": 29, "topic": topic, "error_name": "NO"} for topic in topics]
-    said = _text("not_authorized", *(told or [{"error_code": 30, "error_name": "NO"}]))
-    assert said.startswith(f"spy has no right to what it asks for{named}: NO, ")
+    said = _text("not_authorized", *(told or [{"error_code": 65, "error_name": "NO"}]))
+    assert said.startswith(f"spy lacks rights on what it uses ({named}): ")
 
 
 def test_a_mechanism_that_is_not_known_has_no_name() -> None:

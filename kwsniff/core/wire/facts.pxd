@@ -71,6 +71,7 @@ cdef struct Facts:
     Known session_epoch
     Known max_wait
     Known min_bytes
+    Known timeout           # the first one that the message names of itself
     Known replica_id
     int32_t num_errors
     int16_t first_error

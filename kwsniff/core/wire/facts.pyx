@@ -318,6 +318,7 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif meaning == MEANING_SESSION_EPOCH: know(&facts.session_epoch, cell.value)
     elif meaning == MEANING_MAX_WAIT: know(&facts.max_wait, cell.value)
     elif meaning == MEANING_MIN_BYTES: know(&facts.min_bytes, cell.value)
+    elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
 
 
 cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
