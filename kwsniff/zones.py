@@ -35,6 +35,15 @@ class Zone:
         except (OverflowError, ValueError, OSError):
             return aware
 
+    def read(self, time: datetime) -> datetime:
+        """A time as clocks of this zone show it, as an aware one; one that is aware already as it is.
+
+        Raises OverflowError or ValueError for what a zone shifts over the ends of the calendar.
+        """
+        if time.tzinfo is not None:
+            return time
+        return time.astimezone() if self.info is None else time.replace(tzinfo=self.info)
+
     def moment(self, time: Time, digits: int = 3) -> str:
         """Date, time and zone: `2026-11-21 22:06:53.312 UTC`, elsewhere `2026-11-21 23:06:53.312 +01:00`."""
         if time is None:
@@ -73,6 +82,16 @@ def offset(time: datetime) -> str:
     """The zone of an aware time: `UTC`, or hours and minutes that it is ahead, `+01:00`."""
     ahead = time.utcoffset()
     return str(timezone(ahead)).removeprefix("UTC") if ahead else "UTC"
+
+
+def from_iso(text: str | None) -> int | None:
+    """Nanoseconds since 1970 of a time as JSON has it: ISO 8601 with up to nine digits, and its zone."""
+    if text is None:
+        return None
+    head, _, rest = text.partition(".")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    time = datetime.fromisoformat(head + rest[len(digits) :])
+    return _nanoseconds(time) + int(digits[:9].ljust(9, "0"))
 
 
 def parse_zone(text: str) -> Zone:

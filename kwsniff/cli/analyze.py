@@ -12,7 +12,7 @@ from kwsniff.cli.chosen_calls import add_filters, are_chosen, chosen_filters, fi
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_left, say_read
-from kwsniff.cli.times import add_time_options, time_range
+from kwsniff.cli.times import add_time_options, since_and_until, time_range, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import json_text, versioned
 
@@ -111,7 +111,8 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.temporary import temporary_folder
 
     keep_freed_memory()
-    filters, _ = chosen_filters(args) if are_chosen(args) else None, time_range(args)
+    filters = chosen_filters(args) if are_chosen(args) else None
+    since, until = since_and_until(args)
     args.output = args.output and local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
@@ -129,8 +130,8 @@ def run(args: argparse.Namespace) -> int:
             limits=limits,
             progress=progress,
             tls_keylog=args.tls_keylog,
-            since=args.since,
-            until=args.until,
+            since=since,
+            until=until,
             only=only,
             jobs=args.jobs,
         ).summary
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         from kwsniff.cli.summary import show_summary
 
-        show_summary(summary, sys.stdout, top=args.top)
+        show_summary(summary, sys.stdout, top=args.top, zone=zone_of(args))
     return DONE if only is None or summary["rows"].get("api_calls") else NOTHING_FOUND
 
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 from kwsniff.cli.chosen_calls import refuse_pipes
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times, since_and_until
 from kwsniff.temporary import kept_in, temporary_folder
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def opened(
         return
     from kwsniff.analysis.analyze import analyze
 
+    since, until = since_and_until(args)
     # On disk, not in memory: captures may be larger than that.
     with temporary_folder() as folder:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
@@ -66,8 +67,8 @@ def opened(
                 ports=[parse_port(port) for text in args.port for port in text.split(",")],
                 limits=parse_limits(args.limit),
                 tls_keylog=args.tls_keylog,
-                since=args.since,
-                until=args.until,
+                since=since,
+                until=until,
                 progress=progress,
             ).summary
         say_read(summary)

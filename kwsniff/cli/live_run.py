@@ -8,18 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.chosen import chosen_tables
 from kwsniff.analysis.headroom import keep_below
-from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
+from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json, interval_line
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_service import Service
 from kwsniff.cli.live_wishes import Wishes
 from kwsniff.cli.standard_streams import says
-from kwsniff.cli.times import say_missed, time_range
+from kwsniff.cli.times import say_missed, time_range, zone_of
 from kwsniff.errors import OutputError
 from kwsniff.findings.tables import READ
 from kwsniff.layout.catalog import load_catalog
@@ -267,8 +268,8 @@ def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, w
     if args.json:
         return JsonLines(wishes.interval)
     if args.lines or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return IntervalLines(window, wishes.interval)
-    return Screen(window, session, wishes.interval)
+        return IntervalLines(window, wishes.interval, partial(interval_line, zone=zone_of(args)))
+    return Screen(window, session, wishes.interval, zone_of(args))
 
 
 @contextmanager

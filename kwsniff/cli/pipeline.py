@@ -11,7 +11,7 @@ from kwsniff.cli.collector import look_as_usual
 from kwsniff.cli.limits import parse_limits
 from kwsniff.cli.pipeline_options import add_arguments
 from kwsniff.cli.standard_streams import say_broken, say_left, say_unread, says
-from kwsniff.cli.times import refuse_times, say_missed, time_range
+from kwsniff.cli.times import refuse_times, say_missed, since_and_until, time_range
 from kwsniff.errors import UsageError
 from kwsniff.texts import json_text, versioned
 
@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     tables = [name.strip() for text in args.table for name in text.split(",")] or None
     chosen_tables(tables)  # before Spark starts
     before = files_of_tables(Path(args.output))
+    since, until = since_and_until(args)
     spark = start_session(args.master, settings)
     result = run_pipeline(
         args.inputs,
@@ -77,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
         form=args.format,
         mode=args.mode,
         tls_keylog=args.tls_keylog,
-        since=args.since,
-        until=args.until,
+        since=since,
+        until=until,
         scratch=args.scratch,
     )
     _say(args.output, result, before)

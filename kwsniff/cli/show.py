@@ -12,7 +12,7 @@ from kwsniff.cli.chosen_calls import add_filters, chosen_filters, refuse_pipes
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_unread, says
-from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
+from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import clean, json_pieces, json_text, versioned
@@ -120,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
         hexdump=args.hexdump,
         sides=sides or ("request", "response"),
         captures=tuple(reader.captures),
+        zone=zone_of(args),
     )
     say_unread([str(each) for each in reader.unread], len(reader.captures))
     calls = _decoded(reader, filters, drawing, limits)

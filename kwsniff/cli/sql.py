@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kwsniff.cli.standard_streams import says
+from kwsniff.cli.times import add_zone_option, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text
+from kwsniff.zones import UTC_ZONE, Zone
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are
@@ -59,6 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write there; .csv, .json and .parquet say how"
     )
+    add_zone_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -75,14 +78,14 @@ def run(args: argparse.Namespace) -> int:
             return 0
         reader = ask(database, query)
         if args.output is None:
-            _write(reader, form, sys.stdout)
+            _write(reader, form, sys.stdout, zone_of(args))
             return 0
         with named_when_whole(Path(args.output)) as hidden:
             if form == "parquet":
                 write_parquet(reader, hidden)
             else:
                 with hidden.open("x", encoding="utf-8", newline="") as out:
-                    _write(reader, form, out)
+                    _write(reader, form, out, zone_of(args))
     return 0
 
 
@@ -119,7 +122,7 @@ def _list(tables: Sequence[str]) -> None:
     print("\n".join(f"  {each.name.ljust(widest)}  {each.asks}" for each in questions))
 
 
-def _write(reader: Any, form: str, out: TextIO) -> None:
+def _write(reader: Any, form: str, out: TextIO, zone: Zone = UTC_ZONE) -> None:
     from kwsniff.findings.console import read
 
     names = reader.schema.names
@@ -134,7 +137,7 @@ def _write(reader: Any, form: str, out: TextIO) -> None:
     elif form == "json":
         _write_json(names, rows, out)
     else:
-        _write_table(names, (row for batch in rows for row in batch), out)
+        _write_table(names, (row for batch in rows for row in batch), out, zone)
 
 
 def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: TextIO) -> None:
@@ -149,14 +152,14 @@ def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: Text
     out.write("\n]}\n")
 
 
-def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO) -> None:
+def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO, zone: Zone) -> None:
     shown: list[list[Any]] = []
     for row in rows:
         if len(shown) == _MOST_ROWS:
             says(f"note: the first {_MOST_ROWS:,} rows are shown; --format csv or json has all of them")
             break
         shown.append(row)
-    cells = [list(map(clean, names)), *([clean(_cell(value)) for value in row] for row in shown)]
+    cells = [list(map(clean, names)), *([clean(_shown(value, zone)) for value in row] for row in shown)]
     numbers = [all(_is_number(row[at]) for row in shown) for at in range(len(names))]
     widths = [max(len(row[at]) for row in cells) for at in range(len(names))]
     for row in cells:
@@ -169,6 +172,12 @@ def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO) -
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+
+
+def _shown(value: Any, zone: Zone) -> str:
+    """A value for people: times with a zone have that which was asked for."""
+    is_time = isinstance(value, datetime) and value.tzinfo is not None
+    return zone.moment(value, 6) if is_time else _cell(value)
 
 
 def _cell(value: Any) -> str:

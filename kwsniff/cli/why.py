@@ -14,7 +14,7 @@ from kwsniff.cli.inputs import TABLES, page_file
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_read
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times, since_and_until, zone_of
 from kwsniff.cli.why_screen import MOST_CALLS, Errors, Packets, Told, all_lines, screen_lines
 from kwsniff.temporary import temporary_folder
 from kwsniff.texts import JSON_VERSION, json_text
@@ -81,7 +81,13 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.bounds import figures_of
     from kwsniff.findings.display_filters import find_filters
     from kwsniff.findings.evaluate import evaluate
-    from kwsniff.findings.report import count_errors, describe_basis, list_not_seen
+    from kwsniff.findings.report import (
+        count_errors,
+        describe_basis,
+        describe_checks,
+        list_not_seen,
+        list_slowest,
+    )
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.
     with page_file(args.html) as file, _opened(args) as (database, files, capture, tables):
@@ -89,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
         basis = describe_basis(database)
         not_seen = list_not_seen(basis)
-        errors = count_errors(database)
+        errors = count_errors(database, about=not args.json)
+        found = any(each.severity != "info" for each in findings)
+        slowest = [] if found or args.json else list_slowest(database)
         most = None if args.json else MOST_CALLS
         filters = find_filters(database, {number for each in findings for number in each.call_ids[:most]})
         if file is not None:
@@ -103,13 +111,24 @@ def run(args: argparse.Namespace) -> int:
                 basis=basis,
                 not_seen=not_seen,
                 capture=named,
+                zone=zone_of(args),
                 upgrade=_upgrade(database),
             )
     if args.json:
         _print_json(basis, findings, filters, errors, not_seen)
     else:
         named = _captures(capture, args.inputs)
-        told = Told(basis, findings, errors, not_seen, _packets(filters), named)
+        told = Told(
+            basis,
+            findings,
+            errors,
+            not_seen,
+            _packets(filters),
+            named,
+            zone_of(args),
+            describe_checks(),
+            slowest,
+        )
         size = shutil.get_terminal_size()
         width = max(_NARROWEST, min(size.columns, _WIDEST))
         for line in all_lines(told, width) if args.all else screen_lines(told, width, size.lines - 1):
@@ -155,6 +174,7 @@ def _opened(
         return
     from kwsniff.analysis.analyze import analyze
 
+    since, until = since_and_until(args)
     # On disk, not in memory: captures may be larger than that.
     with temporary_folder() as folder:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
@@ -165,8 +185,8 @@ def _opened(
                 limits=parse_limits(args.limit),
                 tls_keylog=args.tls_keylog,
                 tables=READ,
-                since=args.since,
-                until=args.until,
+                since=since,
+                until=until,
                 progress=progress,
             ).summary
         say_read(summary)

@@ -66,14 +66,15 @@ def test_a_summary_fits_its_terminal(
     # What is shown is made of the words that a pipe gets, which has room for all of them: none is broken.
     out = io.StringIO()
     show_summary({**analysis.summary, "tables": {}}, out, top=30)
-    summary = shown.partition("Tables written")[0]
+    summary = re.sub(r"^\d+ tables with .*?\bout\n", "", shown, flags=re.MULTILINE | re.DOTALL)
+    summary = re.sub(r"^no room in .*?is\s+shown$", "", summary, flags=re.MULTILINE | re.DOTALL)
     assert set(summary.split()) - set(out.getvalue().split()) <= {
         word for word in summary.split() if "─" in word
     }
     facts = analysis.summary
     names = {item["client_id"] for item in facts["clients"]} | {item["topic"] for item in facts["errors"]}
     names |= {item["error_name"] for item in facts["errors"]} | {item["api_name"] for item in facts["calls"]}
-    names |= {item["transactional_id"] for item in facts["transactions"]} | {"api_calls", "transactions"}
+    names |= {item["transactional_id"] for item in facts["transactions"]}
     for each in filter(None, names):
         assert re.search(rf"\b{re.escape(each)}\b", shown), each
     assert width < 200 or "no room in" not in shown

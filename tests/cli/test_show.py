@@ -117,8 +117,8 @@ def test_a_call_is_shown_with_frames_times_and_sizes(
     # The scene: three packets of handshake, the request after 10 ms, the response 2 ms later.
     assert shown[0].startswith("call 4000: Metadata v9 (key 3), connection 1, ")
     assert shown[0].endswith(", answered in 2 ms")
-    assert shown[2] == f"  request, frame 4, 2023-11-14T22:13:20.010000000Z, {len(call.request)} bytes"
-    answer = f"  response, frame 5, 2023-11-14T22:13:20.012000000Z, {len(call.response)} bytes"
+    assert shown[2] == f"  request, frame 4, 2023-11-14 22:13:20.010000000 UTC, {len(call.request)} bytes"
+    answer = f"  response, frame 5, 2023-11-14 22:13:20.012000000 UTC, {len(call.response)} bytes"
     assert answer in shown
     assert "      correlation_id: 5" in shown
     assert shown[-1] == ""

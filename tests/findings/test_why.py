@@ -62,7 +62,7 @@ def test_it_fits_a_screen_unless_asked_for_all(capture: str) -> None:
 def test_a_healthy_capture_is_told_with_what_the_judgement_stands_on() -> None:
     done = _why(HEALTHY)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Nothing wrong was found in ")
+    assert done.stdout.startswith("No finding in ")
     assert "PROBLEM" not in done.stdout
 
 
