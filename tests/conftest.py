@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import short_run
+
 # How fast examples come says what else the machine does, nothing of kwsniff.
 settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_machine")
@@ -24,6 +26,16 @@ _GROUPS = (_ONE_PROCESS, _LIVE, "measured")
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--whole`."""
+    short_run.add_option(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Whether the run is short or whole."""
+    return short_run.describe(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """KWSNIFF_SKIPPED=FILE: what skips is written there; `pytest @FILE` runs it where what it lacked is."""
     path = os.environ.pop("KWSNIFF_SKIPPED", None)  # processes that tests start do not write there, too
@@ -31,10 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Skips(Path(path)))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes, one has all tests that need a session of Spark, which takes a gigabyte, and one
-    all that record, which would hear each other.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what a short run does not run. With several processes, one has all tests that need a session
+    of Spark, which takes a gigabyte, and one all that record, which would hear each other.
     """
+    short_run.leave_out(config, items)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(_ONE_PROCESS))

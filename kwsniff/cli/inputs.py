@@ -48,7 +48,7 @@ def opened(
     Raises KwsniffError where nothing can be read.
     """
     from kwsniff.cli.analyze import parse_port, progress_bar
-    from kwsniff.findings.tables import is_folder_of_tables, open_folder
+    from kwsniff.findings.tables import READ, is_folder_of_tables, open_folder
 
     if len(inputs) == 1 and is_folder_of_tables(inputs[0]):
         refuse_times(args, TABLES)
@@ -67,6 +67,7 @@ def opened(
                 ports=[parse_port(port) for text in args.port for port in text.split(",")],
                 limits=parse_limits(args.limit),
                 tls_keylog=args.tls_keylog,
+                tables=READ,
                 since=since,
                 until=until,
                 progress=progress,

@@ -18,6 +18,7 @@ from kwsniff.cli.main import run
 from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import READ, open_tables
+from tests.findings.conftest import TablesOf
 from tests.house.tree import ROOT
 
 INCIDENTS = ROOT / "captures" / "incidents"
@@ -171,10 +172,11 @@ def test_show_leaves_out_clients_whose_names_have_the_name_in_them(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("incident", sorted(each.parent.name for each in INCIDENTS.glob("*/about.toml")))
-def test_commands_show_something(incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_show_something(
+    incident: str, tables_of: TablesOf, capsys: pytest.CaptureFixture[str]
+) -> None:
     for capture in sorted((INCIDENTS / incident).glob("*.pcap")):
-        tables = tmp_path / capture.stem
-        kwsniff.analyze(capture, output=tables)
+        tables = tables_of(capture)
         places = {"CAPTURE": str(capture), "DIR": str(tables)}
         for finding in pq.ParquetFile(tables / "findings.parquet").read().to_pylist():
             given = [places.get(word, word) for word in words(finding["command"])]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import kwsniff
+from tests.findings.measured import find_once
 from tests.house.tree import ROOT
+
+pytestmark = pytest.mark.xdist_group("measured")  # what one process has judged the others would judge again
 
 INCIDENTS = ROOT / "captures" / "incidents"
 SHARED = ROOT.parent / "shared" / "incidents"
@@ -40,8 +42,7 @@ HEALTHY = (
 
 
 def _found(capture: Path) -> list[tuple[str, str, str, str]]:
-    rows = kwsniff.analyze(capture).findings.to_pylist()
-    return [(row["finding"], row["severity"], row["blames"], row["subject"]) for row in rows]
+    return [(row["finding"], row["severity"], row["blames"], row["subject"]) for row in find_once(capture)]
 
 
 def _recordings() -> list[tuple[str, Path, str]]:
@@ -55,6 +56,7 @@ def _recordings() -> list[tuple[str, Path, str]]:
     return found
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("capture", "finding"), [each[1:] for each in _recordings()], ids=[each[0] for each in _recordings()]
 )

@@ -77,6 +77,7 @@ def test_ci_runs_the_tests_of_the_readme_without_tools_it_does_not_ask_for(tmp_p
     lines = script.splitlines()
     (tests,) = (line for line in commands(README) if "-m pytest" in line)
     assert lines.index("hide_tools") < lines.index(tests) < lines.index("show_tools")
+    assert lines.index("export PYTEST_ADDOPTS=--whole") < lines.index(tests)
     functions = script[script.index("tools=(") : script.index("work=$(mktemp")]
     for tool in ("tshark", "tcpdump", "tmux", "dumpcap", "java"):
         (tmp_path / tool).write_text("#!/bin/sh\n")
