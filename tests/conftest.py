@@ -22,7 +22,6 @@ pytest.register_assert_rewrite(
 
 _ONE_PROCESS = "spark"
 _LIVE = "live"
-_GROUPS = (_ONE_PROCESS, _LIVE, "measured")
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -70,9 +69,8 @@ class _Skips:
         self._note(report)
 
     def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
-        name = report.nodeid
-        for group in _GROUPS:  # which xdist adds
-            name = name.removesuffix(f"@{group}")
+        test, bracket, rest = report.nodeid.rpartition("]")
+        name = test + bracket + rest.partition("@")[0]  # xdist adds the group
         if report.skipped and not hasattr(report, "wasxfail") and name not in self._noted:
             self._noted.add(name)
             with self._path.open("a", encoding="utf-8") as file:
