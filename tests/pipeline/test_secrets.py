@@ -187,6 +187,7 @@ def test_no_table_has_a_secret(capture: Path, tmp_path: Path) -> None:
         assert leaks(path.read_bytes().decode("latin-1")) == [], path.name
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(
     "command",
     [
