@@ -47,6 +47,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     of Spark, which takes a gigabyte, and one all that record, which would hear each other.
     """
     short_run.leave_out(config, items)
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the longest ones first: at the end no process waits for another
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(_ONE_PROCESS))
