@@ -49,6 +49,7 @@ def run_on(master: str, folder: Path, commands: list[list[str]]) -> list[tuple[i
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     spark: Any, capture: Path, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     assert written(common / "tables")["api_calls"] == analyzed(seen)["api_calls"]
 
 
+@pytest.mark.slow
 def test_workers_that_share_nothing_read_a_store_and_fill_it(
     spark: Any, capture: Path, tmp_path: Path
 ) -> None:

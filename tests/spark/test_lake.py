@@ -62,6 +62,7 @@ def rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     return in_order(table.select(schema.names).cast(schema), ())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_replaced_added_and_replaced_by_their_days(form: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"

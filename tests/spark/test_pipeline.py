@@ -46,6 +46,7 @@ def recorded(name: str) -> Path:
     return path
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize(("split_bytes", "here"), [(1500, True), (1500, False), (1 << 30, True)])
 def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
@@ -314,6 +315,7 @@ def test_rows_lie_in_the_folder_of_their_day(in_process: None, tmp_path: Path) -
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("split_bytes", [500, 1 << 30])
 def test_on_spark_the_tables_are_those_of_analyze(spark: Any, tmp_path: Path, split_bytes: int) -> None:
     paths = rotated(recorded("first_steps").read_bytes(), 3, tmp_path)
@@ -324,6 +326,7 @@ def test_on_spark_the_tables_are_those_of_analyze(spark: Any, tmp_path: Path, sp
     assert made.rows == {name: len(rows) for name, rows in analyzed(*paths).items()}
 
 
+@pytest.mark.slow
 def test_spark_reads_what_was_written(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql.types import StructType
 
@@ -341,6 +344,7 @@ def test_spark_reads_what_was_written(spark: Any, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,6 +362,7 @@ def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
     assert written(tmp_path / "out") == analyzed(capture)
 
 
+@pytest.mark.slow
 def test_an_error_of_ours_in_a_task_is_one_line_and_leaves_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,6 +393,7 @@ def test_secrets_are_in_no_file(in_process: None, tmp_path: Path) -> None:
         assert leaks(repr(pq.ParquetFile(file).read().to_pylist())) == []
 
 
+@pytest.mark.slow
 def test_aggregates_are_made_by_default(spark: Any, tmp_path: Path) -> None:
     made = run(recorded("first_steps"), tmp_path / "out", spark, tables=None)
     assert set(made.rows) == {*TABLES, *AGGREGATES}

@@ -205,6 +205,7 @@ def test_a_clock_that_was_ahead_is_so_for_every_range(
     assert any(each.clock > 0 for each in followed if each.waits)
 
 
+@pytest.mark.slow
 def test_tasks_of_spark_follow_ranges(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers see nothing of what was changed here but how many ranges there are."""
     monkeypatch.setattr(ranges, "WORTH_ROWS", 1)

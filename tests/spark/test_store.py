@@ -190,6 +190,7 @@ def test_one_that_was_held_for_dead_changes_nothing(output: Place, monkeypatch: 
     assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
 
 
+@pytest.mark.slow
 def test_on_spark_aggregates_are_there_too(
     spark: Any, settings: Settings, capture: Path, tmp_path: Path
 ) -> None:
