@@ -87,6 +87,7 @@ def days(found: list[dict[str, Any]], name: str) -> set[str]:
     return {day for batch in batches for day, _ in by_date(name, batch)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_what_was_there_before_can_still_be_read(form: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"
@@ -127,6 +128,7 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
     assert counted == number
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the table had been begun by a kwsniff that did not know a column: its rows have none."""

@@ -63,7 +63,7 @@ def run(paths: Any, output: Place, **options: Any) -> Any:
     return run_pipeline(paths, output.root, spark=None, tables=tuple(TABLES), num_buckets=2, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_tables_of_captures_there_are_those_of_analyze(
     store: Place, rotated_in_store: list[Path], tmp_path: Path
 ) -> None:
@@ -73,7 +73,7 @@ def test_tables_of_captures_there_are_those_of_analyze(
     assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_a_run_takes_the_place_of_the_one_before(store: Place) -> None:
     output = store.inside("tables")
     for capture in (ONE, OTHER):
