@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.compare import analyzed, parts, records, rotated, written
+from tests.spark.compare import analyzed, analyzed_once, parts, records, rotated, written
 from tests.traffic import damage, files, scenes
 from tests.traffic.tcp import Scene
 
@@ -60,7 +60,7 @@ def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
     monkeypatch.setattr(scan, "is_here", lambda _: here)
     capture = recorded(name)
     made = run(capture, tmp_path / "out", split_bytes=split_bytes)
-    assert written(tmp_path / "out") == analyzed(capture)
+    assert written(tmp_path / "out") == analyzed_once(capture)
     named, kept = (made.facts[name] for name in ("bytes_named", "bytes_kept"))
     plain = capture.suffix in {".pcap", ".pcapng"}
     assert (named > 0, kept > named) == ((True, False) if here and plain else (False, True))
