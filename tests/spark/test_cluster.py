@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SHORT_LIVED_JAVA
 from tests.spark.cluster import cluster
 from tests.spark.compare import Rows, analyzed, in_order, rotated, written
 from tests.spark.store import as_if_local, new_bucket, put, s3
@@ -41,6 +42,7 @@ def run_on(master: str, folder: Path, commands: list[list[str]]) -> list[tuple[i
     options = [
         "--master", master, "--buckets", "2", "--conf", "spark.driver.memory=512m",
         "--conf", "spark.executor.memory=512m", "--conf", f"spark.local.dir={folder / 'spark'}",
+        "--conf", f"spark.executor.extraJavaOptions={SHORT_LIVED_JAVA}",
     ]  # fmt: skip
     commands = [["pipeline", *command, *options] for command in commands]
     script = [sys.executable, "-W", "ignore", "-c", _SCRIPT, json.dumps(commands)]
