@@ -89,6 +89,7 @@ def test_splits_of_any_size_down_to_one_packet_change_nothing(
     assert split_bytes > 1 or made.facts["splits"] >= (2 if name.endswith("ng") else len(PACKETS))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("num_buckets", [1, 2, 7, 64])
 def test_any_number_of_buckets_gives_the_same(in_process: None, tmp_path: Path, num_buckets: int) -> None:
     capture = recorded("versions_4_4")
@@ -96,6 +97,7 @@ def test_any_number_of_buckets_gives_the_same(in_process: None, tmp_path: Path, 
     assert written(tmp_path / "out") == analyzed(capture)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["transactions", "group_consumer", "versions_4_4", "rebalance"])
 def test_rotated_files_in_any_order_are_one_capture(in_process: None, tmp_path: Path, name: str) -> None:
     """Calls over the edges come out once; the order is that of the first packets, not of the command line."""
@@ -166,6 +168,7 @@ def test_a_damaged_file_costs_what_is_damaged(in_process: None, tmp_path: Path) 
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("cut", [-1, -7, -60])
 def test_a_file_that_ends_too_early_is_said_to(in_process: None, tmp_path: Path, cut: int) -> None:
     paths = rotated(recorded("transactions").read_bytes(), 3, tmp_path)

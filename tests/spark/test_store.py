@@ -72,6 +72,7 @@ def listed(output: Place) -> Rows:
     return read(output, [path for path in output.files() if path.endswith(".parquet")])
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_analyze_and_nothing_else_is_there(output: Place) -> None:
     wanted = analyzed_once(ONE)
     for _ in range(2):  # also in the place of a run before
@@ -89,6 +90,7 @@ def test_the_tables_are_those_of_analyze_and_nothing_else_is_there(output: Place
             assert set(table[RUN].to_pylist()) <= {manifest["run_id"]}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_at_any_write_leaves_the_old_or_the_new(
     output: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +220,7 @@ def aggregated(folder: Path, name: str) -> list[dict[str, Any]]:
     return in_order(pa.concat_tables(files), ("sketch",))
 
 
+@pytest.mark.slow
 def test_a_delta_table_in_a_store_has_its_versions(output: Place) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     spark: Any = object()
@@ -260,6 +263,7 @@ def test_a_file_that_is_not_what_was_written_is_not_published(
     assert named(output)["api_calls"] == analyzed_once(ONE)["api_calls"]
 
 
+@pytest.mark.slow
 def test_a_manifest_that_was_cut_off_is_not_the_last_word(output: Place) -> None:
     """As in a store whose files appear before they are whole: the other copy is."""
     run(ONE, output, ("api_calls",))
