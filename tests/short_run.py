@@ -60,7 +60,8 @@ def _beyond_samples(items: Iterable[pytest.Item], seed: int) -> set[str]:
     out: set[str] = set()
     for test, nodeids in cases.items():
         ordered = sorted(nodeids)
-        kept = random.Random(f"{seed} {test}").sample(ordered, min(sizes[test], len(ordered)))
+        # Tests with the same cases have the same ones chosen, and share what is made for these.
+        kept = random.Random(seed).sample(ordered, min(sizes[test], len(ordered)))
         out |= set(ordered) - set(kept)
     return out
 

@@ -167,6 +167,7 @@ def test_folders_of_tables_tell_the_same_as_captures(
     assert compared(capsys, clock("near"), str(tmp_path)) == compared(capsys, clock("near"), clock("quota"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_is_wider_than_the_screen(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

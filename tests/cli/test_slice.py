@@ -184,6 +184,7 @@ def test_options_and_several_link_types_are_kept(tmp_path: Path) -> None:
     assert option("<", 2, b"eth0") + option("<", 9, b"\x09") in body
 
 
+@pytest.mark.slow
 def test_the_proof_of_a_finding(tmp_path: Path) -> None:
     incident = CAPTURES / "incidents" / "message_too_large" / "broker.pcap"
     findings = kwsniff.analyze(incident).findings.to_pylist()

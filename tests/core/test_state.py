@@ -26,6 +26,7 @@ from tests.traffic.tcp import Endpoint, Packet, Scene
 
 CATALOG = load_catalog()
 ARGUMENTS = analyzer_arguments(CATALOG)
+BUILDER = Builder(CATALOG, ENUMS)
 RECORD = 16
 _CHECK_BYTES = 16
 CAPTURES = sorted((Path(__file__).parents[2] / "captures").glob("*/capture.pcap"))
@@ -37,12 +38,11 @@ def analyzed_in_parts(
     data: bytes, cuts: Sequence[int], **limits: int
 ) -> tuple[Rows, dict[str, Any], dict[str, int]]:
     """All rows of a capture whose analysis was saved and resumed at every cut."""
-    builder = Builder(CATALOG, ENUMS)
     rows: Rows = {table: [] for table in COLUMNS}
 
     def take(analyzer: Analyzer) -> None:
         for table in filter(analyzer.rows, COLUMNS):
-            rows[table] += builder.build(table, analyzer.take(table)).to_pylist()
+            rows[table] += BUILDER.build(table, analyzer.take(table)).to_pylist()
 
     analyzer = Analyzer(*ARGUMENTS, limits=limits)
     analyzer.open_capture("capture")

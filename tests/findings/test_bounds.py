@@ -132,6 +132,7 @@ def test_gates_are_those_of_the_rules() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_database_for_some_queries_answers_them_as_one_for_all(tmp_path: Path) -> None:
     files = _tables(INCIDENTS / "hot_partition" / "broker.pcap", tmp_path)
     rules = load_rules()
@@ -152,6 +153,7 @@ def test_tables_of_before_lack_columns_and_have_findings(tmp_path: Path) -> None
     assert [each.finding for each in find_in_files(files)] == names
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("incident", ["hot_partition", "busy_fetch", "rebalance_storm"])
 def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
     (capture,) = (INCIDENTS / incident).glob("broker.pcap")

@@ -51,6 +51,7 @@ def renamed(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(at, table.schema.field(at), column.cast(table.schema.field(at).type))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_of_any_name_is_found_by_the_command(name: str) -> None:
     analysis = kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap")
@@ -79,6 +80,7 @@ def test_show_takes_a_client_of_any_name(name: str, capsys: pytest.CaptureFixtur
     assert "usage" not in capsys.readouterr().err
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("folder", ["plain", "two words", "o'brien's \"$x\""])
 def test_captures_and_folders_are_quoted(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

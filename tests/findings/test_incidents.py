@@ -68,6 +68,7 @@ def test_a_recorded_incident_is_among_the_first_three(capture: Path, finding: st
         assert [each for each in found if each[1] != "info"] == []
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", GIVEN)
 def test_an_incident_with_a_known_cause_comes_first(name: str) -> None:
     capture = SHARED / f"{name}.pcap"

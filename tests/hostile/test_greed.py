@@ -25,6 +25,7 @@ _SIZES = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("generator", list(_SIZES))
 def test_memory_stays_below_its_bound(tmp_path: Path, generator: str) -> None:
     """Today's peaks are 230 to 320 MB; before there was a bound, the first of them took 1 GB."""
@@ -35,6 +36,7 @@ def test_memory_stays_below_its_bound(tmp_path: Path, generator: str) -> None:
     assert found.peak_bytes < _MEMORY
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("findings", "most"), [(False, 200_000_000), (True, 300_000_000)])
 def test_the_least_memory_that_may_be_asked_for_is_kept(tmp_path: Path, findings: bool, most: int) -> None:
     """As docs/limits.md says: texts of 32 kB at 200 MB; to find something in them takes more."""
@@ -83,6 +85,7 @@ def test_json_in_pieces_is_the_json() -> None:
     assert "".join(json_pieces(value)) == json_text(value)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("text", ["x" * 2_000_000, "é\x9b" * 1_000_000])
 def test_a_long_text_is_spelled_out_in_parts(text: str) -> None:
     """What joins two million characters one by one takes 16 MB for their places alone."""

@@ -53,6 +53,7 @@ def build(project: Path, **settings: str) -> set[str]:
     return {name for name in ("one", "two", "shared") if any(f"{name}.c" in line for line in lines)}
 
 
+@pytest.mark.slow
 def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
     assert build(project) == {"one", "two", "shared"}
     assert build(project) == set()

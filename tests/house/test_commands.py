@@ -109,6 +109,7 @@ def test_ci_runs_the_tests_of_the_readme_without_tools_it_does_not_ask_for(tmp_p
     assert not Path(found).is_relative_to(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_skips_is_written_down_and_can_be_run_again(tmp_path: Path) -> None:
     test = "tests/pipeline/test_formats.py::test_editcap_agrees_that_the_formats_are_the_same"
     skipped = tmp_path / "skipped"

@@ -113,3 +113,17 @@ def test_every_room_keeps_half_of_its_tests_in_a_short_run() -> None:
 
 def _is_mark(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+
+
+def test_contributing_names_the_tests_of_every_folder() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", text.partition("## Which tests to run")[2], re.MULTILINE)[1:]
+    run = {f"tests/{name}" for _, tests in rows for name in re.findall(r"tests/(\w+)", tests)}
+    assert [folder for folder in run if not (ROOT / folder).is_dir()] == []
+    changed = {name.rpartition("/")[2] for what, _ in rows for name in re.findall(r"`([\w/]+)`", what)}
+    folders = {
+        path.parent.name
+        for path in tracked_files()
+        if re.fullmatch(r"(kwsniff/(core/)?\w+/[\w.]+|dissectors/[\w.]+)", relative(path))
+    }
+    assert folders - {"core"} <= changed

@@ -364,6 +364,7 @@ def assert_sums(tables: dict[str, list[Row]]) -> None:
     assert {row["call_id"] for row in tables["latencies"]} <= timed
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CAPTURES.glob("*/about.toml")))
 def test_parts_of_recorded_calls_add_up(name: str) -> None:
     tables = dict(analyzed(CAPTURES / name / about(name)["file"]))
@@ -372,6 +373,7 @@ def test_parts_of_recorded_calls_add_up(name: str) -> None:
     assert bool(tables["latencies"]) == bool(timed)  # none at all: the talk is encrypted
 
 
+@pytest.mark.slow
 def test_parts_of_other_peoples_calls_add_up(shared: Path) -> None:
     files = [path for path in (shared / "captures").rglob("*") if path.suffix in (".pcap", ".pcapng", ".cap")]
     assert len(files) >= 10
