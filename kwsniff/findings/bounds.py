@@ -222,6 +222,9 @@ class Figures:
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
 
+    def _add_leaders(self, batch: pa.RecordBatch) -> None:
+        self._volumes.add_leaders(batch)
+
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
 
@@ -302,6 +305,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": Volumes.OF_PARTITIONS,
+    "leaders": ("leader",),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id",),
     "members": ("partition_count", "left_how"),

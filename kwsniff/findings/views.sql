@@ -96,9 +96,20 @@ from (
 create temp view client_broker as
 select client, min(broker) as broker from connection where client is not null group by client;
 
+-- How many partitions of a topic the capture can show: those that are in it, and lower ones whose leader is a broker that
+-- is in it. Of the others, writes may go to brokers that it does not see.
 create temp view topic_width as
-select topic, greatest(count(*), max(partition) + 1) as partitions
-from (select distinct topic, partition from partition_call where topic is not null) group by topic;
+with seen as (select distinct topic, partition from partition_call where topic is not null),
+most as (select topic, max(partition) as last from seen group by topic),
+shown as (
+    select node_id from brokers where host || ':' || port in (select broker from connection where protocol = 'kafka')
+    union
+    -- by their names, which may be no addresses, all of them
+    select node_id from brokers where (select count(distinct broker) from connection where protocol = 'kafka') >= (select count(distinct node_id) from brokers)
+)
+select topic, count(*) as partitions from (
+    from seen union select l.topic, l.partition from leaders l join most m on m.topic = l.topic and l.partition < m.last where l.leader in (from shown)
+) group by topic;
 
 create temp view written as
 select topic, partition, sum(record_bytes) as bytes, count(*) as calls, min(client) as client, min(time) as first_time,

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.columns.place_sums import place_rows, sum_by_code, sum_places
+from kwsniff.core.columns.place_sums import SEEN, WRITTEN, place_rows, sum_by_code, sum_places
 from kwsniff.findings.coded import (
     Numbers,
     as_bytes,
@@ -25,6 +25,7 @@ MOST_PARTITIONS: Final = 100_000
 _FEW: Final = 1 << 20
 _LARGE_BATCH: Final = 4096  # bytes, as `uncompressed` has it
 _FAR: Final = np.iinfo(np.int64).max // 4
+_NOTHING: Final = np.zeros(0, np.uint8)
 
 
 class Volumes:
@@ -43,6 +44,11 @@ class Volumes:
         self._written = _Written()
         self._by_id = _Written() if nameless else None
         self._held_back = 0
+        self._led = False
+
+    def add_leaders(self, batch: pa.RecordBatch) -> None:
+        """Some partitions have leaders that are known: which of them the capture could show, the rule finds out."""
+        self._led |= batch.num_rows > 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
@@ -58,9 +64,12 @@ class Volumes:
 
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
-        writers without a name.
+        writers without a name. Without `topic_width` where leaders are known.
         """
-        return self._written.sums()
+        sums = dict(self._written.sums())
+        if self._led:
+            sums.pop("topic_width", None)
+        return sums
 
     def name(self, names: Mapping[str, str]) -> None:
         """What was counted by id counts by name, as far as `names` (id -> topic) says it."""
@@ -69,12 +78,13 @@ class Volumes:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`."""
-        return self._held_back, self._written.state(), self._by_id.state() if self._by_id else ()
+        return self._held_back, self._led, self._written.state(), self._by_id.state() if self._by_id else ()
 
     def add_up(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
-        held_back, written, by_id = state
+        held_back, led, written, by_id = state
         self._held_back += held_back
+        self._led |= led
         self._written.add_up(written)
         if self._by_id and by_id != ():
             self._by_id.add_up(by_id)
@@ -89,7 +99,9 @@ class _Written:
         self._sums = np.zeros((4, 0), np.int64)
         """Bytes, calls, the first and the last time, by number."""
         self._proofs = Foremost()
-        self._partitions: dict[str, int] = {}
+        self._seen: dict[str, Numbers] = {}
+        """Topic -> a byte for each number up to its greatest partition: whether it was seen."""
+        self._room = _FEW
         self._crowded = False
         self._unnamed = False
         """Whether somebody wrote who has no name: connections tell their addresses."""
@@ -109,8 +121,9 @@ class _Written:
         columns = topics, partitions, apis, column_in(batch, "record_bytes")
         place_rows(columns, _place(names, "Produce"), width, places, widths, used)
         for code in np.flatnonzero(widths).tolist():
-            self._widen(words[code], int(widths[code]))
-        self._write(batch, places, self._numbered(used, words, width))
+            begin = code * width
+            self._see(words[code], used[begin : begin + int(widths[code])] & SEEN)
+        self._write(batch, places, self._numbered(used & WRITTEN, words, width))
         self._look_around()
 
     def state(self) -> tuple[Any, ...] | None:
@@ -119,15 +132,16 @@ class _Written:
             return None
         clients = [[*self._clients.get(number, ())] for number in range(len(self._known))]
         counted = as_bytes(self._sums), self._proofs.state()
-        return [*self._known], clients, *counted, self._partitions, self._unnamed
+        seen = {topic: found.tobytes() for topic, found in self._seen.items()}
+        return [*self._known], clients, *counted, seen, self._unnamed
 
     def add_up(self, state: tuple[Any, ...] | None, names: Mapping[str, str] | None = None) -> None:
         """Adds what another one counted. `names`: it counted by id; what has none of them is left out."""
         self._crowded |= state is None
         if state is None or self._crowded:
             return
-        known, clients, sums, proofs, partitions, unnamed = state
-        called = {topic: topic if names is None else names.get(topic) for topic in partitions}
+        known, clients, sums, proofs, seen, unnamed = state
+        called = {topic: topic if names is None else names.get(topic) for topic in seen}
         numbers = np.array([self._number((called[topic], at)) for topic, at in known], np.int64)
         self._make_room()
         chosen = numbers >= 0
@@ -143,9 +157,9 @@ class _Written:
         for number, some in zip(numbers.tolist(), clients, strict=True):
             if number >= 0 and some:
                 self._clients.setdefault(number, set()).update(some)
-        for topic, width in partitions.items():
+        for topic, found in seen.items():
             if name := called[topic]:
-                self._widen(name, width)
+                self._see(name, np.frombuffer(found, np.uint8))
         self._unnamed |= unnamed and bool(chosen.any())
         self._look_around()
 
@@ -159,7 +173,7 @@ class _Written:
             total[topic] = total.get(topic, 0) + int(self._sums[0, number])
             calls[topic] = calls.get(topic, 0) + int(self._sums[1, number])
         hot = [
-            most[topic] / total[topic] * self._partitions[topic]
+            most[topic] / total[topic] * len(self._seen[topic])
             for topic in most
             if calls[topic] >= 30 and 2 * most[topic] >= total[topic]
         ]
@@ -172,7 +186,10 @@ class _Written:
         names = [sorted(self._clients[number]) for number in self._known.values()]
         bytes_, calls, first, last = self._sums.tolist()
         return {
-            "topic_width": {"topic": [*self._partitions], "partitions": [*self._partitions.values()]},
+            "topic_width": {
+                "topic": [*self._seen],
+                "partitions": [int(np.count_nonzero(found)) for found in self._seen.values()],
+            },
             "written": {
                 "topic": [topic for topic, _ in self._known],
                 "partition": [partition for _, partition in self._known],
@@ -205,11 +222,15 @@ class _Written:
             self._sums = np.concatenate([self._sums, new], axis=1)
             self._proofs.make_room(len(self._known))
 
-    def _widen(self, topic: str, width: int) -> None:
-        self._partitions[topic] = max(self._partitions.get(topic, 0), width)
+    def _see(self, topic: str, found: Numbers) -> None:
+        before = self._seen.get(topic, _NOTHING)
+        if len(before) < len(found):
+            self._room -= len(found) - len(before)
+            before = self._seen[topic] = np.pad(before, (0, len(found) - len(before)))
+        before[: len(found)] |= found
 
     def _look_around(self) -> None:
-        self._crowded |= max(len(self._known), len(self._partitions)) > MOST_PARTITIONS
+        self._crowded |= max(len(self._known), len(self._seen)) > MOST_PARTITIONS or self._room < 0
 
     def _write(self, batch: pa.RecordBatch, places: Numbers, numbers: Numbers) -> None:
         clients, words = codes_in(batch, "client_id")

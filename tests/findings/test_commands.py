@@ -20,7 +20,9 @@ from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import READ, open_tables
 from tests.house.tree import ROOT
 
-INCIDENTS = ROOT / "captures" / "incidents"
+CAPTURES = ROOT / "captures"
+INCIDENTS = CAPTURES / "incidents"
+RECORDINGS = sorted(path for path in CAPTURES.rglob("*.pcap*") if path.is_file())
 NAMES = [
     "shop",
     "two  words",
@@ -170,16 +172,30 @@ def test_show_leaves_out_clients_whose_names_have_the_name_in_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("incident", sorted(each.parent.name for each in INCIDENTS.glob("*/about.toml")))
-def test_commands_show_something(incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for capture in sorted((INCIDENTS / incident).glob("*.pcap")):
-        tables = tmp_path / capture.stem
-        kwsniff.analyze(capture, output=tables)
-        places = {"CAPTURE": str(capture), "DIR": str(tables)}
-        for finding in pq.ParquetFile(tables / "findings.parquet").read().to_pylist():
-            given = [places.get(word, word) for word in words(finding["command"])]
+@pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: str(path.relative_to(CAPTURES)))
+def test_each_command_shows_rows(capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = tmp_path / "tables"
+    kwsniff.analyze(capture, output=tables)
+    places = {"CAPTURE": str(capture), "DIR": str(tables)}
+    for finding in pq.ParquetFile(tables / "findings.parquet").read().to_pylist():
+        given = [places.get(word, word) for word in words(finding["command"])]
+        if given[0] == "sql":
+            assert run([*given, "--format", "json"]) == 0, finding["command"]
+            assert json.loads(capsys.readouterr().out)["rows"], finding["command"]
+        else:
             assert run(given) == 0, finding["command"]
             assert len(capsys.readouterr().out.splitlines()) > 1, finding["command"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: str(path.relative_to(CAPTURES)))
+def test_advice_names_no_command_that_fails(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for finding in kwsniff.analyze(capture).findings.to_pylist():
+        for text in (finding["text"], finding["advice"]):
+            for command in re.findall(r"`kwsniff ([^`]+)`|\bkwsniff (explain error \S+)", text):
+                assert run([word.strip(".,:") for word in " ".join(command).split()]) in (0, 1), text
+        capsys.readouterr()
+        assert not re.match(r"(see |`)?kwsniff explain", finding["advice"]), finding["advice"]
 
 
 def test_proof_of_a_slow_broker_is_slow_calls_alone() -> None:
