@@ -31,6 +31,19 @@ from (from timing left join origin using (run_id, connection_id)) l;
 -- join): looking at all of them for each call takes as long as there are of both.
 create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
 
+-- Brokers that refused connections for a while and then took them again, while other brokers were at work: they were
+-- restarted, as brokers of a cluster are, one after the other. One that refused again later is none of them.
+create temp view restart as
+with away as (
+    select broker, min(first_time) as since, max(first_time) as until from connection where refused and first_time is not null group by broker
+),
+taken as (
+    select broker, first_time, last_time from connection where handshake and not coalesce(refused, false) and broker_bytes > 0 and first_time is not null
+)
+select a.broker, a.since, min(t.first_time) as back from away a join taken t on t.broker = a.broker and t.first_time > a.since
+where exists (from taken o where o.broker <> a.broker and o.first_time < a.until + to_seconds(1) and o.last_time > a.since)
+group by a.broker, a.since, a.until having min(t.first_time) > a.until and min(t.first_time) <= a.since + to_seconds(120);
+
 -- Calls among servers that were refused something. They are few, and `refusal` is asked by many rules.
 create temp view server_error as
 select distinct run_id, call_id from api_calls

@@ -18,6 +18,7 @@ from kwsniff.findings.coded import (
     numbers_of,
 )
 from kwsniff.findings.foremost import Foremost
+from kwsniff.findings.shown import Shown
 from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.kernels import kept
 
@@ -44,11 +45,7 @@ class Volumes:
         self._written = _Written()
         self._by_id = _Written() if nameless else None
         self._held_back = 0
-        self._led = False
-
-    def add_leaders(self, batch: pa.RecordBatch) -> None:
-        """Some partitions have leaders that are known: which of them the capture could show, the rule finds out."""
-        self._led |= batch.num_rows > 0
+        self.shown = Shown()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
@@ -64,12 +61,9 @@ class Volumes:
 
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
-        writers without a name. Without `topic_width` where leaders are known.
+        writers without a name. `topic_width`: partitions that the capture can show.
         """
-        sums = dict(self._written.sums())
-        if self._led:
-            sums.pop("topic_width", None)
-        return sums
+        return {} if self.shown.is_crowded else self._written.sums(self.shown)
 
     def name(self, names: Mapping[str, str]) -> None:
         """What was counted by id counts by name, as far as `names` (id -> topic) says it."""
@@ -78,13 +72,14 @@ class Volumes:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`."""
-        return self._held_back, self._led, self._written.state(), self._by_id.state() if self._by_id else ()
+        by_id = self._by_id.state() if self._by_id else ()
+        return self._held_back, self.shown.state(), self._written.state(), by_id
 
     def add_up(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
-        held_back, led, written, by_id = state
+        held_back, shown, written, by_id = state
         self._held_back += held_back
-        self._led |= led
+        self.shown.add_up(shown)
         self._written.add_up(written)
         if self._by_id and by_id != ():
             self._by_id.add_up(by_id)
@@ -179,7 +174,7 @@ class _Written:
         ]
         return max(hot, default=0)
 
-    def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+    def sums(self, shown: Shown) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """See those of Volumes."""
         if self._crowded or self._unnamed:
             return {}
@@ -188,7 +183,7 @@ class _Written:
         return {
             "topic_width": {
                 "topic": [*self._seen],
-                "partitions": [int(np.count_nonzero(found)) for found in self._seen.values()],
+                "partitions": [self._width(topic, found, shown) for topic, found in self._seen.items()],
             },
             "written": {
                 "topic": [topic for topic, _ in self._known],
@@ -221,6 +216,12 @@ class _Written:
             new = np.repeat(np.array([[0], [0], [_FAR], [0]], np.int64), missing, axis=1)
             self._sums = np.concatenate([self._sums, new], axis=1)
             self._proofs.make_room(len(self._known))
+
+    def _width(self, topic: str, found: Numbers, shown: Shown) -> int:
+        """Partitions that are in the capture, and lower ones that it can show."""
+        found = found.copy()
+        found[[*shown.partitions(topic, len(found) - 1)]] = SEEN
+        return int(np.count_nonzero(found))
 
     def _see(self, topic: str, found: Numbers) -> None:
         before = self._seen.get(topic, _NOTHING)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from kwsniff.findings.bounds import Figures
-from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.evaluate import Finding, conclude
+from kwsniff.findings.rule import load_rules
+from kwsniff.findings.sums import ask_sums, suffice
 from tests.findings.scripted import find, table_of
 
 BROKERS = {1: "10.0.0.1", 2: "10.0.0.2", 3: "10.0.0.3"}
@@ -38,14 +40,17 @@ def _written(bytes_by_partition: dict[int, int], calls: int = 20) -> list[dict[s
 
 
 def _hot(**tables: list[dict[str, Any]]) -> list[Finding]:
-    """What is found, if it is worth asking."""
+    """What is found, with sums made in passing and without."""
     figures = Figures()
     for name, rows in tables.items():
         for batch in table_of(name, [{"run_id": "run", **row} for row in rows]).to_batches():
             figures.add(name, batch)
     found = find("hot_partition", tables)
-    if found:
-        assert "hot_partition" in {rule.name for rule in figures.worth_asking()}
+    (rule,) = (rule for rule in load_rules() if rule.name == "hot_partition")
+    assert rule in figures.worth_asking() or not found
+    sums = figures.sums()
+    assert suffice(sums, [rule])
+    assert conclude(ask_sums(sums, [rule]), 0) == found
     return found
 
 

@@ -49,7 +49,8 @@ def test_what_to_do_is_short() -> None:
 
 
 def test_a_block_has_lines_in_any_order() -> None:
-    text = f"# causes\n\n{BLOCK}    passes 30\n    owner    broker\n    client   a.b, c.d\n    finding x, y\n    asked acks acks\n"
+    more = ("passes 30", "owner    broker", "client   a.b, c.d", "finding x, y", "asked acks acks")
+    text = f"# causes\n\n{BLOCK}" + "".join(f"    {line}\n" for line in more)
     (cause,) = parse_causes(text, "causes.txt").values()
     assert (cause.code, cause.name, cause.cause, cause.do) == (
         26,

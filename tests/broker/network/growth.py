@@ -1,4 +1,4 @@
-"""More traffic in which nothing is wrong: growing groups, transactions and their readers, brokers that restart."""
+"""More traffic in which nothing is wrong: growing groups, readers of transactions, brokers that restart."""
 
 from __future__ import annotations
 

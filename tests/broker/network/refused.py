@@ -1,4 +1,4 @@
-"""Incidents of what brokers refuse or delay: commits, topics created again, settings, a controller that stops."""
+"""Incidents of what brokers refuse or delay: commits, topics created again, settings, a stopped controller."""
 
 from __future__ import annotations
 
