@@ -56,6 +56,27 @@ from error_codes e
 where not exists (from twin t where t.connection_id = e.connection_id and t.run_id = e.run_id)
     and not exists (from server_error s where s.call_id = e.call_id and s.run_id is not distinct from e.run_id);
 
+-- When a broker said that it leads a partition, or coordinates a group, no longer: before it shuts down it gives all away.
+create temp view resigned as
+select distinct broker, response_time as moment from refusal where error_code in (6, 16, 74) and response_time is not null;
+
+-- When a broker that had ended all of its connections, one of them in the middle of its work or after it resigned, took the
+-- first new one: it was restarted. `since`: its last response before.
+create temp view renewal as
+with spoken as (
+    select run_id, connection_id, max(response_end_time) as last from timing group by run_id, connection_id
+),
+lived as (
+    select n.broker, n.first_time, n.last, n.closed_by = 'broker' and (epoch(n.last_time - n.last) < 1 or epoch(n.last_time - r.moment) < 5) as cut
+    from (select * from connection join spoken using (run_id, connection_id) where first_time is not null) n
+        asof left join resigned r on r.broker = n.broker and n.last_time >= r.moment
+),
+ordered as (
+    select broker, first_time as moment, max(last) over w as since, bool_or(cut) over w as cut
+    from lived window w as (partition by broker order by first_time, last rows between unbounded preceding and 1 preceding)
+)
+select broker, since, moment from ordered where cut and since < moment - to_seconds(1);
+
 create temp view partition_call as
 select p.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
     coalesce(topic, topic_id) || '-' || partition as topic_partition

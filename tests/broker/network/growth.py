@@ -39,7 +39,7 @@ def healthy_growing(site: Site) -> None:
     _grow(site, member, members=4, every_s=3, seconds=16)
 
 
-@calm("a group of KIP-848 grows to five members on four partitions: the last one only sends heartbeats")
+@calm("a group of KIP-848 grows from one to four members, one each 2 s")
 def healthy_growing_848(site: Site) -> None:
     site.create(orders=4)
     site.warm()
@@ -163,7 +163,13 @@ def healthy_restart(site: Site) -> None:
         _restart(site, roles)
 
 
-@calm("the same on 3.9.2 with Java and sarama", nodes=3, properties=SOON, witnessed=False, version=OLD)
+@calm(
+    "three brokers of 3.9.2 restart one after the other; Java writes with acks=all, sarama reads",
+    nodes=3,
+    properties=SOON,
+    witnessed=False,
+    version=OLD,
+)
 def healthy_restart_java(site: Site) -> None:
     site.create(orders=ALL)
     site.warm()

@@ -1,4 +1,4 @@
-"""Incidents of what brokers refuse or delay: commits, topics created again, settings, a stopped controller."""
+"""Incidents of what brokers refuse or delay: commits, topics created again, settings, one controller."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def topic_recreated(site: Site) -> None:
     "configuration",
     "topic",
     "orders",
-    "the same with KafkaJS on 3.9.2, whose Metadata has no topic ids; 4 s later",
+    "an administrator deletes the topic orders and creates it again 4 s later; KafkaJS, whose Metadata has "
+    "no topic ids, is at work on 3.9.2",
     finding="topic_recreated",
     version=OLD,
     also=["unknown_topic", "offset_out_of_range"],
@@ -139,7 +140,8 @@ def follower_slow_clients(site: Site) -> None:
     "follower",
     "broker",
     "10.88.0.1:9092",
-    "the same for 0.45 of every 2.5 seconds on 3.9.2, with franz-go and sarama",
+    "broker 2, a follower of orders in the ISR, stands still for 0.45 of every 2.5 seconds (SIGSTOP), on "
+    "3.9.2; clicks has broker 3 for a follower; only the calls of franz-go and sarama are recorded",
     finding="replication_slow",
     version=OLD,
     nodes=3,
@@ -190,7 +192,8 @@ def controller_stopped(site: Site) -> None:
     "broker",
     "broker",
     "10.88.0.1:9092",
-    "the same on 3.9.2 with Java, which gives up after 5 s (default.api.timeout.ms) of 9 s",
+    "the only controller, 3.9.2, is stopped (SIGSTOP) for 9 s while Java creates a topic, which gives up "
+    "after 5 s (default.api.timeout.ms)",
     finding="broker_slow",
     version=OLD,
     nodes=2,
