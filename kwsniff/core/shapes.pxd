@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x73b29bcef4d3fa7cull
+    #define KWSNIFF_SHAPES 0x4c5df13cf597270full
     """
     const unsigned long long KWSNIFF_SHAPES

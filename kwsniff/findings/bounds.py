@@ -203,6 +203,7 @@ class Figures:
         self._most("round_trip_ns", each("round_trip_ns"))
         if len(self._brokers) <= MOST_CLIENTS:
             self._name_brokers(batch)
+        self._volumes.shown.add_connections(batch)
         twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
         sums["twins"] += twins
         sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
@@ -221,6 +222,12 @@ class Figures:
 
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
+
+    def _add_leaders(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_leaders(batch)
+
+    def _add_brokers(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_brokers(batch)
 
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
@@ -302,6 +309,8 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": Volumes.OF_PARTITIONS,
+    "leaders": ("topic", "partition", "leader"),
+    "brokers": ("node_id", "host", "port"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id",),
     "members": ("partition_count", "left_how"),

@@ -14,8 +14,8 @@ MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
 _NOT_LEADER: Final = (6, 74, 75)
 LASTING: Final = (
-    1, 3, 5, 6, 14, 15, 16, 17, 22, 25, 27, 35, 36, 41, 46, 51, 54, 55, 70, 71, 72, 74, 75, 78, 79, 84, 85, 88,
-    100, 106, 113, 117, 122, 123,
+    1, 3, 5, 6, 14, 15, 16, 17, 22, 25, 27, 35, 36, 41, 46, 51, 54, 55, 70, 71, 72, 74, 75, 78, 79, 84, 85,
+    88, 100, 106, 113, 117, 122, 123,
 )  # fmt: skip
 """Errors of normal work, which `persistent_error` names where they last."""
 _LASTS_US: Final = 3_000_000

@@ -238,7 +238,8 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 
 SMALL: Final = (
-    "twin", "server_error", "refusing", "lone_topic", "lone_topics", "blind", "lossy", "span", "stretch",
+    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy", "span",
+    "stretch",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 

@@ -13,16 +13,16 @@ from kwsniff.findings.evaluate import Finding, evaluate
 from kwsniff.findings.pace import LASTING
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import open_tables
-from kwsniff.layout.causes import Cause
 from kwsniff.layout.catalog import load_catalog
+from kwsniff.layout.causes import Cause
 from tests.findings.scripted import table_of
 
 SECOND = 10**6
 BROKER = {"run_id": "run", "broker_address": "10.0.0.1", "broker_port": 9092, "connection_id": 1}
 APIS = (
-    "Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Heartbeat",
-    "ConsumerGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "InitProducerId", "AddPartitionsToTxn", "EndTxn",
-    "CreateTopics", "DescribeAcls", "ApiVersions",
+    "Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup",
+    "Heartbeat", "ConsumerGroupHeartbeat", "ShareFetch", "ShareAcknowledge", "InitProducerId",
+    "AddPartitionsToTxn", "EndTxn", "CreateTopics", "DescribeAcls", "ApiVersions",
 )  # fmt: skip
 ABOUT_TOPICS = {
     "Produce",

@@ -160,6 +160,10 @@ def test_a_long_poll_that_fills_too_little_waited_too(tmp_path: Path) -> None:
         (messages.fetch(11, 1, EMPTY), 499_999, "long_poll_possible", 1_000),  # something else made it answer
         (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 1}), 600_000, "none", 600_000),
         (messages.fetch(11, 1, EMPTY, error=70), 600_000, "none", 600_000),
+        # the partition went to another leader, or was deleted, while the fetch waited
+        (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 6}), 400_000, "long_poll_possible", 1_000),
+        (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 3}), 400_000, "long_poll_possible", 1_000),
+        (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 6}), 4_000, "none", 4_000),
         (messages.fetch(11, 1, DATA), 1_000, "none", 1_000),
         (messages.fetch(11, 1, DATA), 5_000, "none", 5_000),  # brokers' own clocks: so short is no wait
         (messages.fetch(11, 1, DATA), 5_001, "data_possible", 1_000),

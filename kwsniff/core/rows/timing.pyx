@@ -31,7 +31,7 @@ Rules
        transmission       network        behind others    deliberate wait | broker   network       transmission
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, MAX_FRONT, Served, waiting_call
@@ -47,10 +47,14 @@ from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Direction
 
 cdef enum:
     READ_COMMITTED = 1
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     REBALANCE_IN_PROGRESS = 27
     SASL_AUTHENTICATION_FAILED = 58
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_TOPIC_ID = 100
 
 cdef extern from *:
     """
@@ -158,6 +162,12 @@ cdef void split_broker(Parts* parts, Context* context, Dialog* dialog, Call* cal
     parts.broker = rest
 
 
+cdef inline bint ends_wait(int16_t error) noexcept nogil:
+    """A fetch that waits is answered with these when its partition goes to another leader, or is deleted."""
+    return (error == NOT_LEADER_OR_FOLLOWER or error == UNKNOWN_TOPIC_OR_PARTITION or error == FENCED_LEADER_EPOCH
+            or error == UNKNOWN_TOPIC_ID)
+
+
 cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* facts, int64_t rest, int64_t begun,
                             int64_t done) noexcept nogil:
     """`begun`, `done`: by the broker's clock."""
@@ -173,7 +183,8 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
         parts.deliberate += most + late
         parts.wait = WAIT_LONG_POLL
         return rest - most - late
-    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left and not held_back or facts.num_errors and facts.record_bytes < asked:
+    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left and not held_back \
+            or facts.num_errors and facts.record_bytes < asked and not ends_wait(facts.first_error):
         return rest
     if held_back and facts.record_bytes >= asked and not dialog.clocks_differ and facts.ended_last.is_known \
             and begun // MILLISECOND < facts.ended_last.value <= done // MILLISECOND:

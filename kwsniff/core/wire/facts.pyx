@@ -30,8 +30,6 @@ cdef enum:
     MAX_DEPTH = 40              # the engine's own bound is lower
     MAX_PENDING = 64            # error fields of open structs; one per struct in every known layout
     OWN_DEPTH = 2               # the message's own struct, and those that stand right in it
-    TRANSACTIONAL = 0x10        # attributes of format 2
-    CONTROL_BATCH = 0x20
     RECENT_TOPICS = 8           # a topic is looked for among so many before it counts as another
 
 cdef struct Register:
@@ -389,19 +387,6 @@ cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
     append_raw(&facts.topics, &name, sizeof(Octets))
 
 
-cdef inline void note_made(Facts* facts, int64_t time) noexcept nogil:
-    if not facts.made_first.is_known or time < facts.made_first.value: know(&facts.made_first, time)
-    if not facts.made_last.is_known or time > facts.made_last.value: know(&facts.made_last, time)
-
-
-cdef inline void note_transaction(Facts* facts, Batch* batch, bint first) noexcept nogil:
-    if batch.attributes & CONTROL_BATCH:
-        if not facts.ended_last.is_known or batch.max_timestamp > facts.ended_last.value:
-            know(&facts.ended_last, batch.max_timestamp)
-    elif first:
-        facts.transactional = True
-
-
 cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil:
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
@@ -427,7 +412,7 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
         if batch.magic >= 1 and batch.max_timestamp > 0:
             note_made(facts, batch.max_timestamp)
         if batch.magic == 2 and batch.attributes & TRANSACTIONAL:
-            note_transaction(facts, &batch, last < 0)
+            note_transaction(facts, batch.attributes, batch.max_timestamp, last < 0)
         last = <int64_t>(<uint64_t>batch.base_offset + <uint64_t>batch.last_offset_delta)
         if hit != NULL:
             hit.batches += 1

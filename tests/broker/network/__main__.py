@@ -23,11 +23,13 @@ from tests.broker.network import (
     elsewhere,
     everyday,
     farther,
+    growth,
     incidents,
     members,
     mistakes,
     namespaces,
     others,
+    refused,
     workers,
     zookeepers,
 )
@@ -49,6 +51,8 @@ KINDS = (
     everyday,
     elsewhere,
     zookeepers,
+    refused,
+    growth,
 )
 
 

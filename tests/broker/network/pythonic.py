@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Settings = Mapping[str, Any]
@@ -221,5 +221,7 @@ def aio_consume(
     return did
 
 
-ROLES = {role.__name__: role for role in (kp_produce, kp_consume, kp_look, aio_produce, aio_consume)}
-ROLES |= {role.__name__: role for role in (kp_commit, kp_ensure)}
+ROLES: Mapping[str, Callable[..., Counter[str]]] = {
+    role.__name__: role
+    for role in (kp_produce, kp_consume, kp_look, kp_commit, kp_ensure, aio_produce, aio_consume)
+}
