@@ -36,8 +36,9 @@ _EPILOG = """examples:
   eval "$(kwsniff --completion bash)"         TAB knows verbs, options and words, in this shell
 
 exit status: 0 done; 1 done, and the answer is bad news or nothing (show, slice: nothing fits; decode:
-undecodable); 2 could not run, or an output could not be written. Of several captures those that can be read
-are read, and the others named; 2 only if none could be.
+undecodable; all that read captures: no packet of that time, or of that port); 2 could not run, or an output
+could not be written. Of several captures those that can be read are read, and the others named; 2 only if
+none could be.
 """
 
 
