@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
+from kwsniff import NOT_COMPILED, is_not_compiled
 from kwsniff.cli.collector import look_less_often
 from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.refused_memory import ADVICE, is_refused_memory, spare_addresses
@@ -133,6 +134,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:  # whoever read the output has enough
         return DONE
+    except ModuleNotFoundError as error:
+        if not is_not_compiled(error):
+            raise
+        says(f"error: {NOT_COMPILED}")
+        return FAILED
     except Exception as error:
         if not is_refused_memory(error):
             raise

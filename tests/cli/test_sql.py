@@ -38,7 +38,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_tables_go_by_their_names(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Figures of the README's first example."""
+    """The broker's own log has 10 Metadata and 8 ApiVersions (witness.tsv)."""
     out = told(
         capsys, folder, "select api_name, count(*) n from api_calls group by all order by n desc limit 2"
     )
