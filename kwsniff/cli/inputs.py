@@ -69,20 +69,23 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
     if folders:
         refuse_times(args, TABLES)
         place = folders[0]
-        with open_folder(place) as database:
+        with temporary_folder() as copies, open_folder(place, copies=Path(copies)) as database:
             yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shlex.quote(place), read=True)
         return
     from kwsniff.analysis.analyze import analyze
+    from kwsniff.analysis.headroom import memory_left
+    from kwsniff.limits import Limits
 
     since, until = since_and_until(args)
+    limits = parse_limits(args.limit)
     # On disk, not in memory: captures may be larger than that.
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, temporary_folder() as copies:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
                 inputs,
                 output=folder,
                 ports=[parse_port(port) for text in args.port for port in text.split(",")],
-                limits=parse_limits(args.limit),
+                limits=limits,
                 tls_keylog=args.tls_keylog,
                 tables=READ,
                 since=since,
@@ -90,7 +93,8 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
                 progress=progress,
             ).summary
         read = say_read(summary)
-        with open_folder(folder) as database:
+        memory = f"{memory_left(Limits.with_changes(limits).memory) // 1_000_000}MB"
+        with open_folder(folder, memory=memory, copies=Path(copies)) as database:
             capture = shlex.join([*inputs, *asked_words(args)])
             yield Opened(database, files_of_tables(Path(folder)), capture, "DIR", read)
 

@@ -66,3 +66,14 @@ def test_the_command_says_it_in_one_line(clone: Path) -> None:
 def test_what_needs_no_compiled_module_works_all_the_same(clone: Path) -> None:
     done = python("import kwsniff; print(sorted(dir(kwsniff))[0], kwsniff.KwsniffError.__name__)", clone)
     assert (done.returncode, done.stdout) == (0, "CaptureError KwsniffError\n")
+
+
+def test_a_clone_finds_its_layouts_beside_the_package(clone: Path) -> None:
+    """Without what an installation knows of other places (-S)."""
+    code = "from kwsniff.layout.catalog import load_catalog as c; print(c().folder, len(c().apis))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=clone, capture_output=True, text=True, check=True
+    )
+    folder, number = done.stdout.split()
+    assert Path(folder) == clone / "dissectors" / "kafka"
+    assert int(number) > 90
