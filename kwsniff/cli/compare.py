@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.grids import Grid, fitted, shortened
-from kwsniff.cli.inputs import HELP, add_input_options, opened, page_file, width, wrapped
+from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, opened, page_file, width, wrapped
 from kwsniff.cli.times import zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text, plural
@@ -59,11 +59,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--slowest", action="store_true", help="one input, the slowest 5 %% of calls against the rest"
     )
     parser.add_argument("--json", action="store_true", help="differences as JSON")
-    parser.add_argument(
-        "--html",
-        metavar="FILE",
-        help="write the differences and the calls behind them into one HTML file, too; needs bokeh",
-    )
+    add_page_options(parser, "the differences and the calls behind them")
     add_input_options(parser)
     parser.set_defaults(run=run)
 
@@ -82,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.findings.difference import compare, place
 
     with ExitStack() as stack:
-        file = stack.enter_context(page_file(args.html))  # before captures are read
+        file = stack.enter_context(page_file(args))  # before captures are read
         inputs = [stack.enter_context(opened([each], args)) for each in args.inputs]
-        databases = [database for database, _, _ in inputs]
+        databases = [each.database for each in inputs]
         good, bad = _sides(args, databases)
         counts = [_count(*each) for each in (good, bad)]
         differences = compare(good, bad) if all(counts) else []
@@ -93,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         if file is not None:
             from kwsniff.report.comparison import write_comparison
 
-            named = None if inputs[-1][1] == "CAPTURE" else inputs[-1][1]
+            named = None if inputs[-1].capture == "CAPTURE" else inputs[-1].capture
             write_comparison(
                 file, bad[0], differences, counts=counts, capture=named, notes=notes, zone=zone_of(args)
             )
@@ -105,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
             print(line)
         for note in notes:
             print("\n".join(["", *wrapped(note, width())]))
-    return DONE if all(counts) else NOTHING_TO_COMPARE
+    return DONE if all(counts) and all(each.read for each in inputs) else NOTHING_TO_COMPARE
 
 
 def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"]) -> Sides:

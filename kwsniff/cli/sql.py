@@ -9,27 +9,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from kwsniff.cli.outputs import add_force_option, refuse_loss, refuse_table
 from kwsniff.cli.standard_streams import says
 from kwsniff.cli.times import add_zone_option, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text
 from kwsniff.zones import UTC_ZONE, Zone
 
+if TYPE_CHECKING:
+    from kwsniff.findings.console import Rows
+
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are
   kwsniff sql out --question slow_producers              a question of docs/questions.md
   kwsniff sql out "select api_name, count(*) from api_calls group by all"
-  kwsniff sql out "from error_codes" --format csv -o errors.csv
+  kwsniff sql out "from error_codes" -o errors.csv       or .json, .jsonl, .parquet: all rows
   kwsniff sql out - < query.sql                          the SQL from standard input
 
 Names of tables are those of docs/tables.md. The tables are only read; no other file can be reached.
 
-exit status: 0 done, 2 could not run, or the output could not be written
+Ctrl-C ends a query. Exit status: 0 done, 2 could not run, or the output could not be written, 130 Ctrl-C
 """
 
-_FORMATS = ("table", "csv", "json", "parquet")
+_FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+_ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MOST_ROWS = 1000
 _PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (float, lambda value: value if math.isfinite(value) else None),
@@ -56,11 +61,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--list", action="store_true", help="the tables and the questions there are")
     parser.add_argument("--question", metavar="NAME", help="a question that is there ready-made")
     parser.add_argument(
-        "--format", choices=_FORMATS, default=None, help="table (default), csv, json, or parquet with -o"
+        "--format",
+        choices=_FORMATS,
+        default=None,
+        help="table (default), csv, json, jsonl (a row a line), or parquet with -o",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write there; .csv, .json and .parquet say how"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write there; .csv, .json, .jsonl, .ndjson and .parquet say how, else --format does",
     )
+    add_force_option(parser)
     add_zone_option(parser)
     parser.set_defaults(run=run)
 
@@ -71,21 +83,29 @@ def run(args: argparse.Namespace) -> int:
     form = _format(args)
     from kwsniff.findings.console import ask, named_when_whole, open_console, read, write_parquet
 
+    if args.output is not None:
+        from kwsniff.findings.tables import files_of_tables
+
+        endings = [ending for ending, each in _ENDINGS.items() if each == form] or [".txt"]
+        refuse_table(
+            args.output, (path for paths in files_of_tables(Path(args.folder)).values() for path in paths)
+        )
+        refuse_loss(args.output, endings, force=args.force)
     with open_console(args.folder) as database:
         if query is None:
             views = ask(database, "select view_name from duckdb_views() where not internal order by 1")
             _list([str(name) for batch in read(views) for (name,) in batch])
             return 0
-        reader = ask(database, query)
+        rows = ask(database, query)
         if args.output is None:
-            _write(reader, form, sys.stdout, zone_of(args))
+            _write(rows, form, sys.stdout, zone_of(args))
             return 0
         with named_when_whole(Path(args.output)) as hidden:
             if form == "parquet":
-                write_parquet(reader, hidden)
+                write_parquet(rows, hidden)
             else:
                 with hidden.open("x", encoding="utf-8", newline="") as out:
-                    _write(reader, form, out, zone_of(args))
+                    _write(rows, form, out, zone_of(args))
     return 0
 
 
@@ -104,10 +124,19 @@ def _query(args: argparse.Namespace) -> str | None:
 
 
 def _format(args: argparse.Namespace) -> str:
-    ending = "" if args.output is None else Path(args.output).suffix.removeprefix(".")
-    form: str = args.format or (ending if ending in _FORMATS else "table")
-    if form == "parquet" and args.output is None:
-        raise UsageError("--format parquet needs -o FILE")
+    if args.format is not None:
+        if args.format == "parquet" and args.output is None:
+            raise UsageError("--format parquet needs -o FILE")
+        return str(args.format)
+    if args.output is None:
+        return "table"
+    form = _ENDINGS.get(Path(args.output).suffix.lower())
+    if form is None:
+        known = ", ".join(_ENDINGS)
+        raise UsageError(
+            f"-o {args.output}: its ending does not say how to write it; end it with {known}, or "
+            "give --format"
+        )
     return form
 
 
@@ -122,11 +151,11 @@ def _list(tables: Sequence[str]) -> None:
     print("\n".join(f"  {each.name.ljust(widest)}  {each.asks}" for each in questions))
 
 
-def _write(reader: Any, form: str, out: TextIO, zone: Zone = UTC_ZONE) -> None:
+def _write(answer: "Rows", form: str, out: TextIO, zone: Zone = UTC_ZONE) -> None:
     from kwsniff.findings.console import read
 
-    names = reader.schema.names
-    rows = read(reader)
+    names = answer.schema.names
+    rows = read(answer)
     if form == "csv":
         # Programs get what is in the tables; a terminal nothing that steers it.
         text = clean if out.isatty() else str
@@ -136,6 +165,11 @@ def _write(reader: Any, form: str, out: TextIO, zone: Zone = UTC_ZONE) -> None:
             writer.writerows([text(_cell(value)) for value in row] for row in batch)
     elif form == "json":
         _write_json(names, rows, out)
+    elif form == "jsonl":
+        for batch in rows:
+            for row in batch:
+                values = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+                out.write(f"{json_text(values)}\n")
     else:
         _write_table(names, (row for batch in rows for row in batch), out, zone)
 

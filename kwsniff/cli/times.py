@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.cli.standard_streams import says
 from kwsniff.errors import UsageError
 from kwsniff.zones import UTC_ZONE, Zone, parse_zone
 
@@ -74,12 +73,6 @@ def refuse_times(args: argparse.Namespace, why: str) -> None:
     """Raises UsageError where either was given and cannot be followed."""
     if asked_words(args):
         raise UsageError(f"--since and --until do not go with {why}")
-
-
-def say_missed(line: str | None) -> None:
-    """What the captures have instead, where no packet lies in the range."""
-    if line:
-        says(f"note: {line}")
 
 
 def joined_times(arguments: Sequence[str]) -> Iterator[str]:

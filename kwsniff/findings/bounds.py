@@ -294,8 +294,10 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
             columns = [name for name in wanted if name in told.schema.names]
             words = [name for name in columns if name in _WORDS[table]]
             with pq.ParquetFile(path, metadata=told, read_dictionary=words) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
-                    figures.add(table, batch)
+                for group in range(file.num_row_groups):
+                    # A batch over several groups would have the texts of all of them.
+                    for batch in file.iter_batches(BATCH_ROWS, [group], columns=columns, use_threads=False):
+                        figures.add(table, batch)
     return figures
 
 

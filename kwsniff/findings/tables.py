@@ -51,8 +51,12 @@ def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
     )
 
 
-def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
-    """The tables of a folder as views for rules. Raises UsageError where it holds none."""
+def open_folder(
+    folder: str | os.PathLike[str], *, memory: str = MEMORY, copies: Path | None = None
+) -> "duckdb.DuckDBPyConnection":
+    """The tables of a folder as views for rules. `memory`: what DuckDB may take; `copies`: a folder for those
+    tables whose long texts have to be cut, which stays as long as the database; without it, their rows are
+    kept in memory. Raises UsageError where the folder holds no tables."""
     place = Path(folder)
     sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
@@ -60,12 +64,15 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
             f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
             "`kwsniff analyze CAPTURE -o DIR`"
         )
-    return open_files(sources)
-
-
-def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
-    """Parquet files, by table, as views for rules; tables without files have no rows."""
-    return _shown(open_database(), sources, _views(), wanted={*READ, *_views()}, columns=None)
+    return _shown(
+        open_database(),
+        sources,
+        _views(),
+        wanted={*READ, *_views()},
+        columns=None,
+        memory=memory,
+        copies=copies,
+    )
 
 
 @contextmanager
@@ -78,7 +85,7 @@ def open_for(
     memory: str = MEMORY,
     long_texts: bool = False,
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
+    """As open_folder, of files, for these queries alone: a connection that takes SQL (execute), nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views

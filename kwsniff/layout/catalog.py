@@ -370,7 +370,18 @@ def _place(layouts: str | os.PathLike[str] | None) -> str | None:
 
 @cache
 def _load(layouts: str | None) -> Catalog:
-    package = import_module("kwsniff.dissectors.kafka")
-    catalog = Catalog(Path(next(iter(package.__path__))), Path(layouts) if layouts else None)
+    catalog = Catalog(_folder(), Path(layouts) if layouts else None)
     catalog.check_vendor()
     return catalog
+
+
+def _folder() -> Path:
+    """Kafka's layouts: in the package where it is installed, beside its folder in a clone."""
+    try:
+        package = import_module("kwsniff.dissectors.kafka")
+    except ModuleNotFoundError:
+        beside = Path(__file__).parents[2] / "dissectors" / "kafka"
+        if not beside.is_dir():
+            raise
+        return beside
+    return Path(next(iter(package.__path__)))

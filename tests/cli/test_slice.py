@@ -233,7 +233,7 @@ def test_a_capture_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFix
     shutil.copy(FIRST_STEPS, path)
     assert run(["slice", str(path), "--error", "any", "-o", str(path)]) == 2
     assert path.read_bytes() == FIRST_STEPS.read_bytes()
-    assert "is a capture that is read" in capsys.readouterr().err
+    assert "is a capture that is read; name another file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("end", [-1, -9, -200, 700])

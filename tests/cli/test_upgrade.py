@@ -185,7 +185,9 @@ def test_no_line_is_wider_than_the_screen(
     assert "Produce 2, records in format 1 (4.3.1 takes 3-13)" in words
 
 
-@pytest.mark.parametrize(("release", "hint"), [("4.3", "did you mean 4.3.0 or 4.3.1?"), ("wombat", "4.3.1")])
+@pytest.mark.parametrize(
+    ("release", "hint"), [("4.31", "did you mean 4.3.1"), ("wombat", "4.3.1"), ("4.5.0", "4.3.1")]
+)
 def test_an_unknown_release_is_one_line_with_the_known_ones(
     release: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
