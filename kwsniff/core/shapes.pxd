@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x094cc5b069c51975ull
+    #define KWSNIFF_SHAPES 0x2f4e9161ddf5c084ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -14,6 +14,7 @@ from kwsniff.findings.database import hush, open_database
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.words import WORDS
 from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {"least_version": "", **made}
+    return {"least_version": "", "foreign_protocol": "", **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
@@ -330,6 +331,8 @@ def _with_views(
 ) -> "duckdb.DuckDBPyConnection":
     if "least_version" in wanted:
         _add_least_versions(database)
+    if "foreign_protocol" in wanted:
+        _add_foreign_protocols(database)
     for name, statement in views.items():
         if statement and name in wanted:
             database.execute(statement)
@@ -353,3 +356,20 @@ def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
             rows.append((key, newest[0], since))
     listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
     database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
+
+
+def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
+    """foreign_protocol(protocol, what, port): a row for each usual port, and one with port null."""
+    from kwsniff.layout.protocols import load_protocols
+
+    rows = [
+        (name, WORDS["protocol"][name], port)
+        for name, protocol in load_protocols().items()
+        for port in (None, *protocol.ports)
+    ]
+    listed = ", ".join(
+        f"('{name}', '{what}', {'null' if port is None else port})" for name, what, port in rows
+    )
+    database.execute(
+        f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)"  # noqa: S608
+    )

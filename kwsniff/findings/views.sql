@@ -123,3 +123,54 @@ where (run_id, connection_id) in (
 create temp view lossy as
 select run_id from connection where protocol = 'kafka' group by run_id
 having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0)) >= 0.01 * sum(client_bytes + broker_bytes);
+
+-- Closes by the broker that rules of the groups doors and protocol explain.
+
+-- Calls of versions, or APIs, that the broker does not offer, by its own ApiVersions responses.
+create temp view not_offered as
+select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
+    n.close_frame, n.last_time as closed_time, r.least, r.most
+from client_call c join connection n using (run_id, connection_id)
+    join (select distinct broker_address || ':' || broker_port as broker from api_ranges) b on b.broker = c.broker
+    left join (
+        select broker_address || ':' || broker_port as broker, api_key, min(min_version) as least, max(max_version) as most from api_ranges group by all
+    ) r on r.broker = c.broker and r.api_key = c.api_key
+where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null
+    and (r.most is null or c.api_version < r.least or c.api_version > r.most)
+    and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
+
+-- ApiVersions that was asked again in a lower version and answered then: how clients find out what old brokers offer.
+create temp view asked_lower as
+select c.run_id, c.connection_id, c.call_id from client_call c
+where c.api_name = 'ApiVersions' and c.status = 'unanswered' and exists (
+    from client_call o where o.api_name = 'ApiVersions' and o.broker = c.broker and o.client = c.client and o.status = 'answered'
+        and o.api_version < c.api_version and o.request_time between c.request_time and c.request_time + to_milliseconds(10000));
+
+-- Connections closed behind what no broker takes: bytes where a request begins that are none, or one that does not decode.
+create temp view malformed as
+select n.run_id, n.connection_id, n.client, n.broker, n.first_time, n.last_time, n.close_frame, b.first.frame as frame, b.first.name as name, -b.first.value as size, b.first.call_id as call_id
+from (
+    select run_id, connection_id, min({'frame': frame, 'name': name, 'value': value, 'call_id': call_id}) as first from anomalies
+    where direction = 'client' and name in ('framing_lost', 'undecodable_request') group by run_id, connection_id
+) b join connection n using (run_id, connection_id)
+where n.closed_by = 'broker' and n.close_frame >= b.first.frame and coalesce(n.client_missing_bytes, 0) = 0
+    and not exists (from call c where c.run_id = n.run_id and c.connection_id = n.connection_id and c.status = 'answered' and c.request_frame >= b.first.frame);
+
+-- Addresses that took requests on two or more connections, and never sent a byte. Not where a client asked in
+-- a version that newer brokers refuse, nor where one was closed before it asked.
+create temp view never_answering as
+select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, sum(calls) as calls, min(first_time) as first_time,
+    max(last_time) as last_time, min(client) as client, string_agg(distinct client, ', ' order by client) as clients, list(close_frame order by first_time nulls last, close_frame) as frames
+from connection
+where client_packets > 0 and not coalesce(refused, false) and not (client_bytes = 0 and coalesce(closed_by, 'client') = 'client')
+    and broker not in (select c.broker from client_call c join least_version r using (api_key) where c.api_version < r.least)
+group by broker
+having sum(broker_bytes) = 0 and count(*) >= 2 and bool_and(handshake and protocol = 'kafka' and proxy_header is null and client_bytes > 0 and broker_packets > 1
+    and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0);
+
+create temp view explained_close as
+select run_id, connection_id from not_offered
+union select run_id, connection_id from asked_lower
+union select run_id, connection_id from malformed
+union select run_id, connection_id from connection where proxy_header is not null and broker_bytes = 0
+union select run_id, connection_id from connection where broker in (select broker from never_answering where closed = connections);
