@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x2f4e9161ddf5c084ull
+    #define KWSNIFF_SHAPES 0x18d309d345a753ebull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -101,9 +101,14 @@ class Figures:
         """Whether connections are twins of others."""
         return self._sums["twins"] > 0
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether calls name no client."""
+        return self._sums["unnamed"] > 0
+
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """Views that rules read, by name, and their columns; without those that only the rows can give."""
-        if self._unsure or self.twins:
+        if self._unsure or self.twins or self.unnamed:
             return {}
         calls = self._pace.sums()
         told = {} if calls is None else {"call_sum": calls}
@@ -152,6 +157,7 @@ class Figures:
     def _add_api_calls(self, batch: pa.RecordBatch) -> None:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
+        sums["unnamed"] += batch.num_rows - _told(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
         counts = (
             {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
@@ -281,7 +287,7 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 
 
 _SUMS: Final = (
-    "unanswered", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
+    "unanswered", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
     "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
     "ended", "refused", "silent", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided",
     "greeted", "foreign", "proxied", "malformed", "violations",

@@ -73,6 +73,7 @@ def open_for(
     sources: Mapping[str, Sequence[str | os.PathLike[str]]],
     *,
     twins: bool,
+    unnamed: bool = True,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
@@ -80,7 +81,7 @@ def open_for(
     """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
-    column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
+    column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`: whether a call may name no client. `sums`: views
     whose rows are known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to
     be so long that rows must not be compared by them.
     """
@@ -88,6 +89,8 @@ def open_for(
     views = {name: text for name, text in _views().items() if name not in known}
     if not twins:
         views["twin"] = _NO_TWINS
+    if not unnamed:
+        views["unnamed"] = _NO_UNNAMED
     wanted, named = _named_in(queries, views)
     with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
@@ -323,6 +326,9 @@ def _views() -> dict[str, str]:
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
+_NO_UNNAMED: Final = (
+    "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
+)
 _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
 
@@ -367,9 +373,5 @@ def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
         for name, protocol in load_protocols().items()
         for port in (None, *protocol.ports)
     ]
-    listed = ", ".join(
-        f"('{name}', '{what}', {'null' if port is None else port})" for name, what, port in rows
-    )
-    database.execute(
-        f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)"  # noqa: S608
-    )
+    listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
+    database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")

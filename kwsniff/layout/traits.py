@@ -6,7 +6,7 @@ shared         [VERSIONS]               clients and brokers ask it alike
 rendezvous                              answered when the other members of the group have asked, too
 fallback                                a version that the broker lacks is answered as version 0 (KIP-511)
 tokens         VERSIONS                 after its answer both sides send bare tokens (SaslHandshake)
-unnumbered     VERSIONS                 some brokers answer with correlation id 0 (FindCoordinator of Kafka 0.8.2)
+unnumbered     VERSIONS                 brokers of 0.8.2 answer with correlation id 0
 wraps                                   carries another request or response (KIP-590)
 records        produced|fetched         counted as such by the aggregates
 group          ROLE                     of a member of a group: join, sync, heartbeat, leave

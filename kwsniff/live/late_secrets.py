@@ -12,7 +12,7 @@ LOOK_NS: Final = 200_000_000
 
 
 class LateSecrets:
-    """Opens TLS in an analyzer with what key logs hold and get. Every call is made while the analyzer is idle."""
+    """Opens TLS in an analyzer with what key logs hold and get. Called only while the analyzer is idle."""
 
     def __init__(self, secrets: Secrets, analyzer: Analyzer) -> None:
         analyzer.open_tls(secrets)

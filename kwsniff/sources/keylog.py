@@ -37,7 +37,7 @@ MOST_SESSIONS: Final = 100_000
 
 
 def check_keylog(path: str | os.PathLike[str], *, grows: bool = False) -> str:
-    """The absolute path of a key log. `grows`: its secrets may still come. Raises UsageError for what is none."""
+    """The absolute path of a key log; `grows`: secrets may still come. Raises UsageError for what is none."""
     name = os.fspath(path)
     try:
         with Path(name).open("rb") as file:
@@ -61,8 +61,8 @@ def check_keylog(path: str | os.PathLike[str], *, grows: bool = False) -> str:
 
 
 def _may_become_one(start: bytes) -> bool:
-    """Whether these first bytes of a file are a key log's, before any secret came: NSS and OpenSSL begin with a comment,
-    and the last line may have come in part."""
+    """Whether these first bytes of a file are a key log's before any secret came: NSS and OpenSSL begin with
+    a comment, and the last line may have come in part."""
     lines, _, last = start.rpartition(b"\n")
     return all(not line.strip() or line.startswith(b"#") for line in lines.split(b"\n")) and bool(
         _HALF_LINE.fullmatch(last)

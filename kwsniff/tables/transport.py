@@ -196,9 +196,9 @@ CONNECTIONS = TableSchema(
         _word(
             "answered_in",
             "protocol",
-            "The protocol of the broker's first bytes, where a client asks in Kafka's and they are not.",
+            "The protocol of the broker's first bytes, where a client asks in Kafka's or TLS and they are neither.",
             "first bytes of the broker",
-            "the broker answered in Kafka's, or sent nothing, or the client did not ask in Kafka's",
+            "the broker answered in the same protocol, or sent nothing, or the client asked in another one",
         ),
         _word("proxy_header", "proxy_header", "Version of the PROXY header.", "PROXY protocol", "none"),
         _word(
@@ -226,8 +226,8 @@ CONNECTIONS = TableSchema(
         Column(
             name="tls_alert",
             type="string",
-            doc="The alert in the place of a first response, or before the handshake was complete, by its name "
-            "or number; `encrypted` where nothing but its length shows that it is one.",
+            doc="The alert in the place of a first response, or before the handshake was complete: name or "
+            "number; `encrypted` where nothing but its length shows that it is one.",
             source="TLS alert (RFC 8446 6)",
             null="none was seen",
         ),

@@ -73,8 +73,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "tls_handshake": {
         "client_hello": "the client greeted; no ServerHello was seen",
         "server_hello": "the broker greeted, too; the client sent nothing behind its hello",
-        "client_key": "the client sent its key, and its certificate if it was asked for one, but no Finished; "
-        "up to TLS 1.2",
+        "client_key": "the client sent its key (and certificate, if asked for), no Finished; up to TLS 1.2",
         "client_finished": "the client sent its Finished; the broker said nothing more than an alert",
         "complete": "both sides finished",
     },
@@ -225,14 +224,14 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "those silent longest, or new ones, were left out",
         "twins_limit": "too many connections that may be twins of others to compare them all",
         "answered_out_of_order": "a response that came after those of later requests",
-        "null_not_allowed": "a response whose bytes are null where its layout allows none; it was read all the same",
+        "null_not_allowed": "null bytes in a response where its layout allows none; it was read all the same",
     },
 }
 """The closed lists that the core fills. Their order is that of the numbers in kwsniff/core/declared.pxd."""
 
 ABSENT: Final = {
-    "reason": "none", "caller": "unknown", "tunnel": "none", "proxy_header": "none", "tls_handshake": "unseen",
-    "tls_client_certificate": "unseen",
+    "reason": "none", "caller": "unknown", "tunnel": "none", "proxy_header": "none",
+    "tls_handshake": "unseen", "tls_client_certificate": "unseen",
 }  # fmt: skip
 """What the core calls the number before the first, in lists that may have no word."""
 

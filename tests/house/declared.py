@@ -1,8 +1,9 @@
 """What the core has from the declarations: `python -m tests.house.declared` writes it anew.
 
 Tables and closed lists are declared in kwsniff/tables, limits in kwsniff/limits.py, meanings of fields in
-kwsniff/layout/meaning.py, first bytes of other protocols in dissectors/protocols.txt. C cannot read those: numbers,
-names, and the shapes of what a saved state holds are written down for it. tests/house/test_declared.py fails when they differ.
+kwsniff/layout/meaning.py, first bytes of other protocols in dissectors/protocols.txt. C cannot read those:
+numbers, names, and the shapes of what a saved state holds are written down for it.
+tests/house/test_declared.py fails when they differ.
 """
 
 import hashlib

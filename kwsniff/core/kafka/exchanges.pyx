@@ -15,7 +15,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from kwsniff.core.kafka.apis cimport free_apis
-from kwsniff.core.kafka.first_bytes cimport carried_in, cut_hello, feed, open_dialog, settle_start, take_first_bytes
+from kwsniff.core.kafka.first_bytes cimport (
+    carried_in, cut_hello, feed, open_dialog, settle_rest, settle_start, take_first_bytes, turn_away,
+)
 from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.calls cimport finish_all
 from kwsniff.core.columns.columns cimport free_tables
@@ -152,6 +154,8 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
             write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
         gap_cipher(context, dialog, direction, arrival, offset, num, cause)
         return
+    if dialog.answered_in != NO_PROTOCOL and not dialog.confirmed:
+        turn_away(context, dialog, dialog.answered_in)      # whether it was asked in Kafka's words is not known
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
     if cause < GAP_CUT or dialog.framing[direction].gaps == 0:
@@ -200,6 +204,7 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
         end_cipher(&context.opening, dialog.tls, connection)
         if keep_sealed(context, connection, dialog):
             return
+    settle_rest(context, dialog)
     finish_dialog(context, connection, dialog)
     connection.dialog = NULL
 

@@ -12,6 +12,7 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
 cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                            Octets data) noexcept nogil
 cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil
+cdef void settle_rest(Context* context, Dialog* dialog) noexcept nogil
 cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil
 cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil

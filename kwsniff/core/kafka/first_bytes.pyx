@@ -24,17 +24,17 @@ from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_oct
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.kafka.first_answers cimport ANSWER_BYTES, join_kept, judge_answers, wait_for_greeting
 from kwsniff.core.kafka.preambles cimport (
-    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, count_early, note_early, peel,
+    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, PHASE_START, count_early, note_early, peel,
 )
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.recognition cimport (
-    ASKS, is_gssapi_token, is_surely, look_at_request, may_be_foreign, may_become, name_midway, name_protocol,
+    ANSWERS, ASKS, is_gssapi_token, is_surely, is_tls, look_at_request, may_be_foreign, may_become, name_midway, name_protocol,
 )
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, take_hello
+from kwsniff.core.tls.hello cimport HelloSide, end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.tls.opening cimport make_tls, take_cipher
 from kwsniff.core.tls.sealed cimport tls_bytes
 from kwsniff.core.declared cimport *
@@ -42,6 +42,7 @@ from kwsniff.core.declared cimport *
 cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries
     HEADER_BYTES = 14           # of a request, up to the client's name
+    LEAST_NAMED = 4             # bytes that show whether a TLS record begins
 
 
 cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil:
@@ -196,18 +197,19 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
     """Decides by the first bytes of the side that asks (or of either side, while nobody knows which one it is)."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     cdef int protocol = what_begins(dialog, data)
-    if look == LOOK_MORE and not enough:
+    cdef bint unnamed = protocol == PROTOCOL_OTHER or dialog.connection.opener < 0
+    if look == LOOK_MORE and not enough and unnamed:
         return LOOK_MORE
     if look == LOOK_MORE and data.num >= HEADER_BYTES and dialog.client == direction:
         look = LOOK_YES                                     # a gap inside the client's name: all before it fits
     elif look == LOOK_MORE and protocol == PROTOCOL_OTHER:
         dialog.framing[direction].state = FRAMING_LOST      # a gap before anything could tell
         return LOOK_NO
-    if look == LOOK_ODD or look == LOOK_YES and dialog.client < 0:
+    if unnamed and (look == LOOK_ODD or look == LOOK_YES and dialog.client < 0):
         look = look_closely(context, data) if look == LOOK_ODD else look_twice(context, data)
         if look == LOOK_MORE and not enough:
             return LOOK_MORE
-    if look == LOOK_YES and (protocol == PROTOCOL_OTHER or dialog.connection.opener < 0):
+    if look == LOOK_YES and unnamed:
         if dialog.client < 0:
             set_client(dialog, direction, ROLE_CONTENT)
         dialog.framing[direction].state = FRAMING_IN_STEP
@@ -290,6 +292,15 @@ cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept
         take_early_answers(context, dialog, direction, make_octets(NULL, 0))
 
 
+cdef void settle_rest(Context* context, Dialog* dialog) noexcept nogil:
+    """Nothing more comes: first bytes that might have become another protocol's are nobody's."""
+    cdef int asks = dialog.client
+    if (asks >= 0 and dialog.connection.opener == asks and not dialog.forced and dialog.phase[asks] in (PHASE_START, PHASE_PASSED)
+            and dialog.framing[asks].state == FRAMING_START and dialog.framing[asks].kept.len
+            and look_at_request(&context.apis, contents(&dialog.framing[asks].kept), context.limits.frame_bytes) == LOOK_NO):
+        turn_away(context, dialog, what_begins(dialog, contents(&dialog.framing[asks].kept)))
+
+
 cdef void leave_preamble(Context* context, Dialog* dialog) noexcept nogil:
     """Bytes of it are missing: what it carries is looked for."""
     cdef Framing* framing
@@ -343,12 +354,21 @@ cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets d
     context.kept_total -= hello_bytes(dialog.hello)
     if dialog.client >= 0:
         dialog.hello.client = dialog.client
+    note_foreign_hello(dialog, direction, data)
     take_hello(dialog.hello, direction, data)
     if context.kept_total + hello_bytes(dialog.hello) > context.limits.frame_kept_bytes_total:
         end_hello(dialog.hello, direction)
     context.kept_total += hello_bytes(dialog.hello)
     if dialog.client < 0 and dialog.hello.client >= 0:
         set_client(dialog, dialog.hello.client, ROLE_CONTENT)
+
+
+cdef inline void note_foreign_hello(Dialog* dialog, int direction, Octets data) noexcept nogil:
+    """A ClientHello may be answered in another protocol."""
+    cdef HelloSide* side = &dialog.hello.side[direction]
+    if (dialog.hello.greeted and direction != dialog.hello.client and data.num >= LEAST_NAMED
+            and not side.head_num and not side.left and not side.message.len and not is_tls(data)):
+        dialog.answered_in = name_protocol(data, ANSWERS)
 
 
 cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil:

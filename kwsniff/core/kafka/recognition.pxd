@@ -15,6 +15,7 @@ cdef bint may_be_foreign(Octets data) noexcept nogil
 cdef int64_t measure_proxy_header(Octets data) noexcept nogil
 cdef int32_t read_proxy_header(Octets data, uint8_t* address, int32_t* port) noexcept nogil
 cdef bint is_gssapi_token(Octets data) noexcept nogil
+cdef bint is_tls(Octets data) noexcept nogil
 cdef int name_protocol(Octets data, int side) noexcept nogil
 cdef int name_midway(Octets data) noexcept nogil
 cdef bint may_become(Octets data, int side) noexcept nogil

@@ -77,7 +77,7 @@ cdef inline bint begins(Octets data, const char* text, size_t num) noexcept nogi
     return data.num >= num and memcmp(data.at, text, num) == 0
 
 
-cdef inline bint is_tls(Octets data) noexcept nogil:
+cdef bint is_tls(Octets data) noexcept nogil:
     """A TLS record: content type, then version 3.x (RFC 8446 5.1)."""
     return 0x14 <= u8(data, 0) <= 0x17 and u8(data, 1) == 3 and u8(data, 2) <= 4
 
@@ -92,17 +92,19 @@ cdef inline size_t agreement(const Beginning* begin, Octets data) noexcept nogil
 
 
 cdef int name_protocol(Octets data, int side) noexcept nogil:
-    """A value of Protocol for the first bytes of a stream that are not Kafka's; `side`: ASKS, ANSWERS or NEITHER."""
-    cdef int i
+    """A value of Protocol for the first bytes of a stream that are not Kafka's: that of the longest beginning that they have.
+    `side`: ASKS, ANSWERS or NEITHER."""
+    cdef int i, longest = 0, protocol = PROTOCOL_OTHER
     if data.num == 0:
         return PROTOCOL_EMPTY
     if is_tls(data):
         return PROTOCOL_TLS
     for i in range(NUM_BEGINNINGS):
-        if (beginnings[i].side + side != 1 and beginnings[i].num <= <int>data.num
+        if (beginnings[i].side + side != 1 and longest < beginnings[i].num <= <int>data.num
                 and agreement(&beginnings[i], data) == <size_t>beginnings[i].num):
-            return beginnings[i].protocol
-    return PROTOCOL_OTHER
+            longest = beginnings[i].num
+            protocol = beginnings[i].protocol
+    return protocol
 
 
 cdef bint may_become(Octets data, int side) noexcept nogil:

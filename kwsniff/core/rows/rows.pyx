@@ -60,10 +60,8 @@ cdef void put_capture(Context* context, Table* table, int column, int64_t number
 
 
 cdef void put_client_id(Context* context, Table* table, int column, Dialog* dialog, Call* call) noexcept nogil:
-    """Nearly always the connection's, which requests without a name get, too."""
+    """Nearly always the connection's."""
     cdef Octets text = kept_text(call, KEPT_CLIENT_ID)
-    if text.at == NULL:
-        text = known_text(&dialog.client_id)
     if is_held(table, text):
         put_string(table, column, text)
     elif text.num and same_octets(text, contents(&dialog.client_id)):

@@ -100,7 +100,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_hello(table, dialog.hello)
     put_records(table, dialog)
     put_alert(table, dialog)
-    put_word(table, CONNECTIONS_ANSWERED_IN, dialog.answered_in if dialog.protocol == PROTOCOL_KAFKA else NO_PROTOCOL)
+    put_word(table, CONNECTIONS_ANSWERED_IN, dialog.answered_in if asks_as_kafka(dialog) else NO_PROTOCOL)
     put_word(table, CONNECTIONS_PROXY_HEADER, PROXY_HEADER_NONE + dialog.proxy_version)
     put_closing(table, connection, dialog)
     put_encapsulation(table, connection, dialog)
@@ -149,6 +149,10 @@ cdef void put_encapsulation(Table* table, Connection* connection, Dialog* dialog
         memcpy(&text[num], carrier, strlen(carrier))
         num += strlen(carrier)
     put_string(table, CONNECTIONS_ENCAPSULATION, make_octets(text if num else NULL, num))
+
+
+cdef inline bint asks_as_kafka(Dialog* dialog) noexcept nogil:
+    return dialog.protocol == PROTOCOL_KAFKA or dialog.protocol == PROTOCOL_TLS
 
 
 cdef inline void put_word(Table* table, int column, int number) noexcept nogil:

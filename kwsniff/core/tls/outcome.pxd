@@ -21,10 +21,12 @@ cdef enum:
     CLOSE_NOTIFY = 0
     FATAL_LEVEL = 2
     TLS_1_3 = 0x0304
-    # Records of TLS 1.3 with a Certificate message without any: alone, and with Finished of SHA-256 or SHA-384 behind it.
+    # Records of TLS 1.3 with an empty Certificate message: alone, or with Finished of SHA-256 or SHA-384 behind it. The
+    # JDK adds 16 bytes of padding to each.
     EMPTY_ALONE = 25
     EMPTY_SHA256 = 61
     EMPTY_SHA384 = 77
+    PADDING = 16
     LEAST_CERTIFICATE = 200     # of records that can only be a certificate
 
 
@@ -50,7 +52,7 @@ cdef inline int how_far(Hello* hello) noexcept nogil:
         return TLS_HANDSHAKE_CLIENT_FINISHED if asks.num_long else TLS_HANDSHAKE_SERVER_HELLO
     if asks.finished:
         return TLS_HANDSHAKE_CLIENT_FINISHED
-    return TLS_HANDSHAKE_CLIENT_KEY if asks.messages > 1 else TLS_HANDSHAKE_SERVER_HELLO
+    return TLS_HANDSHAKE_CLIENT_KEY if asks.key_exchange else TLS_HANDSHAKE_SERVER_HELLO
 
 
 cdef inline bint has_sealed_alert(Hello* hello, int side) noexcept nogil:
@@ -94,6 +96,6 @@ cdef inline int client_certificate(Hello* hello) noexcept nogil:
         return TLS_CLIENT_CERTIFICATE_NONE if asks.empty_certificate else TLS_CLIENT_CERTIFICATE_SENT
     if not is_newest(hello):
         return TLS_CLIENT_CERTIFICATE_UNSEEN
-    if asks.first_long in (EMPTY_ALONE, EMPTY_SHA256, EMPTY_SHA384):
+    if asks.first_long in (EMPTY_ALONE, EMPTY_ALONE + PADDING, EMPTY_SHA256, EMPTY_SHA384, EMPTY_SHA384 + PADDING):
         return TLS_CLIENT_CERTIFICATE_NONE
     return TLS_CLIENT_CERTIFICATE_SENT if asks.first_long >= LEAST_CERTIFICATE else TLS_CLIENT_CERTIFICATE_UNSEEN

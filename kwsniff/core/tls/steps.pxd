@@ -4,7 +4,8 @@
 # Rule 1: up to TLS 1.2 handshake messages stand in the clear until change_cipher_spec; behind it the one that follows is
 #         Finished. Of TLS 1.3 what follows the ServerHello looks like data; the first record of the client that is longer
 #         than an alert ends its part.
-# Rule 2: an encrypted alert of TLS 1.3 has ALERT_SEALED bytes, shorter than any handshake message's record.
+# Rule 2: an encrypted alert of TLS 1.3 has ALERT_SEALED bytes, or ALERT_PADDED from the JDK: no handshake message's record
+#         has as many.
 # Rule 3: what this file keeps is raw; what it means depends on the version, which is known later (`how_far`).
 #
 #     client  [22 hello]                       [20][23 Finished][23 data
@@ -18,7 +19,9 @@ from kwsniff.core.octets.octets cimport Octets, be32, drop, keep, make_octets, u
 
 cdef enum:
     ALERT_SEALED = 19           # level, description, kind of record, tag of 16 bytes
-    CERTIFICATE = 11            # type of the message
+    ALERT_PADDED = 35           # the same behind 16 bytes of padding
+    CERTIFICATE = 11            # types of messages
+    CLIENT_KEY_EXCHANGE = 16
     EMPTY_CERTIFICATE = 3       # length of one without any certificate (RFC 5246 7.4.2)
 
 # What one side sent.
@@ -34,7 +37,7 @@ cdef struct Steps:
     uint8_t head[4]             # of the handshake message under way, in the clear,
     uint32_t head_num
     uint32_t left               # and bytes of its body that have not come
-    int64_t messages            # of these, as far as their headers came
+    bint key_exchange           # a ClientKeyExchange message
     bint certificate            # a Certificate message,
     bint empty_certificate      # with nothing in it
     uint8_t alert[2]            # in the clear,
@@ -42,7 +45,7 @@ cdef struct Steps:
 
 
 cdef inline void take_data_record(Steps* own, Steps* other, uint32_t length) noexcept nogil:
-    cdef bint is_long = length != ALERT_SEALED
+    cdef bint is_long = length != ALERT_SEALED and length != ALERT_PADDED
     own.num += 1
     own.num_long += is_long
     if is_long and own.first_long == 0:
@@ -67,8 +70,9 @@ cdef inline void take_clear_handshake(Steps* own, Octets data) noexcept nogil:
         if own.head_num < 4:
             continue
         own.head_num = 0
-        own.messages += 1
         own.left = be32(make_octets(own.head, 4), 0) & 0xFFFFFF
-        if own.head[0] == CERTIFICATE:
+        if own.head[0] == CLIENT_KEY_EXCHANGE:
+            own.key_exchange = True
+        elif own.head[0] == CERTIFICATE:
             own.certificate = True
             own.empty_certificate = own.left <= EMPTY_CERTIFICATE
