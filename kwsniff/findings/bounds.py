@@ -21,7 +21,7 @@ from kwsniff.tables.schema import TABLES
 BATCH_ROWS: Final = 1 << 16
 _ENDED: Final = ("fin", "reset", "reused")
 _NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
-_MALFORMED: Final = ("framing_lost", "undecidable_request")
+_MALFORMED: Final = ("framing_lost", "undecodable_request")
 _VIOLATIONS: Final = (
     "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
 )  # fmt: skip

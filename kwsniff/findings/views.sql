@@ -160,21 +160,31 @@ from (
     where direction = 'client' and name in ('framing_lost', 'undecodable_request') group by run_id, connection_id
 ) b join connection n using (run_id, connection_id)
 where n.closed_by = 'broker' and n.close_frame >= b.first.frame and coalesce(n.client_missing_bytes, 0) = 0
-    and not exists (from call c where c.run_id = n.run_id and c.connection_id = n.connection_id and c.status = 'answered' and c.request_frame >= b.first.frame);
+    and not exists (from call c where c.run_id = n.run_id and c.connection_id = n.connection_id and c.status = 'answered' and c.request_frame >= b.first.frame)
+union all by name
+-- from their first bytes on, at an address where others were answered
+select run_id, connection_id, client, broker, first_time, last_time, close_frame, first_frame as frame, 'framing_lost' as name from connection
+where protocol = 'other' and handshake and client_bytes > 0 and broker_bytes = 0 and closed_by = 'broker' and coalesce(client_missing_bytes, 0) = 0
+    and broker in (select distinct broker_address || ':' || broker_port from api_calls where status = 'answered');
 
--- Addresses that took Kafka requests on two or more connections, and sent no byte on any of these. Not where others speak
--- TLS, or where a client asked in a version that newer brokers refuse, or one was closed before it asked.
+-- Addresses that took Kafka requests and sent no byte: on two or more connections that they all closed by a FIN, as who has
+-- read the request does (a broker that wants no more connections resets: RFC 1122 4.2.2.13), or where others speak another
+-- protocol (`spoken`), or on a port that is usual for one (`usual`). Not where others speak TLS, or where a client asked in
+-- a version that newer brokers refuse, or one was closed before it asked.
 create temp view never_answering as
-select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, sum(calls) as calls, min(first_time) as first_time,
+select * from (
+select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and("end" = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
     max(last_time) as last_time, min(client) as client, string_agg(distinct client, ', ' order by client) as clients, list(close_frame order by first_time nulls last, close_frame) as frames,
-    (select max(f.what) from connections o join (select protocol, what from foreign_protocol where port is null) f on f.protocol = o.protocol where o.broker_address || ':' || o.broker_port = n.broker) as spoken
+    (select max(f.what) from connections o join (select protocol, what from foreign_protocol where port is null) f on f.protocol = o.protocol where o.broker_address || ':' || o.broker_port = n.broker) as spoken,
+    (select max(f.what) from foreign_protocol f where f.port = min(n.broker_port)) as usual
 from connection n
 where protocol in ('kafka', 'empty') and client_packets > 0 and not coalesce(refused, false) and not (client_bytes = 0 and coalesce(closed_by, 'client') = 'client')
     and broker not in (select c.broker from client_call c join least_version r using (api_key) where c.api_version < r.least)
     and broker not in (select broker_address || ':' || broker_port from connections where protocol = 'tls' or protocol = 'kafka' and broker_bytes > 0)
 group by broker
-having count(*) >= 2 and bool_and(handshake and client_bytes > 0 and broker_packets > 1 and proxy_header is null
-    and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0);
+having bool_and(handshake and client_bytes > 0 and broker_packets > 1 and proxy_header is null
+    and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0)
+) where connections >= 2 and closed = connections and orderly or spoken is not null or usual is not null;
 
 -- Brokers that connections reached with a PROXY protocol header, and which of those with it and those without it they closed
 -- without a byte (`wrong`: unexpected, missing; or null). Twins count: what a proxy passes on is one.
@@ -196,4 +206,4 @@ union select n.run_id, n.connection_id from connection n join proxied_broker p o
 where n.broker_bytes = 0 and case p.wrong when 'unexpected' then n.proxy_header is not null when 'missing' then n.proxy_header is null end
 -- to the proxy that puts the header in front
 union select run_id, connection_id from connection where broker_address in (select client_address from connections where proxy_header is not null and broker_bytes = 0)
-union select run_id, connection_id from connection where broker in (select broker from never_answering where closed = connections);
+union select run_id, connection_id from connection where broker in (select broker from never_answering);

@@ -1,4 +1,4 @@
-"""What a connection carries, and what answers a Kafka client, told by first bytes: dissectors/protocols.txt."""
+"""What a connection carries, and what answers a Kafka client: by first bytes (dissectors/protocols.txt)."""
 
 from __future__ import annotations
 

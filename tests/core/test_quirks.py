@@ -1,4 +1,4 @@
-"""What servers that are not today's Apache Kafka do, and what breaks the protocol: read, noted, gone on with."""
+"""What servers do that are not today's Apache Kafka, and what breaks the protocol: read and noted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def anomalies(tables: Rows) -> list[tuple[str, int]]:
     return [(row["name"], row["value"]) for row in tables["anomalies"]]
 
 
-# -- answers to Produce with acks=0 (Azure Event Hubs) ----------------------------------------------------------
+# -- answers to Produce with acks=0 (Azure Event Hubs) -----------------------------------------------------
 
 
 def test_answers_to_acks_0_are_paired_from_the_first_one_on() -> None:
@@ -98,7 +98,7 @@ def test_another_number_than_those_of_acks_0_is_still_unexpected() -> None:
     assert anomalies(tables) == [("unexpected_response", 4)]
 
 
-# -- FindCoordinator of Kafka 0.8.2 ------------------------------------------------------------------------------
+# -- FindCoordinator of Kafka 0.8.2 ------------------------------------------------------------------------
 
 
 def find_coordinator(number: int) -> bytes:
@@ -142,7 +142,7 @@ def test_number_0_answers_nothing_else(tmp_path: Path) -> None:
     assert anomalies(tables) == [("unexpected_response", 0)] * 2
 
 
-# -- null bytes --------------------------------------------------------------------------------------------------
+# -- null bytes --------------------------------------------------------------------------------------------
 
 
 def sync_group(number: int) -> bytes:
@@ -180,7 +180,7 @@ def test_null_text_where_none_may_be_is_read_no_further() -> None:
     assert [name for name, _ in anomalies(tables)] == ["undecodable_response"]
 
 
-# -- order and numbers -------------------------------------------------------------------------------------------
+# -- order and numbers -------------------------------------------------------------------------------------
 
 
 def test_answers_in_another_order_are_paired_and_noted() -> None:
@@ -203,7 +203,7 @@ def test_segments_in_another_order_are_no_answers_in_another_order() -> None:
     assert anomalies(tables_of(talk.packets)) == []
 
 
-# -- GSS-API tokens without SaslHandshake (Kafka 0.9) ------------------------------------------------------------
+# -- GSS-API tokens without SaslHandshake (Kafka 0.9) ------------------------------------------------------
 
 
 def token(mechanism: bytes, size: int, *, off: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""How far a TLS handshake came, who ended it, whether the client had a certificate: by records, without keys."""
+"""How far a TLS handshake came, who ended it, whether the client had a certificate: without keys."""
 
 from __future__ import annotations
 

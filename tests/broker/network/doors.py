@@ -25,7 +25,7 @@ LISTENER = "listener.name.ssl.ssl"
 SLOW = {"reconnect_backoff_ms": 700, "max_block_ms": 4500, "x_count": 1}
 
 
-# -- TLS ------------------------------------------------------------------------------------------------------
+# -- TLS ---------------------------------------------------------------------------------------------------
 
 
 def _keys(site: Site) -> tuple[Authority, Issued]:
@@ -285,7 +285,7 @@ def no_suite_in_common(site: Site) -> None:
         site.counted(neighbour)
 
 
-# -- servers that are no brokers --------------------------------------------------------------------------------
+# -- servers that are no brokers ---------------------------------------------------------------------------
 
 
 @contextmanager
@@ -483,7 +483,7 @@ def http_client(site: Site) -> None:
         site.counted(neighbour)
 
 
-# -- the PROXY protocol ------------------------------------------------------------------------------------------
+# -- the PROXY protocol ------------------------------------------------------------------------------------
 
 PROXY = "10.88.0.12"
 PLACES = {"near": Way(), "proxy": Way()}
