@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x4c5df13cf597270full
+    #define KWSNIFF_SHAPES 0x0296d63506e563a0ull
     """
     const unsigned long long KWSNIFF_SHAPES

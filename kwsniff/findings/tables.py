@@ -14,6 +14,7 @@ from kwsniff.findings.database import hush, open_database
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.words import WORDS
 from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def open_for(
     sources: Mapping[str, Sequence[str | os.PathLike[str]]],
     *,
     twins: bool,
+    unnamed: bool = True,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
@@ -88,14 +90,16 @@ def open_for(
     """As open_folder, of files, for these queries alone: a connection that takes SQL (execute), nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
-    column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
-    whose rows are known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to
-    be so long that rows must not be compared by them.
+    column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
+    whether a call may name no client. `sums`: views whose rows are known already, by column. `memory`: what
+    DuckDB may take. `long_texts`: some are known to be so long that rows must not be compared by them.
     """
     known = sums or {}
     views = {name: text for name, text in _views().items() if name not in known}
     if not twins:
         views["twin"] = _NO_TWINS
+    if not unnamed:
+        views["unnamed"] = _NO_UNNAMED
     wanted, named = _named_in(queries, views)
     with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
@@ -328,10 +332,13 @@ def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {"least_version": "", "error_cause": "", **made}
+    return {"least_version": "", "error_cause": "", "foreign_protocol": "", **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
+_NO_UNNAMED: Final = (
+    "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
+)
 _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
 
@@ -342,6 +349,8 @@ def _with_views(
         _add_least_versions(database)
     if "error_cause" in wanted:
         _add_error_causes(database)
+    if "foreign_protocol" in wanted:
+        _add_foreign_protocols(database)
     for name, statement in views.items():
         if statement and name in wanted:
             database.execute(statement)
@@ -388,3 +397,16 @@ def with_settings(cause: "Cause") -> str:
         f"{name} ({side})" for side, names in cause.settings.items() for name in names if name not in cause.do
     ]
     return f"{cause.do} Settings: {', '.join(named)}." if named else cause.do
+
+
+def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
+    """foreign_protocol(protocol, what, port): a row for each usual port, and one with port null."""
+    from kwsniff.layout.protocols import load_protocols
+
+    rows = [
+        (name, WORDS["protocol"][name], port)
+        for name, protocol in load_protocols().items()
+        for port in (None, *protocol.ports)
+    ]
+    listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
+    database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")

@@ -20,6 +20,7 @@ from tests.broker.about import MOMENT, camel
 from tests.broker.network import (
     calm,
     clocks,
+    doors,
     elsewhere,
     everyday,
     farther,
@@ -44,6 +45,7 @@ KINDS = (
     incidents,
     mistakes,
     others,
+    doors,
     farther,
     workers,
     members,
