@@ -31,6 +31,7 @@ from tests.broker.network import (
     namespaces,
     others,
     refused,
+    tls_doors,
     workers,
     zookeepers,
 )
@@ -46,6 +47,7 @@ KINDS = (
     mistakes,
     others,
     doors,
+    tls_doors,
     farther,
     workers,
     members,
