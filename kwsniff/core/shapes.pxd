@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x094cc5b069c51975ull
+    #define KWSNIFF_SHAPES 0x520a8644d4b43c2bull
     """
     const unsigned long long KWSNIFF_SHAPES

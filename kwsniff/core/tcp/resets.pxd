@@ -13,6 +13,7 @@ cdef extern from *:
     const int64_t RESET_PATIENCE    # nanoseconds in which two peers that took no reset say something more
 
 cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil
+cdef void mark_reset(Direction* own, Segment* segment) noexcept nogil
 cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil
 cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                       Arrival* arrival) noexcept nogil

@@ -327,9 +327,11 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     connection.reset_at = segment.time
     connection.reset_frame = segment.frame
     connection.reset_capture = streams.capture
+    connection.reset_marks = own.reset_marks
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+        connection.close_time = segment.time
     ahead = distance(segment.seq, end_of(own))
     for i in range(2):
         if ahead <= 0 and connection.direction[i].beginning:
@@ -366,9 +368,11 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
     if connection.fin_by < 0:
         connection.fin_by = sender
         connection.fin_frame = segment.frame
+        connection.fin_time = segment.time
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+        connection.close_time = segment.time
     if not own.known:           # a direction whose payload was never captured ends here all the same
         own.fin_done = True
 
