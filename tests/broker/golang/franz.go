@@ -28,6 +28,9 @@ func franz(bootstrap string, more ...kgo.Opt) *kgo.Client {
 	if _, there := said["tls"]; there {
 		options = append(options, kgo.DialTLSConfig(&tls.Config{InsecureSkipVerify: true, KeyLogWriter: keyLog()}))
 	}
+	if most := number("max_read", 0); most > 0 {
+		options = append(options, kgo.BrokerMaxReadBytes(int32(most)), kgo.FetchMaxBytes(int32(most)))
+	}
 	if text("acks", "all") == "1" {
 		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
 	}

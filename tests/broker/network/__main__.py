@@ -18,6 +18,7 @@ from tests.broker import artifacts, requestlog
 from tests.broker.__main__ import CAPTURES, alone
 from tests.broker.about import MOMENT, camel
 from tests.broker.network import (
+    between,
     calm,
     clocks,
     elsewhere,
@@ -27,6 +28,7 @@ from tests.broker.network import (
     members,
     mistakes,
     namespaces,
+    openings,
     others,
     workers,
     zookeepers,
@@ -42,6 +44,8 @@ KINDS = (
     incidents,
     mistakes,
     others,
+    between,
+    openings,
     farther,
     workers,
     members,
