@@ -32,7 +32,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("group_instance_id", "string", True), ("generation", "int32", True),
         ("protocol_type", "string", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
         ("isolation_level", "int16", True), ("committed", "bool", True), ("session_id", "int32", True),
-        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
+        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True), ("timeout_ms", "int64", True),
     ),
     "latencies": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
@@ -153,8 +153,9 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "client", "replica", "broker",
     ),
     "wait": (
-        "none", "long_poll", "long_poll_possible", "data", "data_possible", "group", "group_possible",
-        "replicas", "replicas_possible", "throttle", "authentication_delay", "authentication_delay_possible",
+        "none", "long_poll", "long_poll_possible", "data", "data_possible", "transaction",
+        "transaction_possible", "group", "group_possible", "replicas", "replicas_possible", "throttle",
+        "authentication_delay", "authentication_delay_possible",
     ),
     "vantage": (
         "client", "broker", "between", "same_machine", "unknown",

@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x520a8644d4b43c2bull
+    #define KWSNIFF_SHAPES 0xda5283bcf42d5622ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -213,6 +213,7 @@ class Figures:
         self._most("round_trip_ns", each("round_trip_ns"))
         if len(self._brokers) <= MOST_CLIENTS:
             self._name_brokers(batch)
+        self._volumes.shown.add_connections(batch)
         twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
         sums["twins"] += twins
         sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
@@ -231,6 +232,12 @@ class Figures:
 
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
+
+    def _add_leaders(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_leaders(batch)
+
+    def _add_brokers(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_brokers(batch)
 
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
@@ -297,8 +304,10 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
             columns = [name for name in wanted if name in told.schema.names]
             words = [name for name in columns if name in _WORDS[table]]
             with pq.ParquetFile(path, metadata=told, read_dictionary=words) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
-                    figures.add(table, batch)
+                for group in range(file.num_row_groups):
+                    # A batch over several groups would have the texts of all of them.
+                    for batch in file.iter_batches(BATCH_ROWS, [group], columns=columns, use_threads=False):
+                        figures.add(table, batch)
     return figures
 
 
@@ -312,6 +321,8 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": Volumes.OF_PARTITIONS,
+    "leaders": ("topic", "partition", "leader"),
+    "brokers": ("node_id", "host", "port"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id",),
     "members": ("partition_count", "left_how"),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from kwsniff.layout.causes import Cause
+
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _SMALL = 64 << 20
 """Bytes of files for which threads cost more than they save."""
@@ -49,8 +51,12 @@ def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
     )
 
 
-def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
-    """The tables of a folder as views for rules. Raises UsageError where it holds none."""
+def open_folder(
+    folder: str | os.PathLike[str], *, memory: str = MEMORY, copies: Path | None = None
+) -> "duckdb.DuckDBPyConnection":
+    """The tables of a folder as views for rules. `memory`: what DuckDB may take; `copies`: a folder for those
+    tables whose long texts have to be cut, which stays as long as the database; without it, their rows are
+    kept in memory. Raises UsageError where the folder holds no tables."""
     place = Path(folder)
     sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
@@ -58,12 +64,15 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
             f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
             "`kwsniff analyze CAPTURE -o DIR`"
         )
-    return open_files(sources)
-
-
-def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
-    """Parquet files, by table, as views for rules; tables without files have no rows."""
-    return _shown(open_database(), sources, _views(), wanted={*READ, *_views()}, columns=None)
+    return _shown(
+        open_database(),
+        sources,
+        _views(),
+        wanted={*READ, *_views()},
+        columns=None,
+        memory=memory,
+        copies=copies,
+    )
 
 
 @contextmanager
@@ -76,7 +85,7 @@ def open_for(
     memory: str = MEMORY,
     long_texts: bool = False,
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
+    """As open_folder, of files, for these queries alone: a connection that takes SQL (execute), nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
@@ -236,7 +245,8 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 
 SMALL: Final = (
-    "twin", "server_error", "refusing", "lone_topic", "lone_topics", "blind", "lossy", "span", "stretch",
+    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy", "span",
+    "stretch",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -318,7 +328,7 @@ def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {"least_version": "", **made}
+    return {"least_version": "", "error_cause": "", **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
@@ -330,6 +340,8 @@ def _with_views(
 ) -> "duckdb.DuckDBPyConnection":
     if "least_version" in wanted:
         _add_least_versions(database)
+    if "error_cause" in wanted:
+        _add_error_causes(database)
     for name, statement in views.items():
         if statement and name in wanted:
             database.execute(statement)
@@ -353,3 +365,26 @@ def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
             rows.append((key, newest[0], since))
     listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
     database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
+
+
+def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
+    """error_cause(error_code, cause, advice, asked, asked_name, owner, passes, has_rule): the blocks of
+    causes.txt; `passes` is in seconds, `asked` a column of api_calls with what the client asked for."""
+    from kwsniff.layout.catalog import load_catalog
+
+    rows = []
+    for code, cause in load_catalog().causes.items():
+        asked = cause.asked or (None, None)
+        texts_ = [cause.cause, with_settings(cause), *asked, cause.owner]
+        quoted = ", ".join("null" if text is None else _quoted(text) for text in texts_)
+        rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
+    columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
+    database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
+
+
+def with_settings(cause: "Cause") -> str:
+    """What to change, and the settings that decide as far as that does not name them."""
+    named = [
+        f"{name} ({side})" for side, names in cause.settings.items() for name in names if name not in cause.do
+    ]
+    return f"{cause.do} Settings: {', '.join(named)}." if named else cause.do

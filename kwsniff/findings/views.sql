@@ -31,6 +31,19 @@ from (from timing left join origin using (run_id, connection_id)) l;
 -- join): looking at all of them for each call takes as long as there are of both.
 create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
 
+-- Brokers that refused connections for a while and then took them again, while other brokers were at work: they were
+-- restarted, as brokers of a cluster are, one after the other. One that refused again later is none of them.
+create temp view restart as
+with away as (
+    select broker, min(first_time) as since, max(first_time) as until from connection where refused and first_time is not null group by broker
+),
+taken as (
+    select broker, first_time, last_time from connection where handshake and not coalesce(refused, false) and broker_bytes > 0 and first_time is not null
+)
+select a.broker, a.since, min(t.first_time) as back from away a join taken t on t.broker = a.broker and t.first_time > a.since
+where exists (from taken o where o.broker <> a.broker and o.first_time < a.until + to_seconds(1) and o.last_time > a.since)
+group by a.broker, a.since, a.until having min(t.first_time) > a.until and min(t.first_time) <= a.since + to_seconds(120);
+
 -- Calls among servers that were refused something. They are few, and `refusal` is asked by many rules.
 create temp view server_error as
 select distinct run_id, call_id from api_calls
@@ -42,6 +55,27 @@ select e.*, coalesce(e.client_id, e.client_address) as client, e.broker_address 
 from error_codes e
 where not exists (from twin t where t.connection_id = e.connection_id and t.run_id = e.run_id)
     and not exists (from server_error s where s.call_id = e.call_id and s.run_id is not distinct from e.run_id);
+
+-- When a broker said that it leads a partition, or coordinates a group, no longer: before it shuts down it gives all away.
+create temp view resigned as
+select distinct broker, response_time as moment from refusal where error_code in (6, 16, 74) and response_time is not null;
+
+-- When a broker that had ended all of its connections, one of them in the middle of its work or after it resigned, took the
+-- first new one: it was restarted. `since`: its last response before.
+create temp view renewal as
+with spoken as (
+    select run_id, connection_id, max(response_end_time) as last from timing group by run_id, connection_id
+),
+lived as (
+    select n.broker, n.first_time, n.last, n.closed_by = 'broker' and (epoch(n.last_time - n.last) < 1 or epoch(n.last_time - r.moment) < 5) as cut
+    from (select * from connection join spoken using (run_id, connection_id) where first_time is not null) n
+        asof left join resigned r on r.broker = n.broker and n.last_time >= r.moment
+),
+ordered as (
+    select broker, first_time as moment, max(last) over w as since, bool_or(cut) over w as cut
+    from lived window w as (partition by broker order by first_time, last rows between unbounded preceding and 1 preceding)
+)
+select broker, since, moment from ordered where cut and since < moment - to_seconds(1);
 
 create temp view partition_call as
 select p.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
@@ -96,9 +130,20 @@ from (
 create temp view client_broker as
 select client, min(broker) as broker from connection where client is not null group by client;
 
+-- How many partitions of a topic the capture can show: those that are in it, and lower ones whose leader is a broker that
+-- is in it. Of the others, writes may go to brokers that it does not see.
 create temp view topic_width as
-select topic, greatest(count(*), max(partition) + 1) as partitions
-from (select distinct topic, partition from partition_call where topic is not null) group by topic;
+with seen as (select distinct topic, partition from partition_call where topic is not null),
+most as (select topic, max(partition) as last from seen group by topic),
+shown as (
+    select node_id from brokers where host || ':' || port in (select broker from connection where protocol = 'kafka')
+    union
+    -- by their names, which may be no addresses, all of them
+    select node_id from brokers where (select count(distinct broker) from connection where protocol = 'kafka') >= (select count(distinct node_id) from brokers)
+)
+select topic, count(*) as partitions from (
+    from seen union select l.topic, l.partition from leaders l join most m on m.topic = l.topic and l.partition < m.last where l.leader in (from shown)
+) group by topic;
 
 create temp view written as
 select topic, partition, sum(record_bytes) as bytes, count(*) as calls, min(client) as client, min(time) as first_time,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kwsniff.errors import LayoutError
+from kwsniff.layout.causes import Cause, parse_causes
 from kwsniff.layout.check import check_layout, check_versions
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.meaning import Meaning
@@ -179,6 +180,11 @@ class Catalog:
         """Every error code, ascending."""
         ours = parse_errors((self.folder / "errors.txt").read_text("utf-8"), "errors.txt")
         return self._beside("errors.txt", ours, self._vendor.errors)
+
+    @cached_property
+    def causes(self) -> Mapping[int, Cause]:
+        """What usually causes Kafka's error codes, and what to change."""
+        return parse_causes((self.folder / "causes.txt").read_text("utf-8"), "causes.txt")
 
     @cached_property
     def settings(self) -> Settings:
@@ -364,7 +370,18 @@ def _place(layouts: str | os.PathLike[str] | None) -> str | None:
 
 @cache
 def _load(layouts: str | None) -> Catalog:
-    package = import_module("kwsniff.dissectors.kafka")
-    catalog = Catalog(Path(next(iter(package.__path__))), Path(layouts) if layouts else None)
+    catalog = Catalog(_folder(), Path(layouts) if layouts else None)
     catalog.check_vendor()
     return catalog
+
+
+def _folder() -> Path:
+    """Kafka's layouts: in the package where it is installed, beside its folder in a clone."""
+    try:
+        package = import_module("kwsniff.dissectors.kafka")
+    except ModuleNotFoundError:
+        beside = Path(__file__).parents[2] / "dissectors" / "kafka"
+        if not beside.is_dir():
+            raise
+        return beside
+    return Path(next(iter(package.__path__)))

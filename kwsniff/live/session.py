@@ -112,6 +112,8 @@ class Session:
         self._clock: int | None = None
         self._heard_ns = time.monotonic_ns()
         self._bytes = self._packets = self._looked_ns = 0
+        self.ended_by_itself = False
+        """Whether the capture was over before anybody ended it. Known after `finish`."""
         self._finished = self._midway = self._stopping = False
         self._failure: BaseException | None = None
         self._ending: str | None = None
@@ -238,12 +240,13 @@ class Session:
         """The last rows: calls that still wait, connections still open, the capture itself. Ends the
         capture."""
         parts: dict[str, list[pa.RecordBatch]] = {}
-        if not (by_itself := self._ended.is_set() and not self._stopping):
+        self.ended_by_itself = self._ended.is_set() and not self._stopping
+        if not self.ended_by_itself:
             self.stop()
         while not self._ended.wait(_GLANCE_S):
             gather(parts, self.take())  # the thread waits for this when many rows wait
         self.source.close()
-        if by_itself:
+        if self.ended_by_itself:
             self._ending = self._why_ended()
         if self._ring:
             self._ring.close()

@@ -36,8 +36,9 @@ EVIDENCE: Final = (
     Column(
         name="reset_ttl_step",
         type="int64",
-        doc="Its time to live (hop limit) less that of its sender's packet before. Packets of one machine "
-        "pass the same routers: where it is not 0, another one sent the reset.",
+        doc="Its time to live (hop limit) less the nearest one of its sender's packets before: 0 where it is "
+        "within what these have. Packets of one machine pass the same routers: where it is not 0, another "
+        "machine sent the reset.",
         source="IP",
         null=_NO_STEP,
     ),

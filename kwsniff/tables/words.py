@@ -73,6 +73,10 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "the Produce that brought them came meanwhile, on any connection of the capture",
         "data_possible": "a fetch that may wait came back with records after more than 5 ms, and nothing "
         "says when they were written",
+        "transaction": "a fetch with read_committed waited for a transaction to end: the marker of its end "
+        "was written within the wait",
+        "transaction_possible": "a fetch with read_committed came back after more than 5 ms with records of "
+        "a transaction, and nothing says when that ended",
         "group": "a member waited for others of its group: their JoinGroup or SyncGroup of that generation "
         "came just before the answer; or for its first members (group.initial.rebalance.delay.ms)",
         "group_possible": "JoinGroup or SyncGroup took more than 5 ms: it is answered when the other members "

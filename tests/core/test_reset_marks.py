@@ -64,6 +64,22 @@ def test_what_a_reset_has_in_common_with_its_senders_other_packets(
     assert (row["closed_by"], row["close_frame"], row["close_time"]) == ("broker", 6, at_ms(5))
 
 
+@pytest.mark.parametrize("nearer", [True, False], ids=["the nearer place first", "the farther place first"])
+@pytest.mark.parametrize(("ttl", "step"), [(61, 0), (62, 0), (255, 193), (60, -1)])
+def test_two_places_of_one_capture_are_not_two_machines(nearer: bool, ttl: int, step: int) -> None:
+    """A router lies between them, and either may be the first to be written down."""
+    talk = Talk().open()
+    ask(talk, 1)
+    asked = talk.send(True, request(2))
+    packets = []
+    for number, packet in enumerate(talk.packets[:-1]):
+        ways = [_as_sent(packet, each, 700 + number) for each in (62, 61)]
+        packets += ways if nearer else reversed(ways)
+    reset = _as_sent(talk.send(False, flags=RST | ACK), ttl, 720)
+    row = connection_of(tables_of([*packets, asked, reset]))
+    assert (row["reset_by"], row["reset_ttl_step"]) == ("broker", step)
+
+
 def test_a_side_that_sent_nothing_and_has_no_stamps_has_nothing_in_common() -> None:
     talk = Talk()
     talk.send(True, flags=SYN)

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 import kwsniff
+from tests.findings.measured import find_once
 from tests.house.tree import ROOT
+
+pytestmark = pytest.mark.xdist_group("measured")  # what one process has judged the others would judge again
 
 INCIDENTS = ROOT / "captures" / "incidents"
 SHARED = ROOT.parent / "shared" / "incidents"
@@ -40,8 +43,7 @@ HEALTHY = (
 
 
 def _found(capture: Path) -> list[tuple[str, str, str, str]]:
-    rows = kwsniff.analyze(capture).findings.to_pylist()
-    return [(row["finding"], row["severity"], row["blames"], row["subject"]) for row in rows]
+    return [(row["finding"], row["severity"], row["blames"], row["subject"]) for row in find_once(capture)]
 
 
 def _recordings() -> list[tuple[str, Path, str]]:
@@ -55,6 +57,7 @@ def _recordings() -> list[tuple[str, Path, str]]:
     return found
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("capture", "finding"), [each[1:] for each in _recordings()], ids=[each[0] for each in _recordings()]
 )
@@ -66,6 +69,7 @@ def test_a_recorded_incident_is_among_the_first_three(capture: Path, finding: st
         assert [each for each in found if each[1] != "info"] == []
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", GIVEN)
 def test_an_incident_with_a_known_cause_comes_first(name: str) -> None:
     capture = SHARED / f"{name}.pcap"

@@ -24,7 +24,7 @@ ALL_TIMES = (
     "broker_round_trip_ns", "network_ns", "behind", "behind_wait",
     "vantage", "client_zero_window_ns", "broker_zero_window_ns", "zero_window_ns",
     "begin_time", "end_time", "duration_ns", "first_join_time", "last_join_time",
-    "joined_time", "left_time",
+    "joined_time", "left_time", "close_time", "connect_ns",
 )  # fmt: skip
 
 
@@ -47,6 +47,7 @@ def test_every_format(form: str, tmp_path: Path) -> None:
         assert {row[key] for row in tables["api_calls"] for key in ("request_time", "latency_ns")} == {None}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("form", ["pcap_us_little", "pcap_ns_big", "pcapng_little", "pcapng_big"])
 @pytest.mark.parametrize("link", LINKS)
 def test_every_link_type(link: str, form: str, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ cdef struct Call:
     Known session_epoch
     Known max_wait
     Known min_bytes
+    Known timeout
     int caller
     int64_t most_facts          # bytes that may be kept of what it says
     Buffer parts                # PartRow, what the request says of each partition

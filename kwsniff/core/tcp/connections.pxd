@@ -110,7 +110,7 @@ cdef struct ResetMarks:
     bint stamped            # has a timestamp,
     bint others_stamped     # as its sender's other packets have
     bint compared           # its sender sent something before
-    int32_t ttl_step        # its time to live less that of the packet before
+    int32_t ttl_step        # its time to live less the nearest of its sender's packets before
     int32_t ident_step      # the same of IP's identification, modulo 2^16; -1: it does not count its sender's packets
     uint32_t window
 
@@ -190,8 +190,9 @@ cdef struct Direction:
     uint64_t network        # that its first packet came from
     Seen seen[64]
     uint32_t num_seen
-    uint32_t last_ttl       # of IP, in the latest packet,
-    uint32_t last_ident     # and its identification,
+    uint32_t least_ttl      # of IP, in all packets but resets, those of other places included;
+    uint32_t most_ttl       # 0: there was none
+    uint32_t last_ident     # of IP, in the latest packet,
     bint idents_differ      # and whether they tell packets from each other
     bint numbered           # and count the packets of this direction: see unseen.pxd
     bint bare               # the latest packet had no payload

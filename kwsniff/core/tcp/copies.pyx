@@ -54,7 +54,6 @@ cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
     elif segment.ident != own.last_ident:
         own.idents_differ = True
     own.last_ident = segment.ident
-    own.last_ttl = segment.ttl
     own.num_seen += 1
     seen.mark = segment.mark
     seen.when = low_micros(segment) << 8 | place_of(segment)

@@ -57,8 +57,12 @@ cdef void mark_reset(Direction* own, Segment* segment) noexcept nogil:
     marks.acknowledges = (segment.flags & TCP_ACK) != 0
     marks.stamped = segment.stamped
     marks.others_stamped = own.stamped
-    marks.compared = own.num_seen > 0
-    marks.ttl_step = <int32_t>segment.ttl - <int32_t>own.last_ttl if marks.compared else 0
+    marks.compared = own.most_ttl > 0
+    marks.ttl_step = 0
+    if marks.compared and segment.ttl > own.most_ttl:
+        marks.ttl_step = <int32_t>(segment.ttl - own.most_ttl)
+    elif segment.ttl < own.least_ttl:
+        marks.ttl_step = -<int32_t>(own.least_ttl - segment.ttl)
     marks.ident_step = <int32_t>((segment.ident - own.last_ident) & 0xFFFF) if own.numbered else -1
     marks.window = segment.window
 

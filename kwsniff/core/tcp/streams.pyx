@@ -58,7 +58,7 @@ from kwsniff.core.tcp.repairs cimport (
     was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
-    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
+    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, note_ttl, resets,
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
@@ -145,6 +145,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     other = &connection.direction[1 - sender]
     if segment.encapsulation and not connection.encapsulation:
         connection.encapsulation = segment.encapsulation
+    note_ttl(own, segment)
     if is_copy(connection, sender, segment) and not differs(own, segment.seq, segment.payload):
         connection.duplicates += 1
         streams.now = segment.time

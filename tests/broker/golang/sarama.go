@@ -136,3 +136,40 @@ func saramaChurn(bootstrap string) {
 		time.Sleep(ms("every_ms", 100))
 	}
 }
+
+// commits into a group that others are members of, without being one
+func saramaCommit(bootstrap string) {
+	config := saramaConfig()
+	config.Consumer.Offsets.AutoCommit.Enable = false
+	client, err := sarama.NewClient(brokers(bootstrap), config)
+	check(err)
+	manager, err := sarama.NewOffsetManagerFromClient(text("group", "billing"), client)
+	check(err)
+	place, err := manager.ManagePartition(topics()[0], 0)
+	check(err)
+	go func() {
+		for err := range place.Errors() {
+			counted("", err)
+		}
+	}()
+	for n := 0; n < number("count", 10); n++ {
+		place.MarkOffset(int64(n+1), "")
+		manager.Commit()
+		count("asked")
+		time.Sleep(ms("every_ms", 300))
+	}
+	client.Close()
+}
+
+// creates topics that may be there already
+func saramaEnsure(bootstrap string) {
+	admin, err := sarama.NewClusterAdmin(brokers(bootstrap), saramaConfig())
+	check(err)
+	for n := 0; n < number("count", 1); n++ {
+		for _, topic := range topics() {
+			counted("created", admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: 1, ReplicationFactor: 1}, false))
+		}
+		time.Sleep(ms("every_ms", 0))
+	}
+	admin.Close()
+}

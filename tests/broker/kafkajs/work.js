@@ -91,10 +91,22 @@ async function transact() {
   await producer.disconnect();
 }
 
+// creates topics that may be there already
+async function ensure() {
+  const admin = kafka().admin();
+  await admin.connect();
+  for (let n = 0; n < number("count", 1); n++) {
+    for (const name of topic.split(","))
+      count(await admin.createTopics({ topics: [{ topic: name, numPartitions: 1, replicationFactor: 1 }] }) ? "created" : "there");
+    await rest(number("every_ms", 0));
+  }
+  await admin.disconnect();
+}
+
 function end(code) {
   console.log(JSON.stringify(did));
   process.exit(code);
 }
 
 setTimeout(() => end(0), 60000);
-({ produce, consume, churn, look, transact })[play]().then(() => end(0), (error) => { count(`failed ${error.name}`); end(0); });
+({ produce, consume, churn, look, transact, ensure })[play]().then(() => end(0), (error) => { count(`failed ${error.name}`); end(0); });

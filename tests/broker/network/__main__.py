@@ -24,12 +24,14 @@ from tests.broker.network import (
     elsewhere,
     everyday,
     farther,
+    growth,
     incidents,
     members,
     mistakes,
     namespaces,
     openings,
     others,
+    refused,
     workers,
     zookeepers,
 )
@@ -53,6 +55,8 @@ KINDS = (
     everyday,
     elsewhere,
     zookeepers,
+    refused,
+    growth,
 )
 
 
