@@ -20,6 +20,11 @@ from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
 _ENDED: Final = ("fin", "reset", "reused")
+_NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
+_MALFORMED: Final = ("framing_lost", "undecodable_request")
+_VIOLATIONS: Final = (
+    "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
+)  # fmt: skip
 
 
 class Figures:
@@ -96,9 +101,14 @@ class Figures:
         """Whether connections are twins of others."""
         return self._sums["twins"] > 0
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether calls name no client."""
+        return self._sums["unnamed"] > 0
+
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """Views that rules read, by name, and their columns; without those that only the rows can give."""
-        if self._unsure or self.twins:
+        if self._unsure or self.twins or self.unnamed:
             return {}
         calls = self._pace.sums()
         told = {} if calls is None else {"call_sum": calls}
@@ -148,6 +158,7 @@ class Figures:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
         sums["cut_off"] += count_of(batch, "reason", "cut_off_by_client")
+        sums["unnamed"] += batch.num_rows - _told(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
         counts = (
             {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
@@ -202,8 +213,13 @@ class Figures:
         sums["closed_later"] += (
             np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
         )
-        sums["alerts"] += np.count_nonzero(each("broker_bytes") == 7)
+        sums["alerts"] += _told(batch, "tls_alert")
         sums["sealed"] += count_of(batch, "protocol", "tls")
+        sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
+        codes, words = coded(batch, "protocol")
+        foreign = [words.index(word) for word in words if word not in _NOT_FOREIGN]
+        sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _told(batch, "answered_in")
+        sums["proxied"] += _told(batch, "proxy_header")
         sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
         for side in ("client", "broker"):
             self._most("zero_window_ns", each(f"{side}_zero_window_ns"))
@@ -255,10 +271,20 @@ class Figures:
     def _add_commits(self, batch: pa.RecordBatch) -> None:
         self._lags.add(batch)
 
+    def _add_anomalies(self, batch: pa.RecordBatch) -> None:
+        for name, anomalies in (("malformed", _MALFORMED), ("violations", _VIOLATIONS)):
+            self._sums[name] += sum(count_of(batch, "name", each) for each in anomalies)
+
     def _add_captures(self, batch: pa.RecordBatch) -> None:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
         flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
+
+
+def _told(batch: pa.RecordBatch, name: str) -> int:
+    """Rows in which the column is not null."""
+    place = batch.schema.get_field_index(name)
+    return batch.num_rows - batch.column(place).null_count if place >= 0 else 0
 
 
 def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
@@ -278,10 +304,11 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 
 
 _SUMS: Final = (
-    "unanswered", "cut_off", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
+    "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
     "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
     "ended", "refused", "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
-    "closed_later", "alerts", "sealed", "one_sided", "zero_window_ns",
+    "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed", "violations",
+    "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
     "rules_not_asked",
@@ -328,6 +355,7 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
+    "anomalies": ("name",),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip
 """The columns that are looked at, by table."""

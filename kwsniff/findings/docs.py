@@ -56,6 +56,7 @@ _TITLES = {
     "transactions": "Transactions",
     "refusals": "Refused by rule",
     "doors": "Wrong door",
+    "protocol": "Protocol",
     "capture": "The capture",
 }
 

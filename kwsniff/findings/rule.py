@@ -25,6 +25,7 @@ GROUPS: Final = (
     "transactions",
     "refusals",
     "doors",
+    "protocol",
     "capture",
 )
 """The files of rules, in the order in which findings of equal weight are shown."""

@@ -244,8 +244,9 @@ class Catalog:
     def spoken(self) -> list[tuple[int, ...]]:
         """What the core is told of each API, ascending by key: key, first, last and first flexible version;
         internal, rendezvous, fallback (0 or 1); first and last version (1, 0: none) in which it is shared, in
-        which tokens follow, in which the request names no client id; whether the bytes of requests (1), of
-        responses (2) or of both (3) are kept; the file's checksum."""
+        which tokens follow, in which the request names no client id, in which answers may have correlation
+        id 0; whether the bytes of requests (1), of responses (2) or of both (3) are kept; the file's
+        checksum."""
         anonymous = self._anonymous()
         return [
             (
@@ -254,6 +255,7 @@ class Catalog:
                 *_ends(api.traits.shared),
                 *_ends(api.traits.tokens),
                 *_ends(anonymous.get(api.key)),
+                *_ends(api.traits.unnumbered),
                 ("", *DETAILS).index(api.traits.detail),
                 api.checksum,
             )

@@ -29,6 +29,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "segment_not_captured": "TCP data that was acknowledged is not in the capture",
         "not_decrypted": "TLS records that cannot be decrypted, because something before them is missing",
         "cut_off_by_client": "the client closed the connection inside the response",
+        "not_kafka": "the other side answered in another protocol",
     },
     "protocol": {
         "empty": "no payload",
@@ -40,6 +41,46 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "socks": "SOCKS5, and no tunnel that came about",
         "other": "none of these",
         "undecided": "too little was seen to tell",
+        "zookeeper": "ZooKeeper",
+        "amqp": "AMQP",
+        "redis": "Redis",
+        "mysql": "MySQL",
+        "postgresql": "PostgreSQL",
+        "mongodb": "MongoDB",
+        "cassandra": "Cassandra",
+        "mqtt": "MQTT",
+        "smtp": "SMTP or FTP",
+        "pop3": "POP3",
+        "imap": "IMAP",
+        "ldap": "LDAP",
+        "nats": "NATS",
+        "memcached": "memcached",
+        "pulsar": "Pulsar",
+        "rocketmq": "RocketMQ",
+        "openwire": "OpenWire (ActiveMQ)",
+        "stomp": "STOMP",
+        "elasticsearch": "Elasticsearch (transport)",
+        "oracle": "Oracle",
+        "sqlserver": "SQL Server",
+        "rdp": "RDP",
+        "vnc": "VNC",
+        "smb": "SMB",
+        "telnet": "Telnet",
+    },
+    "proxy_header": {
+        "v1": "version 1, text",
+        "v2": "version 2, binary",
+    },
+    "tls_handshake": {
+        "client_hello": "the client greeted; no ServerHello was seen",
+        "server_hello": "the broker greeted, too; the client sent nothing behind its hello",
+        "client_key": "the client sent its key (and certificate, if asked for), no Finished; up to TLS 1.2",
+        "client_finished": "the client sent its Finished; the broker said nothing more than an alert",
+        "complete": "both sides finished",
+    },
+    "tls_client_certificate": {
+        "none": "the client sent an empty list of certificates",
+        "sent": "the client sent one",
     },
     "role": {
         "handshake": "by the TCP handshake",
@@ -197,11 +238,16 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "timelines_limit": "more groups, members, producers, partitions, brokers than memory lets follow; "
         "those silent longest, or new ones, were left out",
         "twins_limit": "too many connections that may be twins of others to compare them all",
+        "answered_out_of_order": "a response that came after those of later requests",
+        "null_not_allowed": "null bytes in a response where its layout allows none; it was read all the same",
     },
 }
 """The closed lists that the core fills. Their order is that of the numbers in kwsniff/core/declared.pxd."""
 
-ABSENT: Final = {"reason": "none", "caller": "unknown", "tunnel": "none", "icmp_error": "none"}
+ABSENT: Final = {
+    "reason": "none", "caller": "unknown", "tunnel": "none", "icmp_error": "none", "proxy_header": "none",
+    "tls_handshake": "unseen", "tls_client_certificate": "unseen",
+}  # fmt: skip
 """What the core calls the number before the first, in lists that may have no word."""
 
 FIRST: Final = {"tunnel": 1}

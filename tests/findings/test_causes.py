@@ -24,6 +24,8 @@ SAID = {
     "clients": "shop",
     "why": "so it is",
     "calls": 2,
+    "users": "",
+    "apis": "Fetch",
 }
 
 

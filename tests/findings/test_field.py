@@ -6,20 +6,11 @@ import kwsniff
 from tests.findings.field import Truth, read_truths
 
 OPEN = {
-    "client_sends_garbage": "no rule finds it yet",
-    "http_server_answers": "no rule finds it yet",
-    "kafka_client_to_zookeeper": "no rule finds it yet",
     "l_stuck_consumer": "no rule finds it yet",
-    "mtls_no_client_cert_12": "no rule finds it yet",
     "mtu_blackhole_at_client": "no rule finds it yet",
     "nagle_40ms": "no rule finds it yet",
-    "out_of_order": "no rule finds it yet",
     "poison_record": "no rule finds it yet",
-    "produce_v1_answered_v0": "no rule finds it yet",
     "thin_link": "no rule finds it yet",
-    "tls_cert_expired": "no rule finds it yet",
-    "tls_leaves_midstream": "no rule finds it yet",
-    "version_above_offered": "no rule finds it yet",
 }
 """Captures of which the truth is not found yet, and why."""
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,8 @@ func saramaConfig() *sarama.Config {
 	if user, there := said["user"]; there {
 		config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = true, user, said["password"]
 	}
-	if _, there := said["tls"]; there {
-		config.Net.TLS.Enable, config.Net.TLS.Config = true, &tls.Config{InsecureSkipVerify: true}
+	if secure := tlsConfig(); secure != nil {
+		config.Net.TLS.Enable, config.Net.TLS.Config = true, secure
 	}
 	return config
 }

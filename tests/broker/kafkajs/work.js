@@ -13,7 +13,8 @@ const topic = text("topic", "orders");
 
 function kafka() {
   const sasl = said.user && { mechanism: text("mechanism", "plain"), username: said.user, password: said.password };
-  const ssl = said.tls && { rejectUnauthorized: false };
+  const file = (key) => said[key] && require("fs").readFileSync(said[key], "utf8");
+  const ssl = (said.tls || said.ca) && { rejectUnauthorized: Boolean(said.ca), ca: file("ca"), cert: file("cert"), key: file("secret") };
   const retry = { retries: number("retries", 5), initialRetryTime: 300 };
   return new Kafka({ clientId: text("client_id", "js-shop"), brokers: bootstrap.split(","), logLevel: logLevel.NOTHING, sasl, ssl, retry,
     requestTimeout: number("request_timeout_ms", 30000), connectionTimeout: 2000 });
