@@ -175,6 +175,93 @@ create temp view lossy as
 select run_id from connection where protocol = 'kafka' group by run_id
 having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0)) >= 0.01 * sum(client_bytes + broker_bytes);
 
+-- Closes by the broker that rules of the groups doors and protocol explain.
+
+-- Calls of versions, or APIs, that the broker does not offer, by its own ApiVersions responses.
+create temp view not_offered as
+select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
+    n.close_frame, n.last_time as closed_time, r.least, r.most
+from client_call c join connection n using (run_id, connection_id)
+    join (select distinct broker_address || ':' || broker_port as broker from api_ranges) b on b.broker = c.broker
+    left join (
+        select broker_address || ':' || broker_port as broker, api_key, min(min_version) as least, max(max_version) as most from api_ranges group by all
+    ) r on r.broker = c.broker and r.api_key = c.api_key
+where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null
+    and (r.most is null or c.api_version < r.least or c.api_version > r.most)
+    and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
+
+-- ApiVersions that was asked again in a lower version and answered then: how clients find out what old brokers offer.
+-- Each with the next one that was answered (asof join): all pairs of a client's would take as long as there are of both.
+create temp view asked_lower as
+with refused as (
+    select run_id, connection_id, call_id, client, broker, api_version, request_time from client_call
+    where api_name = 'ApiVersions' and status = 'unanswered' and request_time is not null
+),
+lower_answered as (
+    select o.client, o.broker, o.api_version, o.request_time
+    from client_call o join (select client, broker, max(api_version) as most from refused group by client, broker) m using (client, broker)
+    where o.api_name = 'ApiVersions' and o.status = 'answered' and o.request_time is not null and o.api_version < m.most
+)
+select r.run_id, r.connection_id, r.call_id
+from refused r asof join lower_answered o on o.client = r.client and o.broker = r.broker and r.request_time <= o.request_time
+where o.api_version < r.api_version and o.request_time <= r.request_time + to_milliseconds(10000);
+
+-- Connections closed behind what no broker takes: bytes where a request begins that are none, or one that does not decode.
+create temp view malformed as
+select n.run_id, n.connection_id, n.client, n.broker, n.first_time, n.last_time, n.close_frame, b.first.frame as frame, b.first.name as name, -b.first.value as size, b.first.call_id as call_id
+from (
+    select run_id, connection_id, min({'frame': frame, 'name': name, 'value': value, 'call_id': call_id}) as first from anomalies
+    where direction = 'client' and name in ('framing_lost', 'undecodable_request') group by run_id, connection_id
+) b join connection n using (run_id, connection_id)
+where n.closed_by = 'broker' and n.close_frame >= b.first.frame and coalesce(n.client_missing_bytes, 0) = 0
+    and not exists (from call c where c.run_id = n.run_id and c.connection_id = n.connection_id and c.status = 'answered' and c.request_frame >= b.first.frame)
+union all by name
+-- from their first bytes on, at an address where others were answered
+select run_id, connection_id, client, broker, first_time, last_time, close_frame, first_frame as frame, 'framing_lost' as name from connection
+where protocol = 'other' and handshake and client_bytes > 0 and broker_bytes = 0 and closed_by = 'broker' and coalesce(client_missing_bytes, 0) = 0
+    and broker in (select distinct broker_address || ':' || broker_port from api_calls where status = 'answered');
+
+-- Addresses that took Kafka requests and sent no byte: on two or more connections that they all closed by a FIN, as who has
+-- read the request does (a broker that wants no more connections resets: RFC 1122 4.2.2.13), or where others speak another
+-- protocol (`spoken`), or on a port that is usual for one (`usual`). Not where others speak TLS, or where a client asked in
+-- a version that newer brokers refuse, or one was closed before it asked.
+create temp view never_answering as
+select * from (
+select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and("end" = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
+    max(last_time) as last_time, min(client) as client, string_agg(distinct client, ', ' order by client) as clients, list(close_frame order by first_time nulls last, close_frame) as frames,
+    (select max(f.what) from connections o join (select protocol, what from foreign_protocol where port is null) f on f.protocol = o.protocol where o.broker_address || ':' || o.broker_port = n.broker) as spoken,
+    (select max(f.what) from foreign_protocol f where f.port = min(n.broker_port)) as usual
+from connection n
+where protocol in ('kafka', 'empty') and client_packets > 0 and not coalesce(refused, false) and not (client_bytes = 0 and coalesce(closed_by, 'client') = 'client')
+    and broker not in (select c.broker from client_call c join least_version r using (api_key) where c.api_version < r.least)
+    and broker not in (select broker_address || ':' || broker_port from connections where protocol = 'tls' or protocol = 'kafka' and broker_bytes > 0)
+group by broker
+having bool_and(handshake and client_bytes > 0 and broker_packets > 1 and proxy_header is null
+    and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0)
+) where connections >= 2 and closed = connections and orderly or spoken is not null or usual is not null;
+
+-- Brokers that connections reached with a PROXY protocol header, and which of those with it and those without it they closed
+-- without a byte (`wrong`: unexpected, missing; or null). Twins count: what a proxy passes on is one.
+create temp view proxied_broker as
+select *, case when cut_with > 0 and fine_with = 0 then 'unexpected' when cut_without > 0 and fine_with > 0 and fine_without = 0 then 'missing' end as wrong
+from (
+    select broker_address || ':' || broker_port as broker, max(proxy_header) as version,
+        count(*) filter (broker_bytes = 0 and closed_by = 'broker' and proxy_header is not null) as cut_with,
+        count(*) filter (broker_bytes = 0 and closed_by = 'broker' and proxy_header is null) as cut_without,
+        count(*) filter (broker_bytes > 0 and proxy_header is not null) as fine_with, count(*) filter (broker_bytes > 0 and proxy_header is null) as fine_without
+    from connections where client_bytes > 0 group by broker_address, broker_port having count(proxy_header) > 0
+);
+
+create temp view explained_close as
+select run_id, connection_id from not_offered
+union select run_id, connection_id from asked_lower
+union select run_id, connection_id from malformed
+union select n.run_id, n.connection_id from connection n join proxied_broker p on p.broker = n.broker
+where n.broker_bytes = 0 and case p.wrong when 'unexpected' then n.proxy_header is not null when 'missing' then n.proxy_header is null end
+-- to the proxy that puts the header in front
+union select run_id, connection_id from connection where broker_address in (select client_address from connections where proxy_header is not null and broker_bytes = 0)
+union select run_id, connection_id from connection where broker in (select broker from never_answering);
+
 -- Ports at which brokers listen by Kafka's own examples, and those of its images and services: 9092 to 9098, 9194 to
 -- 9198, and the same behind a digit. What else listens there shows only in the bytes.
 create temp view usual_port as
@@ -212,12 +299,12 @@ with speaking as (
 hosts as (
     select port, count(distinct host) filter (not regexp_matches(host, '^[0-9.]+$|:')) as names from brokers group by port
 ),
-answering as (select broker_port, count(distinct broker_address) as hosts from connection where broker_bytes > 0 group by broker_port)
+answering as (select broker_port as port, count(distinct broker_address) as hosts from connection where broker_bytes > 0 group by broker_port),
+more_named as (select port from hosts left join answering using (port) where names > coalesce(answering.hosts, 0))
 select distinct s.client_address, s.broker
 from silent s join speaking t using (client_address)
 where not exists (from connection o where o.broker = s.broker and o.broker_packets > 0)
-    and (s.broker in (select host || ':' || port from brokers) or s.first_time >= t.told and exists (
-        from hosts h left join answering a on a.broker_port = h.port where h.port = s.broker_port and h.names > coalesce(a.hosts, 0)));
+    and (s.broker in (select host || ':' || port from brokers) or s.first_time >= t.told and s.broker_port in (from more_named));
 
 -- Connections that a broker, or what is asked as one, accepted and closed without a byte. `was_read`: it had read a request, and ended with a FIN;
 -- `is_outdated`: a version that newer brokers do not take.
@@ -232,6 +319,7 @@ from connection n
 where handshake and closed_by = 'broker' and broker_bytes = 0 and (reset_frame is distinct from close_frame or coalesce(reset_acknowledges, true))
     and coalesce(client_missing_bytes, 0) = 0 and coalesce(broker_missing_bytes, 0) = 0
     and run_id not in (from lossy) and not coalesce(refused, false) and protocol in ('empty', 'kafka', 'undecided', 'tls')
+    and not exists (from explained_close x where x.run_id = n.run_id and x.connection_id = n.connection_id)
     and (port_named or broker_port in (from usual_port) or broker_port in (select broker_port from kafka_speaker)
         or client_address in (select client_address from kafka_speaker));
 
@@ -294,81 +382,3 @@ from client_call c join connection n using (run_id, connection_id) left join las
 where n.closed_by = 'client' and c.response_bytes > coalesce(t.most, 0) and (c.reason = 'cut_off_by_client'
     or n."end" = 'reset' and n.reset_frame = n.close_frame and n.reset_acknowledges and c.call_id = l.call_id
         and n.close_time - c.response_end_time between to_milliseconds(0) and to_milliseconds(200));
-
--- Closes by the broker that rules of the groups doors and protocol explain.
-
--- Calls of versions, or APIs, that the broker does not offer, by its own ApiVersions responses.
-create temp view not_offered as
-select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
-    n.close_frame, n.last_time as closed_time, r.least, r.most
-from client_call c join connection n using (run_id, connection_id)
-    join (select distinct broker_address || ':' || broker_port as broker from api_ranges) b on b.broker = c.broker
-    left join (
-        select broker_address || ':' || broker_port as broker, api_key, min(min_version) as least, max(max_version) as most from api_ranges group by all
-    ) r on r.broker = c.broker and r.api_key = c.api_key
-where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null
-    and (r.most is null or c.api_version < r.least or c.api_version > r.most)
-    and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
-
--- ApiVersions that was asked again in a lower version and answered then: how clients find out what old brokers offer.
-create temp view asked_lower as
-select c.run_id, c.connection_id, c.call_id from client_call c
-where c.api_name = 'ApiVersions' and c.status = 'unanswered' and exists (
-    from client_call o where o.api_name = 'ApiVersions' and o.broker = c.broker and o.client = c.client and o.status = 'answered'
-        and o.api_version < c.api_version and o.request_time between c.request_time and c.request_time + to_milliseconds(10000));
-
--- Connections closed behind what no broker takes: bytes where a request begins that are none, or one that does not decode.
-create temp view malformed as
-select n.run_id, n.connection_id, n.client, n.broker, n.first_time, n.last_time, n.close_frame, b.first.frame as frame, b.first.name as name, -b.first.value as size, b.first.call_id as call_id
-from (
-    select run_id, connection_id, min({'frame': frame, 'name': name, 'value': value, 'call_id': call_id}) as first from anomalies
-    where direction = 'client' and name in ('framing_lost', 'undecodable_request') group by run_id, connection_id
-) b join connection n using (run_id, connection_id)
-where n.closed_by = 'broker' and n.close_frame >= b.first.frame and coalesce(n.client_missing_bytes, 0) = 0
-    and not exists (from call c where c.run_id = n.run_id and c.connection_id = n.connection_id and c.status = 'answered' and c.request_frame >= b.first.frame)
-union all by name
--- from their first bytes on, at an address where others were answered
-select run_id, connection_id, client, broker, first_time, last_time, close_frame, first_frame as frame, 'framing_lost' as name from connection
-where protocol = 'other' and handshake and client_bytes > 0 and broker_bytes = 0 and closed_by = 'broker' and coalesce(client_missing_bytes, 0) = 0
-    and broker in (select distinct broker_address || ':' || broker_port from api_calls where status = 'answered');
-
--- Addresses that took Kafka requests and sent no byte: on two or more connections that they all closed by a FIN, as who has
--- read the request does (a broker that wants no more connections resets: RFC 1122 4.2.2.13), or where others speak another
--- protocol (`spoken`), or on a port that is usual for one (`usual`). Not where others speak TLS, or where a client asked in
--- a version that newer brokers refuse, or one was closed before it asked.
-create temp view never_answering as
-select * from (
-select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and("end" = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
-    max(last_time) as last_time, min(client) as client, string_agg(distinct client, ', ' order by client) as clients, list(close_frame order by first_time nulls last, close_frame) as frames,
-    (select max(f.what) from connections o join (select protocol, what from foreign_protocol where port is null) f on f.protocol = o.protocol where o.broker_address || ':' || o.broker_port = n.broker) as spoken,
-    (select max(f.what) from foreign_protocol f where f.port = min(n.broker_port)) as usual
-from connection n
-where protocol in ('kafka', 'empty') and client_packets > 0 and not coalesce(refused, false) and not (client_bytes = 0 and coalesce(closed_by, 'client') = 'client')
-    and broker not in (select c.broker from client_call c join least_version r using (api_key) where c.api_version < r.least)
-    and broker not in (select broker_address || ':' || broker_port from connections where protocol = 'tls' or protocol = 'kafka' and broker_bytes > 0)
-group by broker
-having bool_and(handshake and client_bytes > 0 and broker_packets > 1 and proxy_header is null
-    and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0)
-) where connections >= 2 and closed = connections and orderly or spoken is not null or usual is not null;
-
--- Brokers that connections reached with a PROXY protocol header, and which of those with it and those without it they closed
--- without a byte (`wrong`: unexpected, missing; or null). Twins count: what a proxy passes on is one.
-create temp view proxied_broker as
-select *, case when cut_with > 0 and fine_with = 0 then 'unexpected' when cut_without > 0 and fine_with > 0 and fine_without = 0 then 'missing' end as wrong
-from (
-    select broker_address || ':' || broker_port as broker, max(proxy_header) as version,
-        count(*) filter (broker_bytes = 0 and closed_by = 'broker' and proxy_header is not null) as cut_with,
-        count(*) filter (broker_bytes = 0 and closed_by = 'broker' and proxy_header is null) as cut_without,
-        count(*) filter (broker_bytes > 0 and proxy_header is not null) as fine_with, count(*) filter (broker_bytes > 0 and proxy_header is null) as fine_without
-    from connections where client_bytes > 0 group by broker_address, broker_port having count(proxy_header) > 0
-);
-
-create temp view explained_close as
-select run_id, connection_id from not_offered
-union select run_id, connection_id from asked_lower
-union select run_id, connection_id from malformed
-union select n.run_id, n.connection_id from connection n join proxied_broker p on p.broker = n.broker
-where n.broker_bytes = 0 and case p.wrong when 'unexpected' then n.proxy_header is not null when 'missing' then n.proxy_header is null end
--- to the proxy that puts the header in front
-union select run_id, connection_id from connection where broker_address in (select client_address from connections where proxy_header is not null and broker_bytes = 0)
-union select run_id, connection_id from connection where broker in (select broker from never_answering);

@@ -163,7 +163,6 @@ RANGE = {"broker_address": "10.0.0.2", "broker_port": 9092, "min_version": 0, "m
 OLD = [{**RANGE, "api_key": 0}, {**RANGE, "api_key": 1}]
 NEW = [{**RANGE, "api_key": 0}, {**RANGE, "api_key": 1, "min_version": 4}]
 """A broker of 4.0 or later says that it takes Produce 0 (KIP-896), and Fetch from 4 on."""
-STRICT = [{**RANGE, "api_key": 0, "min_version": 3}]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +173,6 @@ STRICT = [{**RANGE, "api_key": 0, "min_version": 3}]
         (OLD, 0, "broker", "certain", "The broker's log"),
         (NEW, 0, "client", "certain", "By what else it offers, it is of release 4.0.0 or later"),
         (NEW, 1, "broker", "certain", "The broker's log"),
-        (STRICT, 0, "client", "certain", "It offers Produce from version 3 on"),
     ],
 )
 def test_what_a_broker_says_and_does_beats_a_table_of_releases(
