@@ -16,7 +16,8 @@ into the table [findings](tables.md#findings), and `analyze` begins its summary 
 - A **problem** harms somebody now, a **warning** is waste or a risk, an **info** explains figures and
   harms nobody.
 - Exit status of `why`: 0 nothing is a problem, 1 a finding is a problem, 2 it could not run.
-- A finding that follows from another says so (`explained_by`), and stands behind it.
+- A finding that follows from another says so (`explained_by`). It comes after it, is never more severe, and
+  does not decide the exit status alone.
 - `why` ends with what the capture cannot tell. On a healthy capture it says how much traffic that
   judgement stands on.
 
@@ -48,6 +49,7 @@ broker that is no longer named, or the follower that is behind.
 
 _TITLES = {
     "brokers": "Brokers",
+    "opening": "Opening connections",
     "network": "Network",
     "clients": "Clients",
     "groups": "Groups",

@@ -18,6 +18,7 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.proven_ends import EVIDENCE
 from kwsniff.tables.words import WORDS
 
 
@@ -149,6 +150,9 @@ CONNECTIONS = TableSchema(
             "position of that FIN or RST in its capture",
             null="neither side was seen to close it",
         ),
+        _moment(
+            "close_time", "When that packet passed.", f"neither side was seen to close it, or {_NO_TIME}"
+        ),
         Column(
             name="refused",
             type="bool",
@@ -160,6 +164,13 @@ CONNECTIONS = TableSchema(
             "How often the client sent its SYN again.",
             "TCP SYN with the same number",
             null="the client's SYN was not captured",
+        ),
+        _count(
+            "connect_ns",
+            "From the client's first SYN to the first answer to one.",
+            "times of SYN and SYN-ACK",
+            unit="nanoseconds",
+            null="one of them was not captured, or has no time",
         ),
         Column(
             name="encapsulation",
@@ -273,6 +284,7 @@ CONNECTIONS = TableSchema(
             )
             for side in ("client", "broker")
         ),
+        *EVIDENCE,
     ),
 )
 
