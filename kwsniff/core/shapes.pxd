@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x094cc5b069c51975ull
+    #define KWSNIFF_SHAPES 0x8973c462f0c5eeb8ull
     """
     const unsigned long long KWSNIFF_SHAPES

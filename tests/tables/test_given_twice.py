@@ -24,7 +24,7 @@ def test_a_copy_is_said_to_be_one_and_blames_nobody(
     for path in (first, copy):
         path.write_bytes(pcap(frames(two_clients().packets())))
     packed.write_bytes(gzip.compress(first.read_bytes()))
-    said = f"a copy of {first}, byte for byte: nobody sent this again; give it once"
+    said = f"a copy of {first}, byte for byte: what it holds counts once"
     assert _notes(first, copy, packed) == [[], [said], [said]]
     assert run(["analyze", str(first), str(copy)]) == 0
     assert f"  note: {said}" in capsys.readouterr().out.splitlines()

@@ -28,6 +28,7 @@ from tests.broker.network import (
     mistakes,
     namespaces,
     others,
+    paths,
     workers,
     zookeepers,
 )
@@ -49,6 +50,7 @@ KINDS = (
     everyday,
     elsewhere,
     zookeepers,
+    paths,
 )
 
 
