@@ -47,6 +47,12 @@ class BuildModules(build_ext):
     with a Cython that is new there.
     """
 
+    def run(self) -> None:
+        super().run()
+        if not self.inplace:
+            # Python that runs in a clone takes the package's folder there, not the one that was installed.
+            self.copy_extensions_to_source()
+
     def build_extension(self, ext: Extension) -> None:
         target = Path(self.get_ext_fullpath(ext.name))
         given = hashlib.sha256(repr((SETTINGS, ext.extra_compile_args)).encode())

@@ -1,6 +1,7 @@
 """Packet-capture protocol analyzer for Apache Kafka."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.errors import CaptureError as CaptureError
@@ -46,7 +47,25 @@ def __getattr__(name: str) -> Any:
         return _version()
     if name not in _HOMES:
         raise AttributeError(f"module 'kwsniff' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if not is_not_compiled(error):
+            raise
+        raise ImportError(NOT_COMPILED) from None
+
+
+_FOLDER = Path(__file__).parent
+NOT_COMPILED = (
+    f"{_FOLDER} is not compiled for this Python, and hides a kwsniff that is installed: run Python in "
+    f"another folder, or compile this one: pip install -e {_FOLDER.parent}"
+)
+"""What there is to do in a clone whose compiled modules are missing."""
+
+
+def is_not_compiled(error: ImportError) -> bool:
+    """Whether it is one of the compiled modules that is missing."""
+    return (error.name or "").startswith("kwsniff.core")
 
 
 def __dir__() -> list[str]:

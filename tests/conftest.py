@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import short_run
+
 # How fast examples come says what else the machine does, nothing of kwsniff.
 settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_machine")
@@ -18,23 +20,41 @@ pytest.register_assert_rewrite(
     "tests.pipeline.compare"
 )  # before any test imports it: lets it explain what differed
 
+SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _ONE_PROCESS = "spark"
 _LIVE = "live"
-_GROUPS = (_ONE_PROCESS, _LIVE, "measured")
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--whole`."""
+    short_run.add_option(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Whether the run is short or whole."""
+    return short_run.describe(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """KWSNIFF_SKIPPED=FILE: what skips is written there; `pytest @FILE` runs it where what it lacked is."""
+    """KWSNIFF_SKIPPED=FILE: what skips is written there; `pytest @FILE` runs it where what it lacked is.
+
+    Spark's Java processes live for seconds here: with one compiler and one collector they take half the time.
+    """
+    for name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+        os.environ.setdefault(name, SHORT_LIVED_JAVA)
     path = os.environ.pop("KWSNIFF_SKIPPED", None)  # processes that tests start do not write there, too
     if path:
         config.pluginmanager.register(_Skips(Path(path)))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes, one has all tests that need a session of Spark, which takes a gigabyte, and one
-    all that record, which would hear each other.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what a short run does not run. With several processes, one has all tests that need a session
+    of Spark, which takes a gigabyte, and one all that record, which would hear each other.
     """
+    short_run.leave_out(config, items)
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the longest ones first: at the end no process waits for another
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(_ONE_PROCESS))
@@ -57,9 +77,8 @@ class _Skips:
         self._note(report)
 
     def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
-        name = report.nodeid
-        for group in _GROUPS:  # which xdist adds
-            name = name.removesuffix(f"@{group}")
+        test, bracket, rest = report.nodeid.rpartition("]")
+        name = test + bracket + rest.partition("@")[0]  # xdist adds the group
         if report.skipped and not hasattr(report, "wasxfail") and name not in self._noted:
             self._noted.add(name)
             with self._path.open("a", encoding="utf-8") as file:
@@ -93,7 +112,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "768m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

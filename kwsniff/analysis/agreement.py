@@ -93,6 +93,8 @@ class Agreement:
     """Differences beyond those that are listed."""
     captures: Sequence[Mapping[str, Any]] = ()
     """What was read, as an analysis has it in its summary: whether to its end, among others."""
+    absent_ports: Sequence[int] = ()
+    """Those of `ports` that no connection has."""
 
     @property
     def agree(self) -> bool:
@@ -142,11 +144,12 @@ def compare_with_tshark(capture: str, **options: Any) -> Agreement:
     """
     with temporary_folder() as folder:
         tables = ("api_calls", "connections", "anomalies", "error_codes", "tcp_events")
-        read = analyze(capture, output=folder, tables=tables, **options).summary["captures"]
+        read = analyze(capture, output=folder, tables=tables, **options).summary
         with open_folder(folder) as database:
             ports = [row[0] for row in database.execute(_PORTS).fetchall()]
             comparison = _Comparison()
-            comparison.agreement.captures = read
+            comparison.agreement.captures = read["captures"]
+            comparison.agreement.absent_ports = read["absent_ports"]
             comparison.pair(_ours(database), messages(capture, ports) if ports else iter(()))
             comparison.explain(database)
             return comparison.agreement

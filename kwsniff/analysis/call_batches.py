@@ -19,4 +19,6 @@ def calls(paths: Paths, **options: Any) -> Iterator[pa.RecordBatch]:
     with temporary_folder() as folder:
         done = analyze(paths, output=folder, tables="api_calls", **options)
         with pq.ParquetFile(done.paths["api_calls"]) as file:
-            yield from file.iter_batches()
+            for group in range(file.num_row_groups):
+                # A batch over several groups would have the texts of all of them, which may be long.
+                yield from file.iter_batches(row_groups=[group])

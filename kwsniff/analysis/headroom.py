@@ -8,7 +8,7 @@ from typing import Final
 from kwsniff.core.columns.freed import give_memory_back
 
 _PAGE: Final = resource.getpagesize()
-_BESIDE: Final = 60_000_000
+_BESIDE: Final = 110_000_000
 """What DuckDB takes beside the memory that it counts: its code, threads, texts under way."""
 _LEAST: Final = 48_000_000
 """Below it no rule can be asked at all."""
@@ -17,7 +17,7 @@ _LEAST: Final = 48_000_000
 def memory_left(limit: int) -> int:
     """Bytes that DuckDB may take, of `limit` for the process; some, even where nothing is left."""
     give_all_back()
-    return max((limit - resident() - _BESIDE) * 3 // 4, _LEAST)
+    return max((limit - resident() - _BESIDE) * 9 // 10, _LEAST)
 
 
 def keep_below(limit: int) -> None:

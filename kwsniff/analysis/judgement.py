@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from kwsniff.findings.bounds import BATCH_ROWS, Figures
-from kwsniff.findings.evaluate import as_json, evaluate, plain_rows
+from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
 from kwsniff.findings.table import find_in_files, rows_of
 from kwsniff.findings.tables import READ, open_tables
 from kwsniff.tables.rows import batch_of
@@ -47,7 +47,7 @@ def find_in_memory(table: Callable[[str], pa.Table], run_id: str) -> pa.Table:
             figures.add(name, batch)
     findings = []
     if rules := figures.worth_asking():
-        with open_tables(kept) as database:
+        with open_tables(kept, [TOTAL, *(rule.query for rule in rules)]) as database:
             findings = evaluate(database, rules=rules)
     batch = stamped("findings", batch_of("findings", rows_of(findings)), run_id)
     return pa.Table.from_batches([batch]).cast(arrow_schema(TABLES["findings"]))

@@ -197,6 +197,8 @@ class Rows:
         if HELD in batches and HELD in self.batches:
             batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
         for table, batch in batches.items():
+            if table == "connections":
+                self.summary.note_ports(batch)
             rows = self._only.of(table, batch) if self._only else batch
             if table == HELD:
                 self._share(rows, calls)

@@ -14,11 +14,13 @@ from kwsniff.analysis.shares import Shares
 from kwsniff.analysis.trouble import Trouble
 from kwsniff.analysis.unopened import ClosedFigures
 from kwsniff.sources.files import Unread
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.times import TimeRange
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.kernels import cast, kept
+from kwsniff.tables.ports import ports_of
 from kwsniff.timelines.twins import Twins
 
 MOST_DISTINCT = 10_000
@@ -64,8 +66,8 @@ class Summary:
         self.twins = twins or Twins()
         self.late_twins = 0
         """Connections of which nobody knew that they are twins while they were counted."""
-        self.ports = tuple(ports)
-        """Ports that are Kafka's by the user's word."""
+        self.ports = AskedPorts(ports)
+        """Those that are Kafka's by the user's word."""
         self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
         self.reasons: Tally = Counter()
         self.shares = Shares()
@@ -127,6 +129,11 @@ class Summary:
         elif table == "anomalies":
             _count(self.anomalies, _tally(batch, ("name",)))
 
+    def note_ports(self, connections: pa.RecordBatch) -> None:
+        """Which ports there are, also of connections that are not counted."""
+        if self.ports.absent:
+            self.ports.note(ports_of(connections))
+
     def _add_calls(self, batch: pa.RecordBatch) -> None:
         groups = Groups(batch, ("api_key", "api_version", "api_name", "status", "reason"))
         failed = groups.counts(whole_numbers(batch["error_code"], null=0) != 0)
@@ -178,7 +185,8 @@ class Summary:
             for (key, version), figures in sorted(self.apis.items(), key=_nulls_last)
         ]
         return {
-            "ports": list(self.ports),
+            "ports": list(self.ports.asked),
+            "absent_ports": sorted(self.ports.absent),
             "since": self.times.since and iso_time(self.times.since),
             "until": self.times.until and iso_time(self.times.until),
             "no_packets": self.times.missed,

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.chosen_calls import add_filters, are_chosen, chosen_filters, fitting, refuse_pipes
+from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import say_left, say_read
-from kwsniff.cli.times import add_time_options, time_range
+from kwsniff.cli.times import add_time_options, since_and_until, time_range, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import json_text, versioned
 
@@ -97,8 +98,8 @@ def _add_jobs_option(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, or 1 where no call fits the filters; what cannot be read or written raises a
-    KwsniffError."""
+    """Exit status 0, or 1 where no call fits the filters, or there was nothing to read; what cannot be read
+    or written raises a KwsniffError."""
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     limits = parse_limits(args.limit)
     if args.top < 1:
@@ -110,8 +111,10 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.sources.paths import local_path
     from kwsniff.temporary import temporary_folder
 
+    refuse_tables(args.captures)
     keep_freed_memory()
-    filters, _ = chosen_filters(args) if are_chosen(args) else None, time_range(args)
+    filters = chosen_filters(args) if are_chosen(args) else None
+    since, until = since_and_until(args)
     args.output = args.output and local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
@@ -129,14 +132,14 @@ def run(args: argparse.Namespace) -> int:
             limits=limits,
             progress=progress,
             tls_keylog=args.tls_keylog,
-            since=args.since,
-            until=args.until,
+            since=since,
+            until=until,
             only=only,
             jobs=args.jobs,
         ).summary
     if spare:
         summary["tables"] = {}
-    say_read(summary)
+    read = say_read(summary)
     if args.output is not None:
         say_left(args.output, before, summary["tables"], files_of_tables(Path(args.output)))
     if args.json:
@@ -144,8 +147,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         from kwsniff.cli.summary import show_summary
 
-        show_summary(summary, sys.stdout, top=args.top)
-    return DONE if only is None or summary["rows"].get("api_calls") else NOTHING_FOUND
+        show_summary(summary, sys.stdout, top=args.top, zone=zone_of(args))
+    return DONE if read and (only is None or summary["rows"].get("api_calls")) else NOTHING_FOUND
 
 
 def _only(

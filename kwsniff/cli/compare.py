@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from kwsniff.cli.grids import Grid, fitted, shortened
-from kwsniff.cli.inputs import HELP, add_input_options, opened, page_file, width, wrapped
+from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, opened, page_file, width, wrapped
+from kwsniff.cli.times import zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text, plural
+from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,7 +23,7 @@ _EXAMPLES = """examples:
   kwsniff compare monday.pcap tuesday.pcap        what is different on Tuesday, what carries most first
   kwsniff compare good-tables/ bad.pcap           folders of tables do as well
   kwsniff compare capture.pcap --at +30s          the time from 30 s on, against the time before
-  kwsniff compare capture.pcap --at 22:06:53      the same, with a time of day (UTC); or 2026-11-20T22:06:53
+  kwsniff compare capture.pcap --at 22:06:53      the same, with a time of day; or 2026-11-20T22:06:53
   kwsniff compare good.pcap bad.pcap --html diff.html   the same with the calls behind it, for any browser
   kwsniff compare capture.pcap --slowest          the slowest 5 % of calls against the rest
 
@@ -57,11 +59,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--slowest", action="store_true", help="one input, the slowest 5 %% of calls against the rest"
     )
     parser.add_argument("--json", action="store_true", help="differences as JSON")
-    parser.add_argument(
-        "--html",
-        metavar="FILE",
-        help="write the differences and the calls behind them into one HTML file, too; needs bokeh",
-    )
+    add_page_options(parser, "the differences and the calls behind them")
     add_input_options(parser)
     parser.set_defaults(run=run)
 
@@ -76,13 +74,13 @@ def run(args: argparse.Namespace) -> int:
     if args.at is not None:
         from kwsniff.sources.times import parse_moment
 
-        parse_moment(args.at, "--at")  # before captures are read
+        parse_moment(args.at, "--at", zone_of(args))  # before captures are read
     from kwsniff.findings.difference import compare, place
 
     with ExitStack() as stack:
-        file = stack.enter_context(page_file(args.html))  # before captures are read
+        file = stack.enter_context(page_file(args))  # before captures are read
         inputs = [stack.enter_context(opened([each], args)) for each in args.inputs]
-        databases = [database for database, _, _ in inputs]
+        databases = [each.database for each in inputs]
         good, bad = _sides(args, databases)
         counts = [_count(*each) for each in (good, bad)]
         differences = compare(good, bad) if all(counts) else []
@@ -91,8 +89,10 @@ def run(args: argparse.Namespace) -> int:
         if file is not None:
             from kwsniff.report.comparison import write_comparison
 
-            named = None if inputs[-1][1] == "CAPTURE" else inputs[-1][1]
-            write_comparison(file, bad[0], differences, counts=counts, capture=named, notes=notes)
+            named = None if inputs[-1].capture == "CAPTURE" else inputs[-1].capture
+            write_comparison(
+                file, bad[0], differences, counts=counts, capture=named, notes=notes, zone=zone_of(args)
+            )
     if args.json:
         rows = [{name: getattr(each, name) for name in _ROW} for each in differences]
         print(json_text({"version": JSON_VERSION, "differences": rows}, indent=2))
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
             print(line)
         for note in notes:
             print("\n".join(["", *wrapped(note, width())]))
-    return DONE if all(counts) else NOTHING_TO_COMPARE
+    return DONE if all(counts) and all(each.read for each in inputs) else NOTHING_TO_COMPARE
 
 
 def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnection"]) -> Sides:
@@ -113,9 +113,9 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
     spans = [fetch(database, "select first_time, last_time, seconds from span")[0] for database in databases]
     if args.at is not None:
         first, last = spans[0]["first_time"], spans[0]["last_time"]
-        moment = None if first is None else _moment(args.at, first, last)
+        moment = None if first is None else _moment(args.at, first, last, zone_of(args))
         if moment is None or not first < moment < last:
-            there = "no times" if first is None else f"{first:%Y-%m-%dT%H:%M:%S} to {last:%Y-%m-%dT%H:%M:%S}"
+            there = "no times" if first is None else zone_of(args).between(first, last)
             raise UsageError(f"--at {args.at} lies outside of what was captured ({there})")
         said = f"timestamptz '{moment.isoformat()}'"
         # What was under way then is part of what came after: it may be what went wrong.
@@ -133,13 +133,13 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
     return good, bad
 
 
-def _moment(text: str, first: datetime, last: datetime) -> datetime:
+def _moment(text: str, first: datetime, last: datetime, zone: Zone) -> datetime:
     """A time of --at, to the microsecond, as the tables' times are here."""
     from kwsniff.sources.times import parse_moment
 
     epoch, step = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
     begin, end = ((time - epoch) // step * 1000 for time in (first, last))
-    return epoch + parse_moment(text, "--at").resolve(begin, end) // 1000 * step
+    return epoch + parse_moment(text, "--at", zone).resolve(begin, end) // 1000 * step
 
 
 def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.standard_streams import standard_input
+from kwsniff.cli.times import add_zone_option, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import json_text
@@ -48,6 +49,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--hexdump", action="store_true", help="the bytes beside the fields that begin in them"
     )
+    add_zone_option(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     parser.set_defaults(run=run)
@@ -221,5 +223,5 @@ def _one_message(args: argparse.Namespace) -> int:
     elif args.hexdump:
         print(message.hexdump())
     else:
-        print(message.text())
+        print(message.text(zone_of(args)))
     return 1 if message.error else 0

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.layouts import add_layouts_option
@@ -12,6 +13,7 @@ from kwsniff.texts import json_text, versioned
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
+    from kwsniff.layout.causes import Cause
     from kwsniff.layout.listing import Line
     from kwsniff.layout.model import ApiRange
     from kwsniff.layout.program import Program
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """examples:
   kwsniff explain fetch 12                 request and response as they are on the wire, and who speaks them
   kwsniff explain fetch                    the versions of an API and the releases that speak them
-  kwsniff explain error 6                  what an error code says; also by name
+  kwsniff explain error 6                  what an error code says, its usual causes, what to change
   kwsniff explain OffsetCommitValue 4      a schema inside a record or a bytes field
   kwsniff explain release 3.9.2            the versions a release speaks
   kwsniff explain apis | errors | schemas | releases
@@ -107,14 +109,20 @@ def _error(catalog: "Catalog", which: str) -> Answer:
             else "; see kwsniff explain errors"
         )
         raise UsageError(f"there is no error '{which}'{hint}")
-    return asdict(error), _error_lines(error)
+    cause = catalog.causes.get(error.code)
+    return {**asdict(error), "usual": cause and asdict(cause)}, _error_lines(error, cause)
 
 
-def _error_lines(error: "ErrorCode") -> Iterator[str]:
+def _error_lines(error: "ErrorCode", cause: "Cause | None") -> Iterator[str]:
     yield f"error {error.code} {error.name}"
     yield f"  {error.meaning}"
     yield f"  asking again {'may help (retriable)' if error.retriable else 'does not help (not retriable)'}"
     yield f"  since Kafka {error.since}"
+    if cause is not None:
+        yield from wrap(f"usually: {cause.cause}", 78, subsequent_indent="  ")
+        for side, names in cause.settings.items():
+            yield f"  settings of the {side}: {', '.join(names)}"
+        yield from wrap(cause.do, 76, initial_indent="  ", subsequent_indent="  ")
 
 
 def _release(catalog: "Catalog", which: str) -> Answer:

@@ -26,12 +26,19 @@ def failure_grids(errors: Mapping[str, Rows], title: str = "Errors") -> Iterator
 
 def clients_grid(rows: Rows, title: str = "Errors") -> Grid:
     """Errors by the client that was told them; one without an id goes by its address."""
-    cells = [
-        (clean(each["client_id"] or each["client_address"]), clean(each["client_address"]), *_figures(each))
+    about = any(each.get("about") for each in rows)
+    cells: list[tuple[str, ...]] = [
+        (
+            clean(each["client_id"] or each["client_address"]),
+            clean(each["client_address"]),
+            *_figures(each),
+            *([clean(each["about"])] if about else []),
+        )
         for each in rows
     ]
-    names = ("client", "address", "error", "count", "share")
-    order = ("client", "error", "count", "share")
+    more = ("about",) if about else ()
+    names = ("client", "address", "error", "count", "share", *more)
+    order = ("client", "error", "count", "share", *more)
     return Grid(f"{title} by client, and in what share of its calls", names, cells, order)
 
 

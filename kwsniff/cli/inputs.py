@@ -5,15 +5,17 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kwsniff.cli.chosen_calls import refuse_pipes
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.outputs import PAGE, add_force_option, refuse_loss
 from kwsniff.cli.standard_streams import say_read
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times
+from kwsniff.cli.times import add_time_options, asked_words, refuse_times, since_and_until
+from kwsniff.errors import UsageError
 from kwsniff.temporary import kept_in, temporary_folder
 
 if TYPE_CHECKING:
@@ -39,40 +41,76 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     add_limit_option(parser)
 
 
+class Opened(NamedTuple):
+    """Tables that a verb judges."""
+
+    database: "duckdb.DuckDBPyConnection"
+    files: Mapping[str, list[str]]
+    """Table -> its files."""
+    capture: str
+    tables: str
+    """How commands name the captures and the folder of tables, quoted."""
+    read: bool
+    """Whether there was anything of what was asked for."""
+
+
 @contextmanager
-def opened(
-    inputs: Sequence[str], args: argparse.Namespace
-) -> Iterator[tuple["duckdb.DuckDBPyConnection", str, str]]:
-    """The tables of the inputs as a database, and how commands name the capture and the tables, quoted.
+def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
+    """The tables of the inputs as a database.
 
     Raises KwsniffError where nothing can be read.
     """
     from kwsniff.cli.analyze import parse_port, progress_bar
-    from kwsniff.findings.tables import is_folder_of_tables, open_folder
+    from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
-    if len(inputs) == 1 and is_folder_of_tables(inputs[0]):
+    folders = [name for name in inputs if is_folder_of_tables(name)]
+    if folders and len(inputs) > 1:
+        raise UsageError(f"{folders[0]}: is a folder of tables; give one such folder alone, or captures")
+    if folders:
         refuse_times(args, TABLES)
-        with open_folder(inputs[0]) as database:
-            yield database, "CAPTURE", shlex.quote(inputs[0])
+        place = folders[0]
+        with temporary_folder() as copies, open_folder(place, copies=Path(copies)) as database:
+            yield Opened(database, files_of_tables(Path(place)), "CAPTURE", shlex.quote(place), read=True)
         return
     from kwsniff.analysis.analyze import analyze
+    from kwsniff.analysis.headroom import memory_left
+    from kwsniff.limits import Limits
 
+    since, until = since_and_until(args)
+    limits = parse_limits(args.limit)
     # On disk, not in memory: captures may be larger than that.
-    with temporary_folder() as folder:
+    with temporary_folder() as folder, temporary_folder() as copies:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
                 inputs,
                 output=folder,
                 ports=[parse_port(port) for text in args.port for port in text.split(",")],
-                limits=parse_limits(args.limit),
+                limits=limits,
                 tls_keylog=args.tls_keylog,
-                since=args.since,
-                until=args.until,
+                tables=READ,
+                since=since,
+                until=until,
                 progress=progress,
             ).summary
-        say_read(summary)
-        with open_folder(folder) as database:
-            yield database, shlex.join([*inputs, *asked_words(args)]), "DIR"
+        read = say_read(summary)
+        memory = f"{memory_left(Limits.with_changes(limits).memory) // 1_000_000}MB"
+        with open_folder(folder, memory=memory, copies=Path(copies)) as database:
+            capture = shlex.join([*inputs, *asked_words(args)])
+            yield Opened(database, files_of_tables(Path(folder)), capture, "DIR", read)
+
+
+def refuse_tables(captures: Sequence[str]) -> None:
+    """Raises UsageError for a folder of tables where captures are read."""
+    folders = [name for name in captures if Path(name).is_dir()]
+    if not folders:
+        return
+    from kwsniff.findings.tables import is_folder_of_tables
+    from kwsniff.sources.files import find_captures
+
+    for name in folders:
+        if is_folder_of_tables(name) and not find_captures([name], required=False).captures:
+            verbs = "kwsniff why, upgrade, compare and sql take one"
+            raise UsageError(f"{name}: is a folder of tables, and captures are read here; {verbs}")
 
 
 @contextmanager
@@ -96,15 +134,24 @@ def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
         yield [str(kept) if name == STANDARD_INPUT else name for name in captures]
 
 
+def add_page_options(parser: argparse.ArgumentParser, what: str) -> None:
+    """--html, and what goes with it."""
+    parser.add_argument("--html", metavar="FILE", help=f"write {what} into one HTML file, too; needs bokeh")
+    add_force_option(parser)
+
+
 @contextmanager
-def page_file(path: str | None) -> Iterator[IO[str] | None]:
+def page_file(args: argparse.Namespace) -> Iterator[IO[str] | None]:
     """The file of --html, under a hidden name until it is complete; None where none is asked for.
 
-    Raises KwsniffError where it cannot be written, or charts cannot be drawn.
+    Raises KwsniffError where it cannot be written, would replace something else than a page, or charts cannot
+    be drawn.
     """
+    path: str | None = args.html
     if path is None:
         yield None
         return
+    refuse_loss(path, PAGE, read=args.inputs, force=args.force)
     from kwsniff.report.draft import draft
     from kwsniff.report.page import require_charts
 

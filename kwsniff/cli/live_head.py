@@ -13,6 +13,7 @@ from kwsniff.live.session import Progress
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window
 from kwsniff.texts import clean, in_time, plural
+from kwsniff.zones import UTC_ZONE, Zone
 
 _MOST_WRONG = 3
 _MOST_GROUPS = 2
@@ -31,6 +32,7 @@ def header(window: Window, progress: Progress, about: str, state: ViewState, wid
         ("PAUSED" if state.paused else "", "bold magenta"),
         (typed if state.filter or state.typing else "", "bold blue"),
         *((part, "") for part in about.split("  ")),
+        (state.zone.moment(int(window.clock() * 1e9), 0), ""),
         (f"{window.calls:,} calls, {window.errors:,} with errors, {progress.packets:,} packets", ""),
     ]
     waited = progress.oldest_wait_ns
@@ -43,7 +45,7 @@ def header(window: Window, progress: Progress, about: str, state: ViewState, wid
         (f"unanswered {window.unanswered:,}", ""),
         (f"not captured {window.not_captured:,}" if window.not_captured else "", "red"),
     ]
-    return Group(_fitting(first, width), _fitting(second, width), *wrong(window, width), "")
+    return Group(_fitting(first, width), _fitting(second, width), *wrong(window, width, state.zone), "")
 
 
 def _dropped(dropped: int | None, about: str) -> str:
@@ -52,7 +54,7 @@ def _dropped(dropped: int | None, about: str) -> str:
     return "drops told at end" if " through " in about else ""
 
 
-def wrong(window: Window, width: int) -> list[Text]:
+def wrong(window: Window, width: int, zone: Zone = UTC_ZONE) -> list[Text]:
     """Who owes answers, which groups rebalance, and what else holds now, a line each: the worst few."""
     lines = []
     if words := owed_words(window.owed):
@@ -64,7 +66,7 @@ def wrong(window: Window, width: int) -> list[Text]:
     if sealed := not_opened_words(window.connections):
         lines.append(_line("TLS", sealed, "bold blue", width))
     held = pressing(window.held)
-    lines += [_wrong(each, width) for each in held[:_MOST_WRONG]]
+    lines += [_wrong(each, width, zone) for each in held[:_MOST_WRONG]]
     if len(held) > _MOST_WRONG:
         lines[-1] = _fitting(
             [(f"and {len(held) - _MOST_WRONG + 1} more", "bold"), ("`kwsniff why` tells all", "dim")], width
@@ -79,8 +81,8 @@ def _line(word: str, text: str, style: str, width: int) -> Text:
     return line
 
 
-def _wrong(held: Held, width: int) -> Text:
-    return _line(in_short(held), clean(held.finding.text), _STYLES[held.finding.severity], width)
+def _wrong(held: Held, width: int, zone: Zone) -> Text:
+    return _line(in_short(held, zone), clean(held.finding.text), _STYLES[held.finding.severity], width)
 
 
 def _fitting(parts: Iterable[tuple[str, str]], width: int) -> Text:

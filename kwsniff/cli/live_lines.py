@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Self
 
-from kwsniff.findings.evaluate import clock
 from kwsniff.live.batches import Batches
 from kwsniff.live.connections import not_opened, not_opened_words
 from kwsniff.live.lines import call_lines
@@ -16,6 +15,7 @@ from kwsniff.live.session import Progress, Session
 from kwsniff.live.watch import Held
 from kwsniff.live.window import Window, ranked
 from kwsniff.texts import JSON_VERSION, clean, in_time, json_text, plural
+from kwsniff.zones import UTC_ZONE, Zone
 
 _WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
 
@@ -87,14 +87,14 @@ class IntervalLines:
         print(self._line(window, progress), flush=True)
 
 
-def interval_line(window: Window, progress: Progress) -> str:
+def interval_line(window: Window, progress: Progress, zone: Zone = UTC_ZONE) -> str:
     """Rates and percentiles of the window, what waits, what is slowest, what was dropped."""
     apis = window.figures("apis")
     brokers = window.figures("brokers")
     calls = sum(found.calls for found in brokers.values())
     errors = sum(found.errors for found in brokers.values())
     parts = [
-        f"{time.strftime('%H:%M:%S', time.localtime(window.clock()))}",
+        zone.moment(int(window.clock() * 1e9), 0),
         f"calls/s {calls / window.span:.1f}",
         f"errors/s {errors / window.span:.1f}",
     ]
@@ -108,7 +108,7 @@ def interval_line(window: Window, progress: Progress) -> str:
     if words := owed_words(window.owed):
         parts.append(f"LATE {words}")
     parts += [f"REBALANCING {in_words(each, window.owed.now)}" for each in window.under_way[:1]]
-    parts += [in_short(each) for each in pressing(window.held)[:1]]
+    parts += [in_short(each, zone) for each in pressing(window.held)[:1]]
     if words := not_opened_words(window.connections):
         parts.append(f"TLS {words}")
     parts.append(f"waiting {progress.waiting_calls}")
@@ -151,10 +151,12 @@ def pressing(held: Sequence[Held]) -> list[Held]:
     return [each for each in held if each.finding.severity != "info" and each.finding.explained_by is None]
 
 
-def in_short(held: Held) -> str:
-    """Which finding, about whom, and since when (UTC)."""
+def in_short(held: Held, zone: Zone = UTC_ZONE) -> str:
+    """Which finding, about whom, and since when."""
     found = held.finding
-    return f"{found.severity.upper()} {found.finding} {clean(found.subject)} since {clock(held.since)[:8]}"
+    return (
+        f"{found.severity.upper()} {found.finding} {clean(found.subject)} since {zone.clock(held.since, 0)}"
+    )
 
 
 def interval_json(window: Window, progress: Progress) -> str:

@@ -1,7 +1,6 @@
 """The pages of the live view, as rich tables. Texts from the wire are cleaned before they reach the
 terminal."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -188,7 +187,7 @@ def _rebalances(
     cells = [
         (
             clean(row["group_id"]),
-            clock(row["end_time"] and row["end_time"] // 1000)[:8],
+            state.zone.clock(row["end_time"], 0),
             str(row["reason"] or ""),
             str(row["member_count"]),
             in_time(row["duration_ns"]),
@@ -206,7 +205,7 @@ def _calls(window: Window, state: ViewState, height: int, width: int) -> Rendera
     rows: list[tuple[str, ...]] = []
     styles: list[str] = []
     for call in window.last_calls(_MOST_CALLS if state.filter else room, **wanted):
-        cells = _call_cells(call)
+        cells = _call_cells(call, state)
         if state.filter.lower() in " ".join(cells).lower() and len(rows) < room:
             rows.append(cells)
             styles.append("red" if call["error_count"] or call["status"] == "unanswered" else "")
@@ -215,11 +214,11 @@ def _calls(window: Window, state: ViewState, height: int, width: int) -> Rendera
     return _table(Grid(title, names, rows, importance), width, styles)
 
 
-def _call_cells(call: dict[str, Any]) -> tuple[str, ...]:
+def _call_cells(call: dict[str, Any], state: ViewState) -> tuple[str, ...]:
     about = ", ".join(call["topics"] or ()) or call["group_id"] or ""
     outcome = call["error_name"] if call["error_count"] else call["reason"] or call["status"]
     cells = (
-        clock(call["request_time"]),
+        "" if call["request_time"] is None else state.zone.clock(call["request_time"] * 1000),
         call["client_id"],
         f"{call['broker_address']}:{call['broker_port']}",
         f"{call['api_name'] or '?'} {'' if call['api_version'] is None else call['api_version']}",
@@ -228,14 +227,6 @@ def _call_cells(call: dict[str, Any]) -> tuple[str, ...]:
         in_time(call["latency_ns"]),
     )
     return tuple(map(clean, cells))
-
-
-def clock(microseconds: int | None) -> str:
-    """Local time of day with milliseconds."""
-    if microseconds is None:
-        return ""
-    seconds, fraction = divmod(microseconds, 1_000_000)
-    return f"{time.strftime('%H:%M:%S', time.localtime(seconds))}.{fraction // 1000:03}"
 
 
 def _table(

@@ -8,18 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.chosen import chosen_tables
 from kwsniff.analysis.headroom import keep_below
-from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json
+from kwsniff.cli.live_lines import IntervalLines, JsonLines, interval_json, interval_line
 from kwsniff.cli.live_screen import Screen
 from kwsniff.cli.live_service import Service
 from kwsniff.cli.live_wishes import Wishes
-from kwsniff.cli.standard_streams import says
-from kwsniff.cli.times import say_missed, time_range
+from kwsniff.cli.standard_streams import say_there, says
+from kwsniff.cli.times import time_range, zone_of
 from kwsniff.errors import OutputError
 from kwsniff.findings.tables import READ
 from kwsniff.layout.catalog import load_catalog
@@ -39,13 +40,15 @@ from kwsniff.live.watch import WINDOW_S, Watch
 from kwsniff.live.window import Window
 from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.sources.live_source import LiveSource
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.replay import Replay
+from kwsniff.tables.ports import ports_of
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:
     from kwsniff.live.batches import Rows
 
-DONE, ENDED_BY_ITSELF = 0, 2
+DONE, NOTHING_READ, ENDED_BY_ITSELF = 0, 1, 2
 TICK_S = 0.25
 _TIDY_S = 2.0
 _SHOWN = ("api_calls", "error_codes", "groups")  # what lines of calls are made of
@@ -69,6 +72,7 @@ class _Run:
         self.keep = Retention()
         self.until: float | None = None
         self.calls_left: int | None = None
+        self.ports = AskedPorts()
         self.memory = Limits().memory
         self._tidied = 0.0
         self._broken: Exception | None = None
@@ -132,6 +136,8 @@ class _Run:
             return True
 
     def _hand_out(self, batches: Batches, *, last: bool = False) -> None:
+        if self.ports.absent and "connections" in batches:
+            self.ports.note(ports_of(batches["connections"]))
         if self.chosen:
             batches = self.chosen.of(batches)
         self._write(lambda files: files.write(batches))
@@ -172,7 +178,7 @@ class _Run:
 def follow(args: argparse.Namespace, wishes: Wishes) -> int:
     """Runs to the end and says how it was; exit status 2 when the capture ended by itself. Raises
     KwsniffError."""
-    tables = _chosen(args, some_calls=not wishes.filters.is_empty)
+    tables = _chosen(args, wishes)
     source = _open(args, wishes)
     with ExitStack() as stack:
         stack.callback(source.close)
@@ -202,6 +208,8 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             if run.files and watch:
                 run.files.findings = watch.noted
             run.metrics = metrics
+            if "connections" in tables:
+                run.ports = AskedPorts(wishes.ports)
             run.chosen = None if wishes.filters.is_empty else ChosenRows(wishes.filters, load_catalog())
             run.until = None if wishes.duration is None else time.monotonic() + wishes.duration
             run.calls_left = args.stop_after
@@ -210,9 +218,11 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
                 through = "" if source.capture else f" with {source.tool}"
                 says(f"{what} {source.interface}{through}; Ctrl-C ends it")
             run.follow()
-        _say_how_it_was(run, args.output)
+        there = _say_how_it_was(run, args.output)
     whole = session.ending is None or (source.replayed and session.summary.captures)
-    return DONE if whole and not run.trouble else ENDED_BY_ITSELF
+    if not whole or run.trouble:
+        return ENDED_BY_ITSELF
+    return DONE if there else NOTHING_READ
 
 
 def _open(args: argparse.Namespace, wishes: Wishes) -> LiveSource:
@@ -252,12 +262,14 @@ def _session(
     )
 
 
-def _chosen(args: argparse.Namespace, *, some_calls: bool) -> tuple[str, ...]:
+def _chosen(args: argparse.Namespace, wishes: Wishes) -> tuple[str, ...]:
     names = [name.strip() for text in args.table for name in text.split(",")]
-    tables = chosen_tables(names or None, some_calls=some_calls)
+    tables = chosen_tables(names or None, some_calls=not wishes.filters.is_empty)
     if args.output is not None:
         return tables
     wanted = READ if args.metrics or not args.json or args.lines else _SHOWN
+    if wishes.capture is not None and wishes.ports:
+        wanted = (*wanted, "connections")  # which tell what ports there are
     return tuple(name for name in wanted if name in tables)
 
 
@@ -267,8 +279,8 @@ def _choose_output(args: argparse.Namespace, wishes: Wishes, session: Session, w
     if args.json:
         return JsonLines(wishes.interval)
     if args.lines or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        return IntervalLines(window, wishes.interval)
-    return Screen(window, session, wishes.interval)
+        return IntervalLines(window, wishes.interval, partial(interval_line, zone=zone_of(args)))
+    return Screen(window, session, wishes.interval, zone_of(args))
 
 
 @contextmanager
@@ -299,13 +311,12 @@ def _watch(session: Session, wishes: Wishes) -> Watch:
     return Watch(session.develop, most_rows=limits.finding_rows, memory=limits.memory)
 
 
-def _say_how_it_was(run: _Run, directory: str | None) -> None:
+def _say_how_it_was(run: _Run, directory: str | None) -> bool:
+    """Whether a capture that was replayed to its end has anything of what was asked for."""
     if run.session.ending:
         says(run.session.ending)
     if run.session.ring_trouble:
         says(run.session.ring_trouble)
-    if isinstance(run.session.source, Replay):
-        say_missed(run.session.source.times.missed)
     if run.watch and run.watch.trouble:
         says(run.watch.trouble)
     if run.watch and run.watch.shortened:
@@ -320,5 +331,10 @@ def _say_how_it_was(run: _Run, directory: str | None) -> None:
             f"lost here: {'not known' if progress.dropped_here is None else f'{progress.dropped_here:,}'}"
         )
     says(told)
+    there, source = True, run.session.source
+    if isinstance(source, Replay) and run.session.ended_by_itself and not run.session.ending:
+        missed = source.times.missed
+        there = say_there(0 if missed else progress.packets, run.ports, missed=missed)
     if files:
         says(f"{plural(files.rows, 'row')} in {plural(len(files.closed), 'file')} under {directory}")
+    return there

@@ -15,14 +15,15 @@ from kwsniff.live.batches import Batches
 from kwsniff.live.session import Progress, Session
 from kwsniff.live.window import Window
 from kwsniff.texts import in_bytes
+from kwsniff.zones import UTC_ZONE, Zone
 
 
 class Screen:
     """Uses the terminal's other screen; what was there comes back at the end."""
 
-    def __init__(self, window: Window, session: Session, interval: float) -> None:
+    def __init__(self, window: Window, session: Session, interval: float, zone: Zone = UTC_ZONE) -> None:
         self.interval = interval
-        self.state = ViewState()
+        self.state = ViewState(zone=zone)
         self._window = window
         self._held: tuple[Window, Progress] | None = None
         self._session = session
@@ -78,7 +79,7 @@ class Screen:
         about = f"{self._about}  {uptime}  {in_bytes(progress.capture_bytes)}"
         width, height = self._console.size
         bottom = footer(self.state, width)
-        room = height - 4 - bottom.plain.count("\n") - len(wrong(window, width))
+        room = height - 4 - bottom.plain.count("\n") - len(wrong(window, width, self.state.zone))
         body = page(window, self.state, room, width)
         top = header(window, progress, about, self.state, width)
         self._live.update(Group(top, body, bottom), refresh=True)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from kwsniff.zones import UTC_ZONE, Zone
+
 PAGES: Final = (
     "overview",
     "apis",
@@ -35,6 +37,8 @@ class ViewState:
     drill: tuple[str, str] | None = None
     """(api, topic, client or broker; its name): the page shows its last calls."""
     rows: list[str] = field(default_factory=list)
+    zone: Zone = UTC_ZONE
+    """That of the times shown."""
 
     def press(self, key: str) -> None:
         """One key."""

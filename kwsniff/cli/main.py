@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
+from kwsniff import NOT_COMPILED, is_not_compiled
 from kwsniff.cli.collector import look_less_often
 from kwsniff.cli.layouts import layouts_in_use
 from kwsniff.cli.refused_memory import ADVICE, is_refused_memory, spare_addresses
@@ -36,8 +37,9 @@ _EPILOG = """examples:
   eval "$(kwsniff --completion bash)"         TAB knows verbs, options and words, in this shell
 
 exit status: 0 done; 1 done, and the answer is bad news or nothing (show, slice: nothing fits; decode:
-undecodable); 2 could not run, or an output could not be written. Of several captures those that can be read
-are read, and the others named; 2 only if none could be.
+undecodable; all that read captures: no packet of that time, or of that port); 2 could not run, or an output
+could not be written. Of several captures those that can be read are read, and the others named; 2 only if
+none could be.
 """
 
 
@@ -132,6 +134,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:  # whoever read the output has enough
         return DONE
+    except ModuleNotFoundError as error:
+        if not is_not_compiled(error):
+            raise
+        says(f"error: {NOT_COMPILED}")
+        return FAILED
     except Exception as error:
         if not is_refused_memory(error):
             raise

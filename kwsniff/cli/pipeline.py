@@ -2,21 +2,25 @@
 
 import argparse
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.collector import look_as_usual
+from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.limits import parse_limits
 from kwsniff.cli.pipeline_options import add_arguments
-from kwsniff.cli.standard_streams import say_broken, say_left, say_unread, says
-from kwsniff.cli.times import refuse_times, say_missed, time_range
+from kwsniff.cli.standard_streams import say_broken, say_left, say_there, say_unread, says
+from kwsniff.cli.times import refuse_times, since_and_until, time_range
 from kwsniff.errors import UsageError
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import json_text, versioned
 
 if TYPE_CHECKING:
     from kwsniff.spark.pipeline import Result
+
+DONE, NOTHING_READ = 0, 1
 
 _EXAMPLES = """examples:
   kwsniff pipeline rotated/ -o tables/                     on all cores of this machine
@@ -45,7 +49,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0; what cannot be read or written, or run, raises a KwsniffError."""
+    """Exit status 0, or 1 where there was nothing to read; what cannot be read, written or run raises a
+    KwsniffError."""
     from kwsniff.cli.analyze import parse_port
 
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
@@ -63,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
     tables = [name.strip() for text in args.table for name in text.split(",")] or None
     chosen_tables(tables)  # before Spark starts
     before = files_of_tables(Path(args.output))
+    since, until = since_and_until(args)
     spark = start_session(args.master, settings)
     result = run_pipeline(
         args.inputs,
@@ -77,17 +83,17 @@ def run(args: argparse.Namespace) -> int:
         form=args.format,
         mode=args.mode,
         tls_keylog=args.tls_keylog,
-        since=args.since,
-        until=args.until,
+        since=since,
+        until=until,
         scratch=args.scratch,
     )
-    _say(args.output, result, before)
+    there = _say(args.output, result, before, ports)
     _say_shared(limits, result.facts["buckets"])
     if args.json:
         print(json_text(versioned(_told(result)), indent=2))
     else:
         _show(result)
-    return 0
+    return DONE if there else NOTHING_READ
 
 
 def _told(result: "Result") -> dict[str, Any]:
@@ -100,15 +106,19 @@ def _told(result: "Result") -> dict[str, Any]:
     }
 
 
-def _say(output: str, result: "Result", before: Collection[str]) -> None:
-    """What was not read, and what the folder held before."""
+def _say(output: str, result: "Result", before: Collection[str], ports: Sequence[int]) -> bool:
+    """What was not read, and what the folder held before. Whether there was anything to read."""
     from kwsniff.findings.tables import files_of_tables
 
     unread = {each.name for each in result.unread}
     say_unread([str(each) for each in result.unread], len(result.captures) - len(unread))
-    say_missed(result.no_packets)
+    asked = AskedPorts(ports)
+    asked.absent = set(result.absent_ports)
+    packets = sum(row["packets"] - row["skipped_other_time"] for row in result.captures)
+    there = say_there(packets, asked, missed=result.no_packets)
     say_broken([row for row in result.captures if row["capture"] not in unread])
     say_left(output, before, result.rows, files_of_tables(Path(output)))
+    return there
 
 
 def _say_shared(limits: Mapping[str, int], buckets: int) -> None:
@@ -133,6 +143,7 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} {value} is too small")
     if bool(args.inputs) == bool(args.stream):
         raise UsageError("give captures to read, or --stream DIR; one of them")
+    refuse_tables([name for name in args.inputs if not is_uri(name)])
     args.inputs = [name if is_uri(name) else local_path(name) for name in args.inputs]
     if is_uri(args.output):
         check_uri(args.output)

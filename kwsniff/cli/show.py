@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, refuse_pipes
+from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_unread, says
-from kwsniff.cli.times import add_time_options, refuse_times, say_missed, time_range
+from kwsniff.cli.standard_streams import say_there, say_unread, says
+from kwsniff.cli.times import add_time_options, refuse_times, time_range, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import clean, json_pieces, json_text, versioned
@@ -100,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.hexdump:
         raise UsageError("--json and --hexdump do not go together")
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    refuse_tables(args.captures)
     filters, times = chosen_filters(args), time_range(args)
     reader = (
         CallReader(
@@ -120,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
         hexdump=args.hexdump,
         sides=sides or ("request", "response"),
         captures=tuple(reader.captures),
+        zone=zone_of(args),
     )
     say_unread([str(each) for each in reader.unread], len(reader.captures))
     calls = _decoded(reader, filters, drawing, limits)
@@ -127,12 +130,16 @@ def run(args: argparse.Namespace) -> int:
     del calls  # closes the captures, which may have something to note
     for note in reader.notes:
         says(f"note: {note}")
-    say_missed(times.missed)
-    if not shown and not times.missed:
+    there = (
+        not isinstance(reader, CallReader)
+        or not reader.is_complete
+        or say_there(reader.packets, reader.ports, missed=times.missed)
+    )
+    if there and not shown:
         what = "nothing in the captures fits" if not filters.is_empty else "no Kafka messages in the captures"
         hint = "kwsniff analyze tells what is in them"
         says(f"{what}; {hint}")
-    return DONE if shown or (filters.is_empty and not times) else NOTHING_FOUND
+    return DONE if there and (shown or (filters.is_empty and not times)) else NOTHING_FOUND
 
 
 def _stored(

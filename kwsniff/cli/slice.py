@@ -4,16 +4,16 @@ import argparse
 import sys
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from kwsniff.cli.analyze import parse_port, progress_bar
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
-from kwsniff.cli.inputs import opened, read_again
+from kwsniff.cli.inputs import opened, read_again, refuse_tables
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_unread, says
-from kwsniff.cli.times import add_time_options, say_missed, time_range
+from kwsniff.cli.outputs import add_force_option, refuse_loss
+from kwsniff.cli.standard_streams import say_there, say_unread, says
+from kwsniff.cli.times import add_time_options, time_range
 from kwsniff.errors import UsageError
 from kwsniff.limits import Limits
 from kwsniff.texts import clean, json_text, plural, versioned
@@ -56,6 +56,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the pcapng file")
+    add_force_option(parser)
     parser.add_argument(
         "--handshake",
         action="store_true",
@@ -104,8 +105,6 @@ def run(args: argparse.Namespace) -> int:
         if not packets:
             file.close()
     if not packets:
-        if not times.missed:
-            says("nothing in the captures fits; no file was written")
         return NOTHING_FOUND
     if args.json:
         print(json_text(versioned(_told(args.output, packets, wanted))))
@@ -132,9 +131,8 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
     from kwsniff.sources.paths import local_path
 
     args.output = local_path(args.output)
-    for name in args.captures:
-        if Path(name).exists() and Path(args.output).exists() and Path(name).samefile(args.output):
-            raise UsageError(f"{args.output}: is a capture that is read; choose another name with -o")
+    refuse_tables(args.captures)
+    refuse_loss(args.output, (".pcapng",), read=args.captures, force=args.force)
     if everything and not bounded:
         raise UsageError("say what to take: a filter, --finding, --since or --until; kwsniff slice --help")
     if args.finding:
@@ -173,6 +171,8 @@ def _slice(
 
     everything = filters.is_empty and not args.finding
     proof = _proof(args) if args.finding else _Proof(None, [])
+    if not proof.read:
+        return 0, WantedPackets([])
     if proof.calls is not None:
         both = proof.calls if filters.calls is None else proof.calls & filters.calls
         filters = replace(filters, calls=both)
@@ -188,12 +188,14 @@ def _slice(
         wanted.add(call)
     for note in reader.notes:
         says(f"note: {note}")
-    say_missed(times.missed)
+    there = say_there(reader.packets, reader.ports, missed=times.missed)
     for name, frame in proof.frames:
         wanted.of[reader.captures.index(name)].single.add(frame)
     for each in wanted.of if everything else ():
         each.everything = True
-    if wanted.is_empty or times.missed:
+    if wanted.is_empty or not there:
+        if there:
+            says("nothing in the captures fits; no file was written")
         return 0, wanted
     with add_secrets(file, args.tls_keylog or () if args.secrets else ()) as body:
         out = SliceWriter(body)
@@ -210,12 +212,14 @@ class _Proof(NamedTuple):
 
     calls: frozenset[int] | None
     frames: list[tuple[str, int]]
+    read: bool = True
+    """Whether there was anything to judge."""
 
 
 def _proof(args: argparse.Namespace) -> _Proof:
     from kwsniff.findings.evaluate import evaluate, fetch
 
-    with opened(args.captures, args) as (database, _, _):
+    with opened(args.captures, args) as (database, *_, read):
         findings = [each for each in evaluate(database) if each.finding == args.finding]
         spans = fetch(database, "select capture, first_time, last_time from captures")
     frames = []
@@ -227,4 +231,4 @@ def _proof(args: argparse.Namespace) -> _Proof:
             or (span["first_time"] and span["first_time"] <= (finding.first_time or 0) <= span["last_time"])
         ]
         frames += [(within[0], frame) for frame in (() if finding.call_ids or not within else finding.frames)]
-    return _Proof(frozenset(number for each in findings for number in each.call_ids), frames)
+    return _Proof(frozenset(number for each in findings for number in each.call_ids), frames, read)

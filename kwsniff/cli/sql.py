@@ -9,25 +9,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from kwsniff.cli.outputs import add_force_option, refuse_loss, refuse_table
 from kwsniff.cli.standard_streams import says
+from kwsniff.cli.times import add_zone_option, zone_of
 from kwsniff.errors import UsageError
 from kwsniff.texts import JSON_VERSION, clean, json_text
+from kwsniff.zones import UTC_ZONE, Zone
+
+if TYPE_CHECKING:
+    from kwsniff.findings.console import Rows
 
 _EXAMPLES = """examples:
   kwsniff sql out                                        the tables and the questions there are
   kwsniff sql out --question slow_producers              a question of docs/questions.md
   kwsniff sql out "select api_name, count(*) from api_calls group by all"
-  kwsniff sql out "from error_codes" --format csv -o errors.csv
+  kwsniff sql out "from error_codes" -o errors.csv       or .json, .jsonl, .parquet: all rows
   kwsniff sql out - < query.sql                          the SQL from standard input
 
 Names of tables are those of docs/tables.md. The tables are only read; no other file can be reached.
 
-exit status: 0 done, 2 could not run, or the output could not be written
+Ctrl-C ends a query. Exit status: 0 done, 2 could not run, or the output could not be written, 130 Ctrl-C
 """
 
-_FORMATS = ("table", "csv", "json", "parquet")
+_FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+_ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MOST_ROWS = 1000
 _PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (float, lambda value: value if math.isfinite(value) else None),
@@ -54,11 +61,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--list", action="store_true", help="the tables and the questions there are")
     parser.add_argument("--question", metavar="NAME", help="a question that is there ready-made")
     parser.add_argument(
-        "--format", choices=_FORMATS, default=None, help="table (default), csv, json, or parquet with -o"
+        "--format",
+        choices=_FORMATS,
+        default=None,
+        help="table (default), csv, json, jsonl (a row a line), or parquet with -o",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write there; .csv, .json and .parquet say how"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write there; .csv, .json, .jsonl, .ndjson and .parquet say how, else --format does",
     )
+    add_force_option(parser)
+    add_zone_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -68,21 +83,29 @@ def run(args: argparse.Namespace) -> int:
     form = _format(args)
     from kwsniff.findings.console import ask, named_when_whole, open_console, read, write_parquet
 
+    if args.output is not None:
+        from kwsniff.findings.tables import files_of_tables
+
+        endings = [ending for ending, each in _ENDINGS.items() if each == form] or [".txt"]
+        refuse_table(
+            args.output, (path for paths in files_of_tables(Path(args.folder)).values() for path in paths)
+        )
+        refuse_loss(args.output, endings, force=args.force)
     with open_console(args.folder) as database:
         if query is None:
             views = ask(database, "select view_name from duckdb_views() where not internal order by 1")
             _list([str(name) for batch in read(views) for (name,) in batch])
             return 0
-        reader = ask(database, query)
+        rows = ask(database, query)
         if args.output is None:
-            _write(reader, form, sys.stdout)
+            _write(rows, form, sys.stdout, zone_of(args))
             return 0
         with named_when_whole(Path(args.output)) as hidden:
             if form == "parquet":
-                write_parquet(reader, hidden)
+                write_parquet(rows, hidden)
             else:
                 with hidden.open("x", encoding="utf-8", newline="") as out:
-                    _write(reader, form, out)
+                    _write(rows, form, out, zone_of(args))
     return 0
 
 
@@ -101,10 +124,19 @@ def _query(args: argparse.Namespace) -> str | None:
 
 
 def _format(args: argparse.Namespace) -> str:
-    ending = "" if args.output is None else Path(args.output).suffix.removeprefix(".")
-    form: str = args.format or (ending if ending in _FORMATS else "table")
-    if form == "parquet" and args.output is None:
-        raise UsageError("--format parquet needs -o FILE")
+    if args.format is not None:
+        if args.format == "parquet" and args.output is None:
+            raise UsageError("--format parquet needs -o FILE")
+        return str(args.format)
+    if args.output is None:
+        return "table"
+    form = _ENDINGS.get(Path(args.output).suffix.lower())
+    if form is None:
+        known = ", ".join(_ENDINGS)
+        raise UsageError(
+            f"-o {args.output}: its ending does not say how to write it; end it with {known}, or "
+            "give --format"
+        )
     return form
 
 
@@ -119,11 +151,11 @@ def _list(tables: Sequence[str]) -> None:
     print("\n".join(f"  {each.name.ljust(widest)}  {each.asks}" for each in questions))
 
 
-def _write(reader: Any, form: str, out: TextIO) -> None:
+def _write(answer: "Rows", form: str, out: TextIO, zone: Zone = UTC_ZONE) -> None:
     from kwsniff.findings.console import read
 
-    names = reader.schema.names
-    rows = read(reader)
+    names = answer.schema.names
+    rows = read(answer)
     if form == "csv":
         # Programs get what is in the tables; a terminal nothing that steers it.
         text = clean if out.isatty() else str
@@ -133,8 +165,13 @@ def _write(reader: Any, form: str, out: TextIO) -> None:
             writer.writerows([text(_cell(value)) for value in row] for row in batch)
     elif form == "json":
         _write_json(names, rows, out)
+    elif form == "jsonl":
+        for batch in rows:
+            for row in batch:
+                values = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+                out.write(f"{json_text(values)}\n")
     else:
-        _write_table(names, (row for batch in rows for row in batch), out)
+        _write_table(names, (row for batch in rows for row in batch), out, zone)
 
 
 def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: TextIO) -> None:
@@ -149,14 +186,14 @@ def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: Text
     out.write("\n]}\n")
 
 
-def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO) -> None:
+def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO, zone: Zone) -> None:
     shown: list[list[Any]] = []
     for row in rows:
         if len(shown) == _MOST_ROWS:
             says(f"note: the first {_MOST_ROWS:,} rows are shown; --format csv or json has all of them")
             break
         shown.append(row)
-    cells = [list(map(clean, names)), *([clean(_cell(value)) for value in row] for row in shown)]
+    cells = [list(map(clean, names)), *([clean(_shown(value, zone)) for value in row] for row in shown)]
     numbers = [all(_is_number(row[at]) for row in shown) for at in range(len(names))]
     widths = [max(len(row[at]) for row in cells) for at in range(len(names))]
     for row in cells:
@@ -169,6 +206,12 @@ def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO) -
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
+
+
+def _shown(value: Any, zone: Zone) -> str:
+    """A value for people: times with a zone have that which was asked for."""
+    is_time = isinstance(value, datetime) and value.tzinfo is not None
+    return zone.moment(value, 6) if is_time else _cell(value)
 
 
 def _cell(value: Any) -> str:

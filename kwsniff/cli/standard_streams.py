@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kwsniff.errors import OutputError, UsageError
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import clean, plural
 
 if TYPE_CHECKING:
@@ -102,15 +103,37 @@ def say_unread(unread: Sequence[str], read: int) -> None:
         says(f"note: {read:,} of {plural(read + len(unread), 'file')} read")
 
 
-def say_read(summary: Mapping[str, Any]) -> None:
-    """What of the captures could not be read: files, the ends of files, the part by time. `summary`: that of
-    an analysis."""
+def say_read(summary: Mapping[str, Any]) -> bool:
+    """What of the captures could not be read: files, the ends of files, the part by time, ports. `summary`:
+    that of an analysis. Whether there was anything of what was asked for."""
     unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
     read = summary["captures"][: len(summary["captures"]) - len(unread)]
     say_unread(unread, len(read))
     say_broken(read)
-    if summary["no_packets"]:
-        says(f"note: {summary['no_packets']}")
+    ports = AskedPorts(summary["ports"])
+    ports.absent = set(summary["absent_ports"])
+    kafka = (each["broker_port"] for each in summary["latency"]["brokers"])
+    packets = sum(each["packets"] - each["skipped_other_time"] for each in read)
+    return say_there(packets, ports, missed=summary["no_packets"], kafka=kafka)
+
+
+def say_there(
+    packets: int, ports: AskedPorts, *, missed: str | None = None, kafka: Iterable[int] = ()
+) -> bool:
+    """Whether captures have anything of what was asked for, and a line where they have not.
+
+    `packets`: how many there are; `ports`: those of --port; `missed`: what there is in place of the time that
+    was asked for; `kafka`: the ports on which calls were seen.
+    """
+    if not packets:
+        says(f"note: {missed or 'the captures hold no packet'}")
+        return False
+    if not ports.absent:
+        return True
+    named = ", ".join(map(str, sorted(ports.absent)))
+    seen = ", ".join(map(str, sorted(set(kafka))))
+    says(f"note: no TCP packet has port {named}" + (f"; Kafka was seen on port {seen}" if seen else ""))
+    return ports.absent != set(ports.asked)
 
 
 def say_broken(captures: Iterable[Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from kwsniff.cli.summary_connections import connections_line, encrypted_lines, t
 from kwsniff.cli.summary_findings import findings_part, reason_of_waits
 from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
+from kwsniff.zones import UTC_ZONE, Zone, from_iso
 
 Facts = Mapping[str, Any]
 _SKIPPED = {
@@ -34,6 +35,7 @@ _PARTS = {
 }
 _WAITING = {
     "data": "waiting for data",
+    "transaction": "waiting for a transaction",
     "group": "waiting for members",
     "replicas": "waiting for replicas",
     "throttle": "waiting for a quota",
@@ -42,6 +44,7 @@ _WAITING = {
 _IN_LINE = {
     "none": "earlier calls",
     "data": "a fetch waiting for data",
+    "transaction": "a fetch waiting for a transaction",
     "group": "a call waiting for members",
     "replicas": "a call waiting for replicas",
     "throttle": "a throttled call",
@@ -52,12 +55,16 @@ _SURE = 0.75  # share of the connections that must agree on where the capture wa
 _FAR_NS = 10_000_000  # from here on the way is worth a word
 
 
-Part = str | Prose | Grid
+class LeftOut:
+    """The place for what there was no room for in the grids before it."""
 
 
-def show_summary(summary: Facts, out: TextIO, *, top: int) -> None:
+Part = str | Prose | Grid | LeftOut
+
+
+def show_summary(summary: Facts, out: TextIO, *, top: int, zone: Zone = UTC_ZONE) -> None:
     """Writes the summary to `out`, at most `top` rows per list."""
-    show_parts(list(summary_parts(summary, top)), out)
+    show_parts(list(summary_parts(summary, top, zone)), out)
 
 
 def show_parts(parts: Sequence[Part], out: TextIO) -> None:
@@ -68,16 +75,15 @@ def show_parts(parts: Sequence[Part], out: TextIO) -> None:
         out.writelines(f"{line}\n" for part in parts for line in _plain(part))
 
 
-def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
+def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[Part]:
     """Lines and grids of the summary, in the order they are shown."""
     unread = summary["unread"]
-    yield from _captures(summary["captures"][: len(summary["captures"]) - len(unread)], top)
+    yield from _captures(summary["captures"][: len(summary["captures"]) - len(unread)], top, zone)
     yield from (f"{clean(each['capture'])}: not read: {clean(each['reason'])}" for each in unread[:top])
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
     yield connections_line(summary)
     yield from twins_line(summary["twins"])
-    yield from findings_part(summary, top)
     yield from encrypted_lines(summary["tls_not_opened"], summary["unanswered_hellos"], top)
     yield from _network(summary["transport"])
     slowest = list(_slowest(summary["latency"], reason_of_waits(summary.get("findings") or [])))
@@ -94,19 +100,22 @@ def summary_parts(summary: Facts, top: int) -> Iterator[Part]:
             title = f"{grid.title} (first {top} of {len(grid.rows)})" if more > 0 else grid.title
             yield replace(grid, title=title, rows=grid.rows[:top])
     if summary["tables"]:
-        rows = [(name, f"{summary['rows'].get(name, 0):,}", path) for name, path in summary["tables"].items()]
+        rows = sum(summary["rows"].get(name, 0) for name in summary["tables"])
         (folder, *_) = {str(Path(path).parent) for path in summary["tables"].values()}
-        yield Grid(
-            "Tables written", ("table", "count", "file"), rows, title_without=f"Tables written to {folder}"
-        )
+        yield ""
+        tables = plural(len(summary["tables"]), "table")
+        yield f"{tables} with {plural(rows, 'row')} written to {clean(folder)}"
+    yield LeftOut()
+    # Last: a terminal shows the end of what is longer than a screen.
+    yield from findings_part(summary, top, zone)
 
 
-def _captures(captures: Sequence[Facts], top: int) -> Iterator[str]:
+def _captures(captures: Sequence[Facts], top: int, zone: Zone) -> Iterator[str]:
     for capture in captures[:top]:
         skipped = [*_not_read(capture, top)]
         skipped += [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
-        first, last = capture["first_time"], capture["last_time"]
-        span = f", {first} to {last}" if first else ""
+        first, last = from_iso(capture["first_time"]), from_iso(capture["last_time"])
+        span = f", {zone.between(first, last)}" if first is not None else ""
         size = f"{plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}"
         yield f"{clean(capture['capture'])}: {size}{span}"
         if skipped:
@@ -348,6 +357,8 @@ def _plain(part: Part) -> Iterator[str]:
     if isinstance(part, Prose):
         yield from part.lines()
         return
+    if isinstance(part, LeftOut):
+        return
     yield ""
     yield part.title
     yield from plain(part)
@@ -364,7 +375,20 @@ def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
         console.print(Text(text, style), soft_wrap=True)
 
     left_out: dict[str, None] = {}
+
+    def show_left_out() -> None:
+        if left_out:
+            show("")
+            names = ", ".join(left_out)
+            note = f"no room in {console.width} columns for: {names}; in a pipe everything is shown"
+            for line in wrap(note, console.width, cell_len, indent="    "):
+                show(line, "dim")
+            left_out.clear()
+
     for part in parts:
+        if isinstance(part, LeftOut):
+            show_left_out()
+            continue
         if isinstance(part, str):
             for line in wrap(part, console.width, cell_len, indent="    "):
                 show(line)
@@ -374,7 +398,7 @@ def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
                 show(line)
             continue
         grid = fitted(part, console.width, cell_len)
-        left_out |= dict.fromkeys(grid.left_out)
+        left_out.update(dict.fromkeys(grid.left_out))
         show("")
         for line in wrap(grid.title, console.width, cell_len, indent="  "):
             show(line, "bold")
@@ -383,8 +407,4 @@ def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
         show("  " + "─" * (max(map(cell_len, grid.lines)) - 2))
         for line in rows:
             show(line)
-    if left_out:
-        show("")
-        note = f"no room in {console.width} columns for: {', '.join(left_out)}; in a pipe everything is shown"
-        for line in wrap(note, console.width, cell_len, indent="    "):
-            show(line, "dim")
+    show_left_out()

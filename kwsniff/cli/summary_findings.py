@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from kwsniff.cli.grids import Grid, Prose
 from kwsniff.texts import clean
+from kwsniff.zones import UTC_ZONE, Zone, from_iso
 
 _HOLD_UP: Final = ("broker_stalled", "broker_slow", "replication_slow")
 _MOST: Final = 0.5  # of all time that calls took
@@ -18,12 +19,15 @@ def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | Prose | str]:
+def findings_part(
+    summary: Mapping[str, Any], top: int, zone: Zone = UTC_ZONE
+) -> Iterator[Grid | Prose | str]:
     """A grid of the problems and warnings, and what the first of them is; a line where calls were judged and
     there is none."""
     bad = [each for each in summary.get("findings") or [] if each["severity"] != "info"]
     if not bad and summary.get("judged") and summary["calls"]:
-        yield "Nothing wrong was found; `kwsniff why` says what this capture cannot show"
+        yield ""
+        yield "No finding: no rule of `kwsniff why` fits; see errors and slowest calls above"
     if bad:
         rows = [
             (
@@ -42,4 +46,7 @@ def findings_part(summary: Mapping[str, Any], top: int) -> Iterator[Grid | Prose
             rows,
             ("finding", "subject", "who", "severity", "follows from"),
         )
+        first, last = (from_iso(bad[0][name]) for name in ("first_time", "last_time"))
+        if first is not None or last is not None:
+            yield Prose(f"When: {zone.between(first, last)}")
         yield Prose(clean(bad[0]["text"]))

@@ -1,42 +1,72 @@
-"""``--since`` and ``--until``: the part of captures that a verb reads."""
+"""``--since``, ``--until`` and ``--tz``: the part of captures that a verb reads, and the zone of times."""
 
 import argparse
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.cli.standard_streams import says
 from kwsniff.errors import UsageError
+from kwsniff.zones import UTC_ZONE, Zone, parse_zone
 
 if TYPE_CHECKING:
-    from kwsniff.sources.times import TimeRange
+    from kwsniff.sources.times import Moment, TimeRange
 
 OPTIONS: Final = ("--since", "--until")
 _BELOW_ZERO: Final = re.compile(r"-\d")
 
 
 def add_time_options(parser: argparse.ArgumentParser) -> None:
-    """Add both options to a verb that reads captures."""
+    """Add the options to a verb that reads captures."""
     parser.add_argument(
         "--since",
         metavar="TIME",
-        help="only packets from a time on: 2026-11-20T22:06:53 (UTC, or with an offset), 22:06:53, seconds "
-        "since 1970, +30s from the first packet, -5m from the last",
+        help="only packets from a time on: 2026-11-20T22:06:53 (in --tz, or with an offset), 22:06:53, "
+        "seconds since 1970, +30s from the first packet, -5m from the last",
     )
     parser.add_argument("--until", metavar="TIME", help="only packets before a time, given the same ways")
+    add_zone_option(parser)
+
+
+def add_zone_option(parser: argparse.ArgumentParser) -> None:
+    """Add --tz to a verb that shows times. Its argument becomes a Zone, or a UsageError."""
+    parser.add_argument(
+        "--tz",
+        metavar="local|ZONE",
+        type=parse_zone,
+        help="show times in this zone: local, +02:00, Europe/Berlin (default: UTC); JSON has UTC always",
+    )
+
+
+def zone_of(args: argparse.Namespace) -> Zone:
+    """The zone that people read times in."""
+    return args.tz or UTC_ZONE
+
+
+def since_and_until(args: argparse.Namespace) -> tuple["Moment | None", "Moment | None"]:
+    """Both bounds as they were asked for. Raises UsageError for what is no time."""
+    if args.since is None and args.until is None:
+        return None, None
+    from kwsniff.sources.times import parse_moment
+
+    since, until = (
+        None if text is None else parse_moment(text, option, zone_of(args))
+        for option, text in zip(OPTIONS, (args.since, args.until), strict=True)
+    )
+    return since, until
 
 
 def time_range(args: argparse.Namespace) -> "TimeRange":
     """What was asked for. Raises UsageError for what is no time, or encloses nothing."""
     from kwsniff.sources.times import TimeRange
 
-    return TimeRange(args.since, args.until)
+    return TimeRange(*since_and_until(args))
 
 
 def asked_words(args: argparse.Namespace) -> list[str]:
     """The options as they were given, for commands that read the same part."""
     words = zip(OPTIONS, (args.since, args.until), strict=True)
-    return [f"{option}={time}" for option, time in words if time is not None]
+    said = [f"{option}={time}" for option, time in words if time is not None]
+    return [*said, f"--tz={args.tz.name}"] if said and args.tz else said
 
 
 def refuse_times(args: argparse.Namespace, why: str) -> None:
@@ -45,17 +75,11 @@ def refuse_times(args: argparse.Namespace, why: str) -> None:
         raise UsageError(f"--since and --until do not go with {why}")
 
 
-def say_missed(line: str | None) -> None:
-    """What the captures have instead, where no packet lies in the range."""
-    if line:
-        says(f"note: {line}")
-
-
 def joined_times(arguments: Sequence[str]) -> Iterator[str]:
     """The command line with `--since -5m` and its like as one word: argparse takes -5m for an option."""
     words = iter(arguments)
     for word in words:
-        if word in (*OPTIONS, "--at"):
+        if word in (*OPTIONS, "--at", "--tz"):
             time = next(words, None)
             if time is not None and _BELOW_ZERO.match(time):
                 yield f"{word}={time}"

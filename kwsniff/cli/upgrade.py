@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   kwsniff upgrade 4.3.1 capture.pcap             who could not talk to brokers of 4.3.1
-  kwsniff upgrade 3.9.2 tables/                  the same of a folder of tables, for a downgrade
+  kwsniff upgrade 3.9 tables/                    the same of a folder of tables, for a downgrade
   kwsniff upgrade 4.3.1 rotated/ --json          for scripts
   kwsniff explain releases                       the releases that are known
 
-exit status: 0 no client is known to break, 1 a client breaks, 2 could not run
+exit status: 0 no client is known to break, 1 a client breaks, or there was nothing to read, 2 could not run
 """
 
 _REASON = ("api_name", "api_version", "min_version", "max_version", "calls", "call_id", "frame")
@@ -39,7 +39,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("release", metavar="RELEASE", help="a release of Kafka, older or newer: 4.3.1")
+    parser.add_argument(
+        "release",
+        metavar="RELEASE",
+        help="a release of Kafka, older or newer: 4.3.1, or 4.3 for the newest 4.3.x",
+    )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
     parser.add_argument("--json", action="store_true", help="verdicts as JSON")
     add_input_options(parser)
@@ -47,12 +51,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 1 where a client breaks, else 0. Raises UsageError for a release that is not known."""
+    """Exit status 1 where a client breaks, or there was nothing to read, else 0. Raises UsageError for a
+    release that is not known."""
     from kwsniff.findings.report import describe_basis, list_not_seen
     from kwsniff.findings.upgrade import check_release, find_breaks, judge
 
-    check_release(args.release)  # before captures are read
-    with opened(args.inputs, args) as (database, capture, _):
+    args.release = check_release(args.release)  # before captures are read
+    with opened(args.inputs, args) as (database, _, capture, _, read):
         clients = judge(database, args.release)
         findings = find_breaks(database, args.release, clients, capture=capture)
         basis = describe_basis(database)
@@ -62,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(args.release, clients, findings, width()):
             print(line)
         _print_limits(basis, list_not_seen(basis))
-    return int(any(each.verdict == "breaks" for each in clients))
+    return int(not read or any(each.verdict == "breaks" for each in clients))
 
 
 def _facts(release: str, clients: Sequence["Client"]) -> dict[str, Any]:

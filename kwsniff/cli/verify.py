@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.grids import Grid
-from kwsniff.cli.inputs import read_again
+from kwsniff.cli.inputs import read_again, refuse_tables
 from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_broken, say_unread
+from kwsniff.cli.standard_streams import say_broken, say_there, say_unread
 from kwsniff.errors import UsageError
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.texts import clean, json_text, plural, versioned
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ tshark is asked through pyshark: some hundred messages per second. Each file is 
 docs/verify.md says what is compared.
 
 exit status: 0 they agree, or what only one of them saw is explained; 1 a difference that nothing
-explains; 2 could not run
+explains, or there was nothing to read; 2 could not run
 """
 
 
@@ -56,9 +57,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 nothing is unexplained, 1 something is; what cannot run raises a KwsniffError."""
+    """Exit status: 0 nothing is unexplained, 1 something is, or there was nothing to read; what cannot run
+    raises a KwsniffError."""
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
+    refuse_tables(args.captures)
     from kwsniff.analysis.agreement import compare_with_tshark
     from kwsniff.sources.order import find_in_order
     from kwsniff.sources.second_witness import witness_version
@@ -66,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     witness = witness_version()
     ports = [parse_port(port) for text in args.port for port in text.split(",")]
     limits = parse_limits(args.limit)
-    facts, agree = [], True
+    facts, agree, packets = [], True, 0
+    asked = AskedPorts(ports)
     with read_again(args.captures) as captures:
         given = dict(zip(captures, args.captures, strict=True))
         found = find_in_order(captures)
@@ -74,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
         for name in found.captures:
             agreement = compare_with_tshark(name, ports=ports, limits=limits)
             agree = agree and agreement.agree
+            packets += sum(each["packets"] for each in agreement.captures)
+            asked.note(set(ports).difference(agreement.absent_ports))
             say_broken([{**each, "capture": given.get(name, name)} for each in agreement.captures])
             if args.json:
                 facts.append({"capture": given.get(name, name), **agreement.as_dict()})
@@ -81,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
                 _show(given.get(name, name), witness, agreement, args.top)
     if args.json:
         print(json_text(versioned({"witness": witness, "captures": facts}), indent=2))
-    return 0 if agree else 1
+    there = say_there(packets, asked)
+    return 0 if agree and there else 1
 
 
 def _show(name: str, witness: str, agreement: "Agreement", top: int) -> None:

@@ -3,20 +3,14 @@
 import argparse
 import shlex
 import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.inputs import TABLES, page_file
+from kwsniff.cli.inputs import HELP, add_input_options, add_page_options, opened, page_file, width
 from kwsniff.cli.layouts import add_layouts_option
-from kwsniff.cli.limits import add_limit_option, parse_limits
-from kwsniff.cli.standard_streams import say_read
-from kwsniff.cli.times import add_time_options, asked_words, refuse_times
-from kwsniff.cli.why_screen import MOST_CALLS, Errors, Packets, Told, all_lines, screen_lines
-from kwsniff.temporary import temporary_folder
+from kwsniff.cli.times import zone_of
+from kwsniff.cli.why_screen import MOST_CALLS, Packets, Told, all_lines, screen_lines
 from kwsniff.texts import JSON_VERSION, json_text
 
 if TYPE_CHECKING:
@@ -33,10 +27,8 @@ _EXAMPLES = """examples:
   kwsniff why capture.pcap --json         for scripts
   kwsniff why capture.pcap --html why.html   the same with charts, a file for any browser
 
-exit status: 0 nothing is a problem, 1 a finding is a problem, 2 could not run
+exit status: 0 no finding is a problem, 1 a finding is, or there was nothing to read, 2 could not run
 """
-
-_NARROWEST, _WIDEST = 60, 100
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -48,73 +40,77 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        metavar="INPUT",
-        help="captures, as analyze takes them, or one folder of tables of analyze, live or pipeline",
-    )
-    parser.add_argument(
-        "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
-    )
-    parser.add_argument(
-        "--tls-keylog",
-        metavar="FILE",
-        action="append",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
-    )
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
     parser.add_argument("--all", action="store_true", help="everything, however many lines it takes")
     parser.add_argument("--json", action="store_true", help="findings as JSON")
-    parser.add_argument(
-        "--html",
-        metavar="FILE",
-        help="write the findings, their calls and charts into one HTML file, too; needs bokeh",
-    )
-    add_time_options(parser)
-    add_limit_option(parser)
+    add_page_options(parser, "the findings, their calls and charts")
+    add_input_options(parser)
     add_layouts_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 1 where a finding is a problem, else 0."""
+    """Exit status 1 where a finding is a problem, or there was nothing to read, else 0."""
     from kwsniff.findings.bounds import figures_of
-    from kwsniff.findings.display_filters import find_filters
     from kwsniff.findings.evaluate import evaluate
-    from kwsniff.findings.report import count_errors, describe_basis, list_not_seen
 
     # Before the capture is read: an hour of work is not lost for a name that cannot be.
-    with page_file(args.html) as file, _opened(args) as (database, files, capture, tables):
+    with page_file(args) as file, opened(args.inputs, args) as (database, files, capture, tables, read):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
-        basis = describe_basis(database)
-        not_seen = list_not_seen(basis)
-        errors = count_errors(database)
-        most = None if args.json else MOST_CALLS
-        filters = find_filters(database, {number for each in findings for number in each.call_ids[:most]})
+        told = _told(database, findings, None if capture == "CAPTURE" else shlex.join(args.inputs), args)
         if file is not None:
             from kwsniff.report.report import write_report
 
-            named = _captures(capture, args.inputs)
             write_report(
                 file,
                 database,
                 findings,
-                basis=basis,
-                not_seen=not_seen,
-                capture=named,
+                basis=told.basis,
+                not_seen=told.not_seen,
+                capture=told.captures,
                 upgrade=_upgrade(database),
+                zone=told.zone,
             )
-    if args.json:
-        _print_json(basis, findings, filters, errors, not_seen)
-    else:
-        named = _captures(capture, args.inputs)
-        told = Told(basis, findings, errors, not_seen, _packets(filters), named)
-        size = shutil.get_terminal_size()
-        width = max(_NARROWEST, min(size.columns, _WIDEST))
-        for line in all_lines(told, width) if args.all else screen_lines(told, width, size.lines - 1):
+        if args.json:
+            _print_json(database, told)
+    if not args.json:
+        height = shutil.get_terminal_size().lines - 1
+        for line in all_lines(told, width()) if args.all else screen_lines(told, width(), height):
             print(line)
-    return int(any(each.severity == "problem" for each in findings))
+    return int(not read or any(each.severity == "problem" for each in findings))
+
+
+def _told(
+    database: "duckdb.DuckDBPyConnection",
+    findings: Sequence["Finding"],
+    captures: str | None,
+    args: argparse.Namespace,
+) -> Told:
+    from kwsniff.findings.display_filters import find_filters
+    from kwsniff.findings.report import (
+        count_errors,
+        describe_basis,
+        describe_checks,
+        list_not_seen,
+        list_slowest,
+    )
+
+    basis = describe_basis(database)
+    shown = not args.json
+    found = any(each.severity != "info" for each in findings)
+    proofs = {number for each in findings for number in each.call_ids[:MOST_CALLS]} if shown else set()
+    return Told(
+        basis=basis,
+        findings=findings,
+        errors=count_errors(database, about=shown),
+        not_seen=list_not_seen(basis),
+        packets=_packets(find_filters(database, proofs)),
+        captures=captures,
+        zone=zone_of(args),
+        checked=describe_checks(),
+        slowest=list_slowest(database) if shown and not found else (),
+    )
 
 
 def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str, Any]]]:
@@ -135,70 +131,22 @@ def _packets(filters: Mapping[int, Sequence["DisplayFilter"]]) -> Packets:
     }
 
 
-def _captures(capture: str, inputs: Sequence[str]) -> str | None:
-    """Captures as a shell takes them; None where tables were read."""
-    return shlex.join(inputs) if capture != "CAPTURE" else None
-
-
-@contextmanager
-def _opened(
-    args: argparse.Namespace,
-) -> Iterator[tuple["duckdb.DuckDBPyConnection", dict[str, list[str]], str, str]]:
-    """The tables as a database, their files, and how commands name the capture and the tables, quoted."""
-    from kwsniff.cli.analyze import parse_port, progress_bar
-    from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
-
-    if len(args.inputs) == 1 and is_folder_of_tables(args.inputs[0]):
-        refuse_times(args, TABLES)
-        place = args.inputs[0]
-        yield open_folder(place), files_of_tables(Path(place)), "CAPTURE", shlex.quote(place)
-        return
-    from kwsniff.analysis.analyze import analyze
-
-    # On disk, not in memory: captures may be larger than that.
-    with temporary_folder() as folder:
-        with progress_bar(shown=sys.stderr.isatty()) as progress:
-            summary = analyze(
-                args.inputs,
-                output=folder,
-                ports=[parse_port(port) for text in args.port for port in text.split(",")],
-                limits=parse_limits(args.limit),
-                tls_keylog=args.tls_keylog,
-                tables=READ,
-                since=args.since,
-                until=args.until,
-                progress=progress,
-            ).summary
-        say_read(summary)
-        yield (
-            open_folder(folder),
-            files_of_tables(Path(folder)),
-            shlex.join([*args.inputs, *asked_words(args)]),
-            "DIR",
-        )
-
-
-def _print_json(
-    basis: Mapping[str, Any],
-    findings: Sequence["Finding"],
-    filters: Mapping[int, Sequence["DisplayFilter"]],
-    errors: Errors,
-    not_seen: Sequence[str],
-) -> None:
+def _print_json(database: "duckdb.DuckDBPyConnection", told: Told) -> None:
     from importlib import metadata
 
-    from kwsniff.findings.display_filters import filters_of
+    from kwsniff.findings.display_filters import filters_of, find_filters
     from kwsniff.findings.evaluate import as_json
 
-    captures = basis["captures"] or []
+    captures = told.basis["captures"] or []
+    filters = find_filters(database, {number for each in told.findings for number in each.call_ids})
     found = {
         "version": JSON_VERSION,
         "kwsniff": metadata.version("kwsniff"),
         "captures": captures,
         "findings": [
-            as_json(each) | {"display_filters": filters_of(each, filters, captures)} for each in findings
+            as_json(each) | {"display_filters": filters_of(each, filters, captures)} for each in told.findings
         ],
-        **errors,
-        "not_seen": list(not_seen),
+        **told.errors,
+        "not_seen": list(told.not_seen),
     }
     print(json_text(found, indent=2))

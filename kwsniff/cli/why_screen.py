@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.cli.failures import failure_grids, without_routine
-from kwsniff.cli.grids import fitted, shortened
-from kwsniff.texts import clean, display_filter, in_bytes, plural
+from kwsniff.cli.grids import Grid, fitted, shortened
+from kwsniff.texts import clean, display_filter, in_bytes, in_time, plural
+from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
     from kwsniff.findings.evaluate import Finding
@@ -18,6 +19,14 @@ _MOST_TOLD = 4
 _LEAST_LINES = 23
 _MOST_ROWS = 6
 """Of a sentence, or a command, where there is a screen to fill: names may be 32 kB long, lists longer."""
+_SIZES = (
+    (MOST_CALLS, _MOST_ROWS, True),
+    (2, _MOST_ROWS, True),
+    (1, _MOST_ROWS, True),
+    (1, _MOST_ROWS, False),
+    (1, 2, False),
+)
+"""Of a finding, the largest first: calls with their packets, rows of its sentence, whether its command."""
 _MORE = "More of it: --all; everything: --json"
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -35,6 +44,10 @@ class Told:
     not_seen: Sequence[str]
     packets: Packets
     captures: str | None
+    zone: Zone = UTC_ZONE
+    checked: str = ""
+    """What was checked, where nothing was found; and the slowest calls."""
+    slowest: Sequence[Mapping[str, Any]] = ()
 
 
 def screen_lines(told: Told, width: int, height: int) -> list[str]:
@@ -49,9 +62,16 @@ def screen_lines(told: Told, width: int, height: int) -> list[str]:
     room -= _height([*head, *last], width)
     body, left = _fitted(told, width, room)
     room -= _height(body, width)
-    for more in (_errors(told.errors, width, most=2), _notes(told, width)):
-        lines = list(more)
-        if not left and 0 < _height(lines, width) <= room:
+    # Of each part the largest size that there is room for.
+    clients, brokers = failure_grids(without_routine(told.errors))
+    for sizes in (
+        [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
+        [_slowest(told.slowest, width)],
+        [_errors(brokers, width, most) for most in (_MOST_ERRORS, 2, 1)],
+        [_notes(told, width)],
+    ):
+        lines = next((lines for each in sizes if _height(lines := list(each), width) <= room), [])
+        if not left:
             body += lines
             room -= _height(lines, width)
     return [*head, *body, *last]
@@ -71,12 +91,9 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
     for number, finding in enumerate(firsts):
         rest = [each for each in bad if all(each is not one for one in firsts[: number + 1])]
         short = ["", *_in_short(rest, width)] if rest else []
-        for calls in (MOST_CALLS, 2, 1):
-            lines = [
-                "",
-                *_paragraph(finding, told.packets, width, calls, _MOST_ROWS),
-                *_folder([finding], told.captures),
-            ]
+        for calls, rows, see in _SIZES:
+            folder = _folder([finding], told.captures) if see else []
+            lines = ["", *_paragraph(finding, told, width, calls, rows, see=see), *folder]
             if _height([*body, *lines, *short], width) <= room:
                 break
         else:
@@ -98,14 +115,16 @@ def all_lines(told: Told, width: int) -> Iterator[str]:
     rest = [finding for finding in bad if all(finding is not one for one in firsts)]
     for finding in firsts:
         yield ""
-        yield from _paragraph(finding, told.packets, width, MOST_CALLS)
+        yield from _paragraph(finding, told, width, MOST_CALLS)
     if rest:
         yield ""
         yield "Besides (--json has all of it):"
         yield from _in_short(rest, width)
     yield from _folder(firsts, told.captures)
     yield from _notes(told, width)
-    yield from _errors(told.errors, width, most=_MOST_ERRORS)
+    for grid in failure_grids(without_routine(told.errors)):
+        yield from _errors(grid, width, _MOST_ERRORS)
+    yield from _slowest(told.slowest, width)
     yield ""
     yield from _seen(told.not_seen, width)
 
@@ -149,14 +168,36 @@ def _in_short(findings: Sequence["Finding"], width: int) -> Iterator[str]:
         yield from _wrapped(f"{severity.upper()} {name}: {_some(subjects)}{follows}", width, "- ")
 
 
-def _errors(errors: Errors, width: int, most: int) -> Iterator[str]:
-    """Who was told errors, and who told them, without routine ones."""
-    for grid in failure_grids(without_routine(errors)):
-        if grid.rows:
-            more = f" (first {most} of {len(grid.rows)})" if len(grid.rows) > most else ""
-            yield ""
-            yield from _wrapped(f"{grid.title}{more}:", width, "")
-            yield from fitted(replace(grid, rows=grid.rows[:most]), width).lines
+def _errors(grid: Grid, width: int, most: int) -> Iterator[str]:
+    """Who got errors, or who sent them."""
+    if grid.rows:
+        more = f" (first {most} of {len(grid.rows)})" if len(grid.rows) > most else ""
+        yield ""
+        yield from _wrapped(f"{grid.title}{more}:", width, "")
+        yield from fitted(replace(grid, rows=grid.rows[:most]), width).lines
+
+
+def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """The slowest calls, by what they have in common."""
+    if rows:
+        cells = [
+            (
+                clean(each["client"]),
+                clean(each["api"]),
+                clean(each["topic"]),
+                f"{each['calls']:,}",
+                in_time(each["mean_ns"]),
+                in_time(each["max_ns"]),
+                each["mostly"],
+                str(each["call_id"]),
+            )
+            for each in rows
+        ]
+        names = ("client", "API", "topic", "calls", "mean", "max", "mostly", "longest call")
+        order = ("client", "API", "max", "topic", "mean", "mostly", "longest call", "calls")
+        yield ""
+        yield from _wrapped("Slowest, without waits on purpose (for data, members, quotas):", width, "")
+        yield from fitted(Grid("", names, cells, order), width).lines
 
 
 def _headline(told: Told, width: int) -> Iterator[str]:
@@ -176,15 +217,21 @@ def _headline(told: Told, width: int) -> Iterator[str]:
     elif counts:
         yield from _wrapped(f"{' and '.join(counts)}; there are no Kafka calls to judge.", width, "")
     elif basis["calls"]:
-        yield from _wrapped(f"Nothing wrong was found in {stands}.", width, "")
+        yield from _wrapped(f"No finding in {stands}.", width, "")
+        yield from _wrapped(told.checked, width, "")
+        errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
+        if errors:
+            yield from _wrapped(
+                f"No rule explains {plural(errors, 'error')} that clients got: see below.", width, ""
+            )
     else:
         yield from _wrapped("There are no Kafka calls to judge.", width, "")
 
 
 def _paragraph(
-    finding: "Finding", packets: Packets, width: int, calls: int, rows: int | None = None
+    finding: "Finding", told: Told, width: int, calls: int, rows: int | None = None, *, see: bool = True
 ) -> Iterator[str]:
-    """A finding with its proof; `rows` bounds what its sentence takes, and its command."""
+    """A finding with its proof; `rows` bounds its sentence, and its command; `see`: with the command."""
     share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrapped(
@@ -193,6 +240,8 @@ def _paragraph(
         width,
         "",
     )
+    if finding.first_time is not None or finding.last_time is not None:
+        yield f"  When: {told.zone.between(finding.first_time, finding.last_time)}"
     lines = _wrapped(clean(finding.text) + share, width, "  ", whole=rows is None)
     yield from lines[:rows]
     if rows is not None and len(lines) > rows:
@@ -201,13 +250,15 @@ def _paragraph(
     if finding.call_ids:
         yield from _wrapped("calls " + _some(finding.call_ids), width, "  Proof: ")
         for number in finding.call_ids[:calls]:
-            for said in packets.get(number, ()):
+            for said in told.packets.get(number, ()):
                 yield f"    {number}: {clean(said)}"
     elif finding.frames:
         yield from _wrapped("packets " + _some(finding.frames), width, "  Proof: ")
         yield f"    {display_filter((each, each) for each in finding.frames[:MOST_CALLS])}"
-    see = f"  See: {clean(finding.command)}"
-    yield see if rows is None or _height([see], width) <= rows else "  See: a long command, which --all has"
+    command = f"  See: {clean(finding.command)}"
+    if see:
+        long = rows is not None and _height([command], width) > rows
+        yield "  See: a long command, which --all has" if long else command
 
 
 def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str:

@@ -28,6 +28,6 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         known = [name for name in self._option_string_actions if name.startswith("--")]
-        near = get_close_matches(option, known, 2, 0.6)
+        near = get_close_matches(option, known, 2, 0.65)
         hint = f"did you mean {' or '.join(near)}?" if near else f"{self.prog} --help lists them"
         raise UsageError(f"{self.prog} has no option {option}; {hint}")

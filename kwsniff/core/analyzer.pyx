@@ -20,8 +20,8 @@ from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, D
 from kwsniff.core.kafka.memory cimport keep_within, share_memory
 from kwsniff.core.wire.engine cimport program_ops
 from kwsniff.core.kafka.exchanges cimport (
-    close_dialog, free_context, start_context, take_bytes, take_dropped, take_end, take_gap,
-    take_oddity,
+    close_dialog, end_all_sealed, end_too_many, forget_sealed, free_context, start_context, take_bytes,
+    take_dropped, take_end, take_gap, take_oddity, take_secrets,
 )
 from kwsniff.core.kafka.tcp_events cimport take_event
 from kwsniff.core.kafka.kept_messages cimport choose_messages
@@ -32,7 +32,6 @@ from kwsniff.core.capture.packets cimport (
 )
 from kwsniff.core.capture.samples cimport Sample, Samples, begin_samples, take_sample, tell_samples
 from kwsniff.core.capture.told cimport tell_fragments, tell_packets
-from kwsniff.core.kafka.plain_streams cimport retry_cipher
 from kwsniff.core.tls.keys cimport Keyring
 from kwsniff.core.kafka.apis cimport fill_apis
 from kwsniff.core.kafka.programs cimport EARLY_ACCESS, NUM_LAYOUTS
@@ -69,6 +68,8 @@ cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
     if streams.samples != NULL:
         take_sample(streams.samples, segment)
     take_segment(streams, segment)
+    if (<Context*>streams.above).sealed.num:
+        end_too_many(<Context*>streams.above, segment.time)
     keep_within(streams, <Context*>streams.above, segment)
 
 
@@ -85,7 +86,7 @@ cdef void drain_tables(void* owner) noexcept nogil:
         (<Analyzer>owner).drain()
 
 
-cdef void take_secrets(void* owner, Octets text) noexcept nogil:
+cdef void learn_secrets(void* owner, Octets text) noexcept nogil:
     with gil:
         (<Analyzer>owner).learn(text)
 
@@ -210,6 +211,7 @@ cdef class Analyzer:
         close_window(&self.window)
         free_reader(&self.reader)
         release(&self.samples.kept)
+        forget_sealed(&self.context)
         free_context(&self.context)
 
     cdef set_limits(self, dict values):
@@ -306,11 +308,11 @@ cdef class Analyzer:
         self.context.opening.keyring = <void*>self.keyring
         self.context.opening.may_come = secrets.may_come
         self.context.opening.version = secrets.version
-        self.reader.take_secrets = take_secrets
+        self.reader.take_secrets = learn_secrets
         self.reader.owner = <void*>self
         self.context.opening.most_held = self.context.limits.tls_held_bytes
         self.context.opening.most_tries = self.context.limits.tls_tries
-        retry_cipher(&self.context, &self.streams)      # of one that was resumed
+        take_secrets(&self.context, &self.streams)      # of one that was resumed
 
     cdef void learn(self, Octets text) noexcept:
         try:
@@ -327,7 +329,7 @@ cdef class Analyzer:
         self.context.opening.version = self.secrets.version
         self.busy = True
         with nogil:
-            retry_cipher(&self.context, &self.streams)
+            take_secrets(&self.context, &self.streams)
         self.busy = False
         self.raise_failure()
 
@@ -368,7 +370,7 @@ cdef class Analyzer:
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
         if self.keyring is not None:
-            self.reader.take_secrets = take_secrets
+            self.reader.take_secrets = learn_secrets
             self.reader.owner = <void*>self
         self.reader.bucket = self.context.bucket
         self.reader.num_buckets = self.context.num_buckets
@@ -602,9 +604,10 @@ cdef class Analyzer:
         if self.reading:
             raise UsageError("a capture is still open")
         if not self.finished:
-            self.finished = self.busy = True
+            self.finished = self.busy = self.context.closing = True
             with nogil:
                 end_streams(&self.streams)
+                end_all_sealed(&self.context)
             self.busy = False
             self.raise_failure()
 

@@ -32,7 +32,7 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("group_instance_id", "string", True), ("generation", "int32", True),
         ("protocol_type", "string", True), ("producer_id", "int64", True), ("producer_epoch", "int16", True),
         ("isolation_level", "int16", True), ("committed", "bool", True), ("session_id", "int32", True),
-        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True),
+        ("max_wait_ms", "int32", True), ("min_bytes", "int32", True), ("timeout_ms", "int64", True),
     ),
     "latencies": (
         ("call_id", "int64", False), ("capture", "string", False), ("connection_id", "int64", False),
@@ -79,7 +79,10 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("closed_by", "enum:direction", True), ("close_frame", "int64", True), ("refused", "bool", False),
         ("syn_retries", "int64", True), ("encapsulation", "string", True),
         ("duplicate_packets", "int64", False), ("twin_of", "int64", True), ("twin_delay_ns", "int64", True),
-        ("tls_hello", "bool", True), ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
+        ("answered_in", "enum:protocol", True), ("proxy_header", "enum:proxy_header", True),
+        ("tls_handshake", "enum:tls_handshake", True),
+        ("tls_client_certificate", "enum:tls_client_certificate", True), ("tls_hello", "bool", True),
+        ("tls_alert", "string", True), ("tls_alert_by", "enum:direction", True),
         ("proxied_address", "string", True), ("proxied_port", "int32", True), ("client_isn", "int64", True),
         ("broker_isn", "int64", True), ("messages_hash", "int64", True),
         ("client_tls_records", "int64", True), ("broker_tls_records", "int64", True),
@@ -134,10 +137,22 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "capture_began_later", "segment_lost", "cut_by_snaplen", "connection_reset", "connection_closed",
         "connection_reused", "connection_evicted", "one_direction", "open_at_end", "undecodable",
         "unknown_api", "unknown_version", "passed_over", "limit_reached", "segment_not_captured",
-        "not_decrypted",
+        "not_decrypted", "not_kafka",
     ),
     "protocol": (
-        "empty", "kafka", "tls", "http", "ssh", "proxy", "socks", "other", "undecided",
+        "empty", "kafka", "tls", "http", "ssh", "proxy", "socks", "other", "undecided", "zookeeper", "amqp",
+        "redis", "mysql", "postgresql", "mongodb", "cassandra", "mqtt", "smtp", "pop3", "imap", "ldap",
+        "nats", "memcached", "pulsar", "rocketmq", "openwire", "stomp", "elasticsearch", "oracle",
+        "sqlserver", "rdp", "vnc", "smb", "telnet",
+    ),
+    "proxy_header": (
+        "v1", "v2",
+    ),
+    "tls_handshake": (
+        "client_hello", "server_hello", "client_key", "client_finished", "complete",
+    ),
+    "tls_client_certificate": (
+        "none", "sent",
     ),
     "role": (
         "handshake", "content", "port", "unknown",
@@ -152,8 +167,9 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "client", "replica", "broker",
     ),
     "wait": (
-        "none", "long_poll", "long_poll_possible", "data", "data_possible", "group", "group_possible",
-        "replicas", "replicas_possible", "throttle", "authentication_delay", "authentication_delay_possible",
+        "none", "long_poll", "long_poll_possible", "data", "data_possible", "transaction",
+        "transaction_possible", "group", "group_possible", "replicas", "replicas_possible", "throttle",
+        "authentication_delay", "authentication_delay_possible",
     ),
     "vantage": (
         "client", "broker", "between", "same_machine", "unknown",
@@ -184,7 +200,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "api_versions_fallback", "time_backwards", "call_facts_limit", "memory_refused", "capture_truncated",
         "capture_damaged", "connection_evicted", "memory_limit", "not_decrypted", "reset_out_of_window",
         "reset_taken_back", "handshake_out_of_place", "interfaces_limit", "trailing_bytes",
-        "tcp_events_limit", "timelines_limit", "twins_limit",
+        "tcp_events_limit", "timelines_limit", "twins_limit", "answered_out_of_order", "null_not_allowed",
     ),
 }
 """Closed list -> its words."""

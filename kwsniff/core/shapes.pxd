@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x8973c462f0c5eeb8ull
+    #define KWSNIFF_SHAPES 0xc9d53485158ed157ull
     """
     const unsigned long long KWSNIFF_SHAPES

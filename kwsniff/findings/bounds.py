@@ -20,6 +20,11 @@ from kwsniff.tables.schema import TABLES
 
 BATCH_ROWS: Final = 1 << 16
 _ENDED: Final = ("fin", "reset", "reused")
+_NOT_FOREIGN: Final = ("empty", "kafka", "tls", "undecided")
+_MALFORMED: Final = ("framing_lost", "undecodable_request")
+_VIOLATIONS: Final = (
+    "answered_out_of_order", "unexpected_response", "undecodable_response", "null_not_allowed",
+)  # fmt: skip
 
 
 class Figures:
@@ -96,9 +101,14 @@ class Figures:
         """Whether connections are twins of others."""
         return self._sums["twins"] > 0
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether calls name no client."""
+        return self._sums["unnamed"] > 0
+
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """Views that rules read, by name, and their columns; without those that only the rows can give."""
-        if self._unsure or self.twins:
+        if self._unsure or self.twins or self.unnamed:
             return {}
         calls = self._pace.sums()
         told = {} if calls is None else {"call_sum": calls}
@@ -147,6 +157,7 @@ class Figures:
     def _add_api_calls(self, batch: pa.RecordBatch) -> None:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
+        sums["unnamed"] += batch.num_rows - _told(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
         counts = (
             {word: codes.count(code) for code, word in enumerate(callers)} if callers != ["client"] else {}
@@ -195,8 +206,13 @@ class Figures:
         sums["closed_later"] += (
             np.count_nonzero((codes == words.index("broker")) & later) if "broker" in words else 0
         )
-        sums["alerts"] += np.count_nonzero(each("broker_bytes") == 7)
+        sums["alerts"] += _told(batch, "tls_alert")
         sums["sealed"] += count_of(batch, "protocol", "tls")
+        sums["greeted"] += np.count_nonzero(flags_of(batch, "tls_hello"))
+        codes, words = coded(batch, "protocol")
+        foreign = [words.index(word) for word in words if word not in _NOT_FOREIGN]
+        sums["foreign"] += np.count_nonzero(np.isin(codes, foreign)) + _told(batch, "answered_in")
+        sums["proxied"] += _told(batch, "proxy_header")
         sums["one_sided"] += np.count_nonzero((each("client_packets") == 0) | (each("broker_packets") == 0))
         for side in ("client", "broker"):
             self._most("zero_window_ns", each(f"{side}_zero_window_ns"))
@@ -206,6 +222,7 @@ class Figures:
         self._most("round_trip_ns", each("round_trip_ns"))
         if len(self._brokers) <= MOST_CLIENTS:
             self._name_brokers(batch)
+        self._volumes.shown.add_connections(batch)
         twins = batch.num_rows - batch["twin_of"].null_count if "twin_of" in batch.schema.names else 0
         sums["twins"] += twins
         sums["duplicates"] += twins + np.count_nonzero(each("duplicate_packets") > 0)
@@ -225,6 +242,12 @@ class Figures:
     def _add_partitions(self, batch: pa.RecordBatch) -> None:
         self._volumes.add(batch)
 
+    def _add_leaders(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_leaders(batch)
+
+    def _add_brokers(self, batch: pa.RecordBatch) -> None:
+        self._volumes.shown.add_brokers(batch)
+
     def _add_record_batches(self, batch: pa.RecordBatch) -> None:
         self._plain.add(batch)
 
@@ -241,10 +264,20 @@ class Figures:
     def _add_commits(self, batch: pa.RecordBatch) -> None:
         self._lags.add(batch)
 
+    def _add_anomalies(self, batch: pa.RecordBatch) -> None:
+        for name, anomalies in (("malformed", _MALFORMED), ("violations", _VIOLATIONS)):
+            self._sums[name] += sum(count_of(batch, "name", each) for each in anomalies)
+
     def _add_captures(self, batch: pa.RecordBatch) -> None:
         flawed = flags_of(batch, "truncated") | flags_of(batch, "damaged")
         flawed |= numbers_of(batch, "dropped_by_kernel", null=0) > 0
         self._sums["flawed_captures"] += np.count_nonzero(flawed)
+
+
+def _told(batch: pa.RecordBatch, name: str) -> int:
+    """Rows in which the column is not null."""
+    place = batch.schema.get_field_index(name)
+    return batch.num_rows - batch.column(place).null_count if place >= 0 else 0
 
 
 def _has_long_texts(batch: pa.RecordBatch, texts: Sequence[int]) -> bool:
@@ -264,9 +297,10 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 
 
 _SUMS: Final = (
-    "unanswered", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
+    "unanswered", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
     "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls", "queued_calls",
     "ended", "refused", "silent", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided",
+    "greeted", "foreign", "proxied", "malformed", "violations",
     "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
@@ -290,8 +324,10 @@ def figures_of(files: Mapping[str, Sequence[Any]]) -> Figures:
             columns = [name for name in wanted if name in told.schema.names]
             words = [name for name in columns if name in _WORDS[table]]
             with pq.ParquetFile(path, metadata=told, read_dictionary=words) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
-                    figures.add(table, batch)
+                for group in range(file.num_row_groups):
+                    # A batch over several groups would have the texts of all of them.
+                    for batch in file.iter_batches(BATCH_ROWS, [group], columns=columns, use_threads=False):
+                        figures.add(table, batch)
     return figures
 
 
@@ -305,11 +341,14 @@ COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": Volumes.OF_PARTITIONS,
+    "leaders": ("topic", "partition", "leader"),
+    "brokers": ("node_id", "host", "port"),
     "record_batches": Plain.OF_BATCHES,
     "groups": ("group_id",),
     "members": ("partition_count", "left_how"),
     "transactions": ("transactional_id",),
     "commits": Lags.OF_COMMITS,
+    "anomalies": ("name",),
     "captures": ("truncated", "damaged", "dropped_by_kernel"),
 }  # fmt: skip
 """The columns that are looked at, by table."""

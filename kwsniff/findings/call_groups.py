@@ -85,7 +85,8 @@ select c.run_id, c.call_id, c.client, c.broker, c.api_name, c.api_version, c.ack
     l.request_transmission_ns + l.response_transmission_ns as transmission,
     l.deliberate_wait_ns + coalesce(h.waited, 0) as waited, replace(l.wait, '_possible', '') as wait,
     c.request_time + to_microseconds(coalesce(l.total_ns, 0) // 1000) as end_time,
-    l.total_ns - case when l.wait in ('data', 'data_possible', 'long_poll', 'long_poll_possible')
+    l.total_ns - case when l.wait in ('data', 'data_possible', 'transaction', 'transaction_possible',
+            'long_poll', 'long_poll_possible')
         then l.deliberate_wait_ns else 0 end as counted
 from client_call c
 left join timing l on l.call_id = c.call_id and l.run_id is not distinct from c.run_id

@@ -5,14 +5,16 @@ can be reached from then on. What is no query is refused before it runs.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kwsniff.errors import OutputError, UsageError
 from kwsniff.findings.database import hush, open_database
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 65_536
+_PATIENCE_S: Final = 5.0
+"""For a query that was interrupted."""
+_GLANCE_S: Final = 0.1
 _QUERIES: Final = ("SELECT", "MULTI")  # pivot is several statements
 
 
@@ -75,7 +80,7 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
         hint = " or ".join(str(place / name) for name in beneath[:2])
         do = f"did you mean {hint}?" if hint else "make them with `kwsniff analyze CAPTURE -o DIR`"
         raise UsageError(f"{place}: {what}; {do}")
-    with temporary_folder() as spill, open_database() as database:
+    with temporary_folder() as spill, closing_quietly(open_database()) as database:
         try:
             for name, paths in tables.items():
                 _show(database, name, paths)
@@ -83,6 +88,18 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
         except duckdb.Error as error:
             raise UsageError(f"{place}: cannot be read: {_in_one_line(error)}") from error
         yield database
+
+
+@contextmanager
+def closing_quietly(database: "duckdb.DuckDBPyConnection") -> Iterator["duckdb.DuckDBPyConnection"]:
+    """A query that does not end keeps its database busy, which nobody needs to hear."""
+    import duckdb
+
+    try:
+        yield database
+    finally:
+        with suppress(duckdb.Error):
+            database.close()
 
 
 def _show(database: "duckdb.DuckDBPyConnection", name: str, paths: list[str]) -> None:
@@ -116,58 +133,113 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def ask(database: "duckdb.DuckDBPyConnection", query: str) -> "pa.RecordBatchReader":
-    """The rows of a query, in batches.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The answer to a query: its columns, and its rows as they come."""
+
+    schema: "pa.Schema"
+    batches: Iterator["pa.RecordBatch"]
+
+
+def ask(database: "duckdb.DuckDBPyConnection", query: str) -> Rows:
+    """The rows of a query, in batches. Ctrl-C ends it, and is raised.
 
     Raises UsageError, one line, for what is wrong or no query.
     """
     import duckdb
 
     try:
-        statements = database.extract_statements(query)
-        if not statements:
-            raise UsageError("there is no query; for example: from api_calls limit 10")
-        if len(statements) > 1:
-            raise UsageError(f"these are {len(statements)} queries: ask one at a time")
-        kind = statements[0].type.name
-        if kind not in _QUERIES:
-            raise UsageError(f"{kind} is not allowed: tables are read here, never changed")
-        found: Any = database.sql(query)
-        if found is None:
-            raise UsageError("the SQL has no rows to show; for example: from api_calls limit 10")
-        # The name before DuckDB 1.5.
-        make = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
-        reader: pa.RecordBatchReader = make(_BATCH_ROWS)
-        return reader
+        reader = _interruptible(database, partial(_reader, database, query))
     except duckdb.Error as error:
         raise UsageError(_in_one_line(error)) from error
+    return Rows(reader.schema, _batches(database, reader))
 
 
-def read(reader: "pa.RecordBatchReader") -> Iterator[list[list[Any]]]:
-    """The rows, batch by batch, values in the order of the columns.
+def _reader(database: "duckdb.DuckDBPyConnection", query: str) -> "pa.RecordBatchReader":
+    statements = database.extract_statements(query)
+    if not statements:
+        raise UsageError("there is no query; for example: from api_calls limit 10")
+    if len(statements) > 1:
+        raise UsageError(f"these are {len(statements)} queries: ask one at a time")
+    kind = statements[0].type.name
+    if kind not in _QUERIES:
+        raise UsageError(f"{kind} is not allowed: tables are read here, never changed")
+    found: Any = database.sql(query)
+    if found is None:
+        raise UsageError("the SQL has no rows to show; for example: from api_calls limit 10")
+    # The name before DuckDB 1.5.
+    make = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+    reader: pa.RecordBatchReader = make(_BATCH_ROWS)
+    return reader
 
-    Raises UsageError, one line, where the query fails on the way.
-    """
+
+def _batches(
+    database: "duckdb.DuckDBPyConnection", reader: "pa.RecordBatchReader"
+) -> Iterator["pa.RecordBatch"]:
+    """Raises UsageError, one line, where the query fails on the way."""
     import pyarrow as pa
 
     try:
-        for batch in reader:
-            # Not by name: two columns may have the same one.
-            columns = [column.to_pylist() for column in batch.columns]
-            yield [list(row) for row in zip(*columns, strict=True)]
+        while (batch := _interruptible(database, partial(next, reader, None))) is not None:
+            yield batch
     except (pa.ArrowException, OSError) as error:
         raise UsageError(_in_one_line(error)) from error
 
 
-def write_parquet(reader: "pa.RecordBatchReader", path: Path) -> None:
+Answer = TypeVar("Answer")
+
+
+def _interruptible(database: "duckdb.DuckDBPyConnection", step: Callable[[], Answer]) -> Answer:
+    """Takes a step of a query, which Ctrl-C ends.
+
+    Python notices a signal between two of its own steps, and this is one: it is taken in another thread.
+    """
+    given: list[Answer] = []
+    failed: list[BaseException] = []
+    done = threading.Event()  # Thread.join takes a thread for ended once a signal has come
+
+    def take() -> None:
+        try:
+            given.append(step())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=take, name="kwsniff-query", daemon=True).start()
+    try:
+        done.wait()
+    except KeyboardInterrupt:
+        end = time.monotonic() + _PATIENCE_S
+        while not done.is_set() and time.monotonic() < end:
+            database.interrupt()  # again: a query that had not begun yet does not notice
+            done.wait(_GLANCE_S)
+        raise
+    if failed:
+        raise failed[0]
+    return given[0]
+
+
+def read(rows: Rows) -> Iterator[list[list[Any]]]:
+    """The rows, batch by batch, values in the order of the columns.
+
+    Raises UsageError, one line, where the query fails on the way.
+    """
+    for batch in rows.batches:
+        # Not by name: two columns may have the same one.
+        columns = [column.to_pylist() for column in batch.columns]
+        yield [list(row) for row in zip(*columns, strict=True)]
+
+
+def write_parquet(rows: Rows, path: Path) -> None:
     """The rows as a parquet file. Raises UsageError where the query fails on the way."""
     import pyarrow as pa
     from pyarrow import parquet
 
     with path.open("xb") as file:
         try:
-            with parquet.ParquetWriter(file, reader.schema, compression="zstd") as writer:
-                for batch in reader:
+            with parquet.ParquetWriter(file, rows.schema, compression="zstd") as writer:
+                for batch in rows.batches:
                     writer.write_batch(batch)
         except pa.ArrowException as error:
             raise UsageError(_in_one_line(error)) from error

@@ -54,6 +54,7 @@ _TITLES = {
     "transactions": "Transactions",
     "refusals": "Refused by rule",
     "doors": "Wrong door",
+    "protocol": "Protocol",
     "capture": "The capture",
 }
 

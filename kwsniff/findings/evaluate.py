@@ -173,8 +173,6 @@ def _total_time(database: "duckdb.DuckDBPyConnection") -> int:
 
 def _finding(rule: Rule, row: Mapping[str, Any], total: int) -> Finding:
     said = {**rule.floors, **row}
-    said.setdefault("since", clock(row["first_time"]))
-    said.setdefault("until", clock(row["last_time"]))
     proofs = _proofs(row.get("call_ids"))
     said["ids"] = ", ".join(map(str, proofs))
     spent = row.get("time_ns")
@@ -212,11 +210,6 @@ def _number(value: Any) -> float | None:
 
 def _utc(time: datetime | None) -> datetime | None:
     return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def clock(time: datetime | None) -> str:
-    """A time as texts have it: 22:06:53.312, in UTC."""
-    return "an unknown time" if time is None else _utc(time).astimezone(UTC).strftime("%H:%M:%S.%f")[:-3]  # type: ignore[union-attr]
 
 
 def _words(template: str, said: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """How fast clients ask, and whether they pause: sums and bounds for the rules about storms and silence."""
 
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,15 @@ from kwsniff.findings.coded import Numbers, as_bytes, coded, codes_in, distinct,
 MOST_CLIENTS: Final = 10_000
 _MOST_MARKS: Final = 1 << 21
 _NOT_LEADER: Final = (6, 74, 75)
+LASTING: Final = (
+    1, 3, 5, 6, 14, 15, 16, 17, 22, 25, 27, 35, 36, 41, 46, 51, 54, 55, 70, 71, 72, 74, 75, 78, 79, 84, 85,
+    88, 100, 106, 113, 117, 122, 123,
+)  # fmt: skip
+"""Errors of normal work, which `persistent_error` names where they last."""
+_LASTS_US: Final = 3_000_000
+_LASTS_TIMES: Final = 3
+_UNSUPPORTED_VERSION: Final = 35
+_FALLS_BACK: Final = "ApiVersions"
 _NEVER: Final = np.iinfo(np.int64).max
 _NOBODY: Final = np.full(1, -1, np.int64)
 _NO_MARKS: Final = np.zeros(0, np.int64)
@@ -25,15 +35,18 @@ class Pace:
     """
 
     OF_CALLS = CallSums.COLUMNS
-    OF_ERRORS = ("client_id", "client_address", "error_code", "response_time")
+    OF_ERRORS = ("client_id", "client_address", "api_name", "error_code", "response_time")
 
     def __init__(self) -> None:
         self._clients: dict[str | None, int] = {}
         self._sums = CallSums()
         self._moments = _Marks()
         self._asked = _Marks()
-        self._told: dict[int, tuple[int, int, int]] = {}
+        self._told: dict[tuple[int, int], tuple[int, int, int]] = {}
+        """Client and error code -> how often it was told so, the first time and the last."""
         self._crowded = False
+        self._outdated = False
+        """Whether a broker did not know a version, where no other one is tried."""
 
     def add_calls(self, batch: pa.RecordBatch) -> None:
         """Counts rows of api_calls."""
@@ -48,48 +61,55 @@ class Pace:
         self._asked.add(None if marks is None else marks[1])
 
     def add_errors(self, batch: pa.RecordBatch) -> None:
-        """Remembers between when and when each client was told that a broker does not lead."""
+        """Remembers between when and when each client got errors of normal work."""
         codes = numbers_of(batch, "error_code", null=0)
-        rows = np.flatnonzero(np.isin(codes, _NOT_LEADER))
+        rows = np.flatnonzero(np.isin(codes, LASTING))
         if not len(rows):
             return
+        if (codes[rows] == _UNSUPPORTED_VERSION).any():
+            apis, names = coded(batch, "api_name")
+            falls_back = apis == (names.index(_FALLS_BACK) if _FALLS_BACK in names else -1)
+            self._outdated |= bool(((codes == _UNSUPPORTED_VERSION) & ~falls_back).any())
         clients = self._numbered(batch)
         if self._crowded:
             return
         times = numbers_of(batch, "response_time", null=_NEVER)
-        for client in distinct(clients[rows]).tolist():
-            mine = times[rows[clients[rows] == client]]
+        pairs = clients[rows] << 16 | codes[rows]
+        for pair in distinct(pairs).tolist():
+            mine = times[rows[pairs == pair]]
             mine = mine[mine != _NEVER]
             if len(mine):
-                self._tell(client, len(mine), int(mine.min()), int(mine.max()))
+                self._tell((pair >> 16, pair & 0xFFFF), len(mine), int(mine.min()), int(mine.max()))
 
     def state(self) -> tuple[Any, ...] | None:
         """What was counted, for `add_up`; None where there are more clients than are counted."""
         if self._crowded:
             return None
         marks = self._moments.state(), self._asked.state()
-        return [*self._clients], self._sums.state(), *marks, self._told
+        return [*self._clients], self._sums.state(), *marks, self._told, self._outdated
 
     def add_up(self, state: tuple[Any, ...] | None) -> None:
         """Adds what another one counted."""
         if state is None:
             self._crowded = True
             return
-        clients, sums, moments, asked, told = state
+        clients, sums, moments, asked, told, outdated = state
+        self._outdated |= outdated
         numbers = self._lookup(clients)[: len(clients)]
         if self._crowded:
             return
         self._sums.add_up(sums, numbers)
         self._moments.add_up(moments, numbers)
         self._asked.add_up(asked, numbers)
-        for client, (number, first, last) in told.items():
-            self._tell(int(numbers[client]), number, first, last)
+        for (client, code), (number, first, last) in told.items():
+            self._tell((int(numbers[client]), code), number, first, last)
 
     def figures(self) -> dict[str, float]:
         """See the rules' `when`; rates are per second."""
         if self._crowded or self._moments.crowded or self._asked.crowded:
             return dict.fromkeys(
-                ("lone_record_rate", "empty_fetch_share", "metadata_share", "pauses", "unasked"), np.inf
+                ("lone_record_rate", "empty_fetch_share", "metadata_share", "pauses", "unasked", "lasting"),
+                np.inf,
             )
         counts = self._sums.of("calls")
         spans = np.maximum((self._sums.of("last_time") - self._sums.of("first_time")) / 1e6, 0.5)
@@ -105,16 +125,24 @@ class Pace:
             ),
             "metadata_share": _greatest((metadata / np.maximum(alls, 1))[metadata >= 20]),
             "pauses": self._pauses(alls),
-            "unasked": sum(self._unasked(client, *told) for client, told in self._told.items()),
+            "unasked": sum(self._unasked(client, *told) for client, told in self._misled().items()),
+            "lasting": self._outdated + sum(starmap(_lasts, self._told.values())),
         }
 
     def sums(self) -> Mapping[str, Sequence[Any]] | None:
         """The columns of the view `call_sum`; None where there are more clients than are counted."""
         return None if self._crowded else self._sums.rows(self._clients)
 
-    def _tell(self, client: int, number: int, first: int, last: int) -> None:
-        before = self._told.get(client, (0, _NEVER, 0))
-        self._told[client] = before[0] + number, min(before[1], first), max(before[2], last)
+    def _tell(self, who: tuple[int, int], number: int, first: int, last: int) -> None:
+        self._told[who] = _added(self._told.get(who), (number, first, last))
+
+    def _misled(self) -> dict[int, tuple[int, int, int]]:
+        """Client -> how often, and between when and when, it was told that a broker does not lead."""
+        found: dict[int, tuple[int, int, int]] = {}
+        for (client, code), told in self._told.items():
+            if code in _NOT_LEADER:
+                found[client] = _added(found.get(client), told)
+        return found
 
     def _numbered(self, batch: pa.RecordBatch) -> Numbers:
         """The number of each row's client: its name, else its address."""
@@ -144,12 +172,21 @@ class Pace:
 
     def _unasked(self, client: int, number: int, first: int, last: int) -> bool:
         """Whether there may be 1 s without a Metadata request, from being told once to being told again."""
-        if number < 5 or last - first < 1_000_000:
+        if number < 3 or last - first < 1_000_000:
             return False
         clients, ticks = self._asked.sorted()
         start, end = first // TICK_US, last // TICK_US
         asked = np.count_nonzero((clients == client) & (ticks > start) & (ticks < end))
         return bool(asked < end - start - 1)
+
+
+def _added(before: tuple[int, int, int] | None, told: tuple[int, int, int]) -> tuple[int, int, int]:
+    number, first, last = before or (0, _NEVER, 0)
+    return number + told[0], min(first, told[1]), max(last, told[2])
+
+
+def _lasts(number: int, first: int, last: int) -> bool:
+    return number >= _LASTS_TIMES and last - first >= _LASTS_US
 
 
 class _Marks:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import fetch
+from kwsniff.findings.rule import load_gates
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:
@@ -48,19 +49,27 @@ _ERRORS = """
 with asked as (select {key}, count(*) as all_calls from client_call group by all),
 told as (
     select {key}, error_code, any_value(error_name) as error_name, count(*) as count,
-        count(distinct (run_id, call_id)) as calls
+        count(distinct (run_id, call_id)) as calls, min(coalesce(topic, topic_id, group_id)) as least,
+        max(coalesce(topic, topic_id, group_id)) as greatest
     from refusal group by {key}, error_code
 )
-select {told}, error_code, error_name, count, calls, round(calls / all_calls, 4) as share
+select {told}, error_code, error_name, count, calls, round(calls / all_calls, 4) as share {about}
 from told t left join asked a on {same}
 order by count desc, {told}, error_code
 """
 
 
-def count_errors(database: "duckdb.DuckDBPyConnection") -> dict[str, list[dict[str, Any]]]:
+_ABOUT = ", least || case when least <> greatest then ' and others' else '' end as about"
+
+
+def count_errors(
+    database: "duckdb.DuckDBPyConnection", *, about: bool = False
+) -> dict[str, list[dict[str, Any]]]:
     """errors_by_client and errors_by_broker, most errors first; brokers among themselves are left out.
 
-    `count`: errors; `calls`: those with the error; `share`: of all calls of the client, or to the broker.
+    `count`: errors; `calls`: those with the error; `share`: of all calls of the client, or to the broker;
+    and, if asked for, `about`: the topic or group of the errors, or the first of several; None where they
+    name none.
     """
     found = {}
     for side, key in SIDES.items():
@@ -68,9 +77,55 @@ def count_errors(database: "duckdb.DuckDBPyConnection") -> dict[str, list[dict[s
             "key": ", ".join(key),
             "told": ", ".join(f"t.{name}" for name in key),
             "same": " and ".join(f"t.{name} is not distinct from a.{name}" for name in key),
+            "about": _ABOUT if about else "",
         }
         found[f"errors_by_{side}"] = fetch(database, _ERRORS.format(**names))
     return found
+
+
+_CHECKED = {
+    "network": "the network",
+    "refusals": "refused calls",
+    "doors": "listeners",
+    "capture": "the capture",
+}
+_SLOWEST = """
+with own as (
+    select c.client, coalesce(c.api_name, 'API ' || c.api_key, 'unknown') as api,
+        case when len(c.topics) > 1 then c.topics[1] || ' and ' || (len(c.topics) - 1) || ' more'
+            else coalesce(c.topics[1], '') end as topic,
+        l.call_id, l.broker_ns, l.network_ns, l.queue_wait_ns,
+        l.request_transmission_ns + l.response_transmission_ns as transmission_ns,
+        case when l.wait like 'replicas%' then l.deliberate_wait_ns else 0 end as replicas_ns
+    from latency l join client_call c using (run_id, call_id)
+),
+summed as (
+    select *, broker_ns + network_ns + queue_wait_ns + transmission_ns + replicas_ns as own_ns from own
+)
+select client, api, topic, count(*) as calls, avg(own_ns)::bigint as mean_ns, max(own_ns) as max_ns,
+    arg_max(call_id, own_ns) as call_id, sum(own_ns)::bigint as all_ns, sum(broker_ns)::bigint as broker,
+    sum(network_ns)::bigint as network, sum(queue_wait_ns)::bigint as "in line",
+    sum(transmission_ns)::bigint as transmission, sum(replicas_ns)::bigint as replicas
+from summed group by client, api, topic order by max_ns desc, client, api, topic limit $most
+"""
+_PARTS = ("broker", "network", "in line", "transmission", "replicas")
+
+
+def describe_checks() -> str:
+    """What rules there are, in a sentence."""
+    gates = load_gates()
+    *groups, last = dict.fromkeys(_CHECKED.get(gate.group, gate.group) for gate in gates)
+    return f"Checked: {len(gates)} rules on {', '.join(groups)} and {last} (docs/findings.md)."
+
+
+def list_slowest(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
+    """The slowest calls of clients by client, API and topic, those with the longest call first.
+
+    `mean_ns`, `max_ns`: without what was waited for on purpose, but for replicas; `mostly`: the largest part
+    of that; `call_id`: the longest call.
+    """
+    rows = fetch(database, _SLOWEST, {"most": most})
+    return [row | {"mostly": max(_PARTS, key=row.__getitem__)} for row in rows]
 
 
 def list_not_seen(basis: dict[str, Any]) -> list[str]:

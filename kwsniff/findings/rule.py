@@ -16,7 +16,17 @@ SUBJECT_KINDS: Final = (
     "broker", "client", "group", "topic", "partition", "transactional_id", "connection", "capture",
 )  # fmt: skip
 
-GROUPS: Final = ("brokers", "network", "clients", "groups", "transactions", "refusals", "doors", "capture")
+GROUPS: Final = (
+    "brokers",
+    "network",
+    "clients",
+    "groups",
+    "transactions",
+    "refusals",
+    "doors",
+    "protocol",
+    "capture",
+)
 """The files of rules, in the order in which findings of equal weight are shown."""
 
 

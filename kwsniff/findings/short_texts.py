@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kwsniff.tables.arrays import words_of
+from kwsniff.tables.arrays import texts, words_of
 
 _LONG_TEXTS: Final = 8 << 20
 """Bytes of texts of one column in one row group that names of ordinary length do not come to."""
@@ -22,14 +22,14 @@ _BATCH_ROWS: Final = 1 << 16
 def has_long_texts(file: str | PathLike[str]) -> bool:
     """Whether a file is so full of texts that they must be long; a few that come often may be as well."""
     told = pq.read_metadata(file)
-    texts = [
+    places = [
         place for place in range(told.num_columns) if told.schema.column(place).physical_type == "BYTE_ARRAY"
     ]
     groups = [told.row_group(number) for number in range(told.num_row_groups)]
     return any(
         group.column(place).total_uncompressed_size > _LONG_TEXTS + 4 * group.num_rows
         for group in groups
-        for place in texts
+        for place in places
     )
 
 
@@ -56,5 +56,5 @@ def copy_shortened(source: str | PathLike[str], target: Path, columns: Container
 def _shorten(column: pa.Array) -> pa.Array:
     if not pa.types.is_dictionary(column.type):
         return column
-    words = pa.array(words_of(column.dictionary), pa.string())
+    words = texts(words_of(column.dictionary))
     return pa.DictionaryArray.from_arrays(column.indices, words)

@@ -47,7 +47,7 @@ def find(
     if total is not None and suffice(sums, rules):
         return conclude(ask_sums(sums, rules), total)
     queries = [rule.query for rule in rules] + ([TOTAL] if total is None else [])
-    told = {"twins": figures.twins, "long_texts": figures.long_texts}
+    told = {"twins": figures.twins, "unnamed": figures.unnamed, "long_texts": figures.long_texts}
     try:
         with files() as found, open_for(queries, found, **told, sums=sums, memory=memory) as database:
             return evaluate(database, rules=rules, total=total)

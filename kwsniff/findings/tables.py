@@ -14,11 +14,14 @@ from kwsniff.findings.database import hush, open_database
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
+from kwsniff.tables.words import WORDS
 from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+    from kwsniff.layout.causes import Cause
 
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _SMALL = 64 << 20
@@ -49,8 +52,12 @@ def is_folder_of_tables(place: str | os.PathLike[str]) -> bool:
     )
 
 
-def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
-    """The tables of a folder as views for rules. Raises UsageError where it holds none."""
+def open_folder(
+    folder: str | os.PathLike[str], *, memory: str = MEMORY, copies: Path | None = None
+) -> "duckdb.DuckDBPyConnection":
+    """The tables of a folder as views for rules. `memory`: what DuckDB may take; `copies`: a folder for those
+    tables whose long texts have to be cut, which stays as long as the database; without it, their rows are
+    kept in memory. Raises UsageError where the folder holds no tables."""
     place = Path(folder)
     sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
@@ -58,12 +65,15 @@ def open_folder(folder: str | os.PathLike[str]) -> "duckdb.DuckDBPyConnection":
             f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
             "`kwsniff analyze CAPTURE -o DIR`"
         )
-    return open_files(sources)
-
-
-def open_files(sources: Mapping[str, Sequence[str | os.PathLike[str]]]) -> "duckdb.DuckDBPyConnection":
-    """Parquet files, by table, as views for rules; tables without files have no rows."""
-    return _shown(open_database(), sources, _views(), wanted={*READ, *_views()}, columns=None)
+    return _shown(
+        open_database(),
+        sources,
+        _views(),
+        wanted={*READ, *_views()},
+        columns=None,
+        memory=memory,
+        copies=copies,
+    )
 
 
 @contextmanager
@@ -72,21 +82,24 @@ def open_for(
     sources: Mapping[str, Sequence[str | os.PathLike[str]]],
     *,
     twins: bool,
+    unnamed: bool = True,
     sums: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     memory: str = MEMORY,
     long_texts: bool = False,
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """As open_files, but for these queries alone: a connection that takes SQL (execute) and nothing else.
+    """As open_folder, of files, for these queries alone: a connection that takes SQL (execute), nothing else.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
-    column time to plan every query. `twins`: whether a connection may be a twin of another. `sums`: views
-    whose rows are known already, by column. `memory`: what DuckDB may take. `long_texts`: some are known to
-    be so long that rows must not be compared by them.
+    column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:
+    whether a call may name no client. `sums`: views whose rows are known already, by column. `memory`: what
+    DuckDB may take. `long_texts`: some are known to be so long that rows must not be compared by them.
     """
     known = sums or {}
     views = {name: text for name, text in _views().items() if name not in known}
     if not twins:
         views["twin"] = _NO_TWINS
+    if not unnamed:
+        views["unnamed"] = _NO_UNNAMED
     wanted, named = _named_in(queries, views)
     with temporary_folder() as folder, open_database(bare=True) as database:
         for name in named.intersection(known):
@@ -236,7 +249,8 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 
 SMALL: Final = (
-    "twin", "server_error", "refusing", "lone_topic", "lone_topics", "blind", "lossy", "span", "stretch",
+    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy", "span",
+    "stretch",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -318,10 +332,13 @@ def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {"least_version": "", **made}
+    return {"least_version": "", "error_cause": "", "foreign_protocol": "", **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
+_NO_UNNAMED: Final = (
+    "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"
+)
 _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as connection_id where false"
 
 
@@ -330,6 +347,10 @@ def _with_views(
 ) -> "duckdb.DuckDBPyConnection":
     if "least_version" in wanted:
         _add_least_versions(database)
+    if "error_cause" in wanted:
+        _add_error_causes(database)
+    if "foreign_protocol" in wanted:
+        _add_foreign_protocols(database)
     for name, statement in views.items():
         if statement and name in wanted:
             database.execute(statement)
@@ -353,3 +374,39 @@ def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
             rows.append((key, newest[0], since))
     listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
     database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
+
+
+def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
+    """error_cause(error_code, cause, advice, asked, asked_name, owner, passes, has_rule): the blocks of
+    causes.txt; `passes` is in seconds, `asked` a column of api_calls with what the client asked for."""
+    from kwsniff.layout.catalog import load_catalog
+
+    rows = []
+    for code, cause in load_catalog().causes.items():
+        asked = cause.asked or (None, None)
+        texts_ = [cause.cause, with_settings(cause), *asked, cause.owner]
+        quoted = ", ".join("null" if text is None else _quoted(text) for text in texts_)
+        rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
+    columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
+    database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
+
+
+def with_settings(cause: "Cause") -> str:
+    """What to change, and the settings that decide as far as that does not name them."""
+    named = [
+        f"{name} ({side})" for side, names in cause.settings.items() for name in names if name not in cause.do
+    ]
+    return f"{cause.do} Settings: {', '.join(named)}." if named else cause.do
+
+
+def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
+    """foreign_protocol(protocol, what, port): a row for each usual port, and one with port null."""
+    from kwsniff.layout.protocols import load_protocols
+
+    rows = [
+        (name, WORDS["protocol"][name], port)
+        for name, protocol in load_protocols().items()
+        for port in (None, *protocol.ports)
+    ]
+    listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
+    database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")

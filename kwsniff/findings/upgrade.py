@@ -65,12 +65,12 @@ class Client:
 
 
 def check_release(release: str) -> str:
-    """The release, if the release table has it. Raises UsageError with those it has."""
-    names = load_catalog().releases.names
-    if release in names:
-        return release
-    near = [name for name in names if release and name.startswith(f"{release}.")][-3:]
-    near = near or get_close_matches(release, names, 3, 0.6)
+    """The release, or the newest of a line of them: 4.3.1 of 4.3. Raises UsageError with those there are."""
+    releases = load_catalog().releases
+    if (found := releases.newest_of(release)) is not None:
+        return found
+    names = releases.names
+    near = get_close_matches(release, names, 3, 0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else "."
     raise UsageError(f"release '{release}' is not known{hint} Known: {', '.join(names)}")
 

@@ -1,5 +1,6 @@
 -- What the rules read. Calls of connections that were seen twice count once: `twin_of` leaves them out.
--- `client` is the name a client gives itself, else its address; `broker` is address:port.
+-- `client` is the name a client gives itself, in the request or in another one of the connection, else its address;
+-- `broker` is address:port.
 
 create temp view connection as
 select *, coalesce(client_id, client_address) as client, broker_address || ':' || broker_port as broker
@@ -7,15 +8,20 @@ from connections where twin_of is null;
 
 create temp view twin as select run_id, connection_id from connections where twin_of is not null;
 
+-- Connections with requests that name the client, and others that do not.
+create temp view unnamed as
+select run_id, connection_id, client_id as named from connections
+where client_id is not null and (run_id, connection_id) in (select (run_id, connection_id) from api_calls where client_id is null);
+
 create temp view call as
-select *, coalesce(client_id, client_address) as client, broker_address || ':' || broker_port as broker
-from api_calls c
+select c.*, coalesce(c.client_id, named, client_address) as client, broker_address || ':' || broker_port as broker
+from api_calls c left join unnamed u using (run_id, connection_id)
 where not exists (from twin t where t.connection_id = c.connection_id and t.run_id = c.run_id);
 
 create temp view client_call as select * from call where caller is null or caller = 'client';
 
--- Where a connection began, for calls of clients without a name.
-create temp view origin as select run_id, connection_id, client_address as origin from connections;
+-- Who opened a connection, for calls without a name.
+create temp view origin as select run_id, connection_id, coalesce(client_id, client_address) as origin from connections;
 
 -- Without the client, which takes a join.
 create temp view timing as
@@ -31,6 +37,19 @@ from (from timing left join origin using (run_id, connection_id)) l;
 -- join): looking at all of them for each call takes as long as there are of both.
 create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
 
+-- Brokers that refused connections for a while and then took them again, while other brokers were at work: they were
+-- restarted, as brokers of a cluster are, one after the other. One that refused again later is none of them.
+create temp view restart as
+with away as (
+    select broker, min(first_time) as since, max(first_time) as until from connection where refused and first_time is not null group by broker
+),
+taken as (
+    select broker, first_time, last_time from connection where handshake and not coalesce(refused, false) and broker_bytes > 0 and first_time is not null
+)
+select a.broker, a.since, min(t.first_time) as back from away a join taken t on t.broker = a.broker and t.first_time > a.since
+where exists (from taken o where o.broker <> a.broker and o.first_time < a.until + to_seconds(1) and o.last_time > a.since)
+group by a.broker, a.since, a.until having min(t.first_time) > a.until and min(t.first_time) <= a.since + to_seconds(120);
+
 -- Calls among servers that were refused something. They are few, and `refusal` is asked by many rules.
 create temp view server_error as
 select distinct run_id, call_id from api_calls
@@ -38,10 +57,31 @@ where caller is not null and caller <> 'client' and error_code is not null and e
 
 -- What clients were refused. Servers among themselves are told many things that are routine.
 create temp view refusal as
-select e.*, coalesce(e.client_id, e.client_address) as client, e.broker_address || ':' || e.broker_port as broker
-from error_codes e
+select e.*, coalesce(e.client_id, named, e.client_address) as client, e.broker_address || ':' || e.broker_port as broker
+from error_codes e left join unnamed u using (run_id, connection_id)
 where not exists (from twin t where t.connection_id = e.connection_id and t.run_id = e.run_id)
     and not exists (from server_error s where s.call_id = e.call_id and s.run_id is not distinct from e.run_id);
+
+-- When a broker said that it leads a partition, or coordinates a group, no longer: before it shuts down it gives all away.
+create temp view resigned as
+select distinct broker, response_time as moment from refusal where error_code in (6, 16, 74) and response_time is not null;
+
+-- When a broker that had ended all of its connections, one of them in the middle of its work or after it resigned, took the
+-- first new one: it was restarted. `since`: its last response before.
+create temp view renewal as
+with spoken as (
+    select run_id, connection_id, max(response_end_time) as last from timing group by run_id, connection_id
+),
+lived as (
+    select n.broker, n.first_time, n.last, n.closed_by = 'broker' and (epoch(n.last_time - n.last) < 1 or epoch(n.last_time - r.moment) < 5) as cut
+    from (select * from connection join spoken using (run_id, connection_id) where first_time is not null) n
+        asof left join resigned r on r.broker = n.broker and n.last_time >= r.moment
+),
+ordered as (
+    select broker, first_time as moment, max(last) over w as since, bool_or(cut) over w as cut
+    from lived window w as (partition by broker order by first_time, last rows between unbounded preceding and 1 preceding)
+)
+select broker, since, moment from ordered where cut and since < moment - to_seconds(1);
 
 create temp view partition_call as
 select p.* exclude (origin), coalesce(client_id, origin) as client, broker_address || ':' || broker_port as broker,
@@ -96,9 +136,20 @@ from (
 create temp view client_broker as
 select client, min(broker) as broker from connection where client is not null group by client;
 
+-- How many partitions of a topic the capture can show: those that are in it, and lower ones whose leader is a broker that
+-- is in it. Of the others, writes may go to brokers that it does not see.
 create temp view topic_width as
-select topic, greatest(count(*), max(partition) + 1) as partitions
-from (select distinct topic, partition from partition_call where topic is not null) group by topic;
+with seen as (select distinct topic, partition from partition_call where topic is not null),
+most as (select topic, max(partition) as last from seen group by topic),
+shown as (
+    select node_id from brokers where host || ':' || port in (select broker from connection where protocol = 'kafka')
+    union
+    -- by their names, which may be no addresses, all of them
+    select node_id from brokers where (select count(distinct broker) from connection where protocol = 'kafka') >= (select count(distinct node_id) from brokers)
+)
+select topic, count(*) as partitions from (
+    from seen union select l.topic, l.partition from leaders l join most m on m.topic = l.topic and l.partition < m.last where l.leader in (from shown)
+) group by topic;
 
 create temp view written as
 select topic, partition, sum(record_bytes) as bytes, count(*) as calls, min(client) as client, min(time) as first_time,
@@ -129,3 +180,81 @@ where status = 'response_not_captured' and reason = 'segment_lost' and broker_lo
 create temp view lossy as
 select run_id from connection where protocol = 'kafka' group by run_id
 having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) - coalesce(client_lost_bytes + broker_lost_bytes, 0)) >= 0.01 * sum(client_bytes + broker_bytes);
+
+-- Closes by the broker that rules of the groups doors and protocol explain.
+
+-- Calls of versions, or APIs, that the broker does not offer, by its own ApiVersions responses.
+create temp view not_offered as
+select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
+    n.close_frame, n.last_time as closed_time, r.least, r.most
+from client_call c join connection n using (run_id, connection_id)
+    join (select distinct broker_address || ':' || broker_port as broker from api_ranges) b on b.broker = c.broker
+    left join (
+        select broker_address || ':' || broker_port as broker, api_key, min(min_version) as least, max(max_version) as most from api_ranges group by all
+    ) r on r.broker = c.broker and r.api_key = c.api_key
+where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset') and n.closed_by = 'broker' and c.api_key is not null
+    and (r.most is null or c.api_version < r.least or c.api_version > r.most)
+    and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
+
+-- ApiVersions that was asked again in a lower version and answered then: how clients find out what old brokers offer.
+create temp view asked_lower as
+select c.run_id, c.connection_id, c.call_id from client_call c
+where c.api_name = 'ApiVersions' and c.status = 'unanswered' and exists (
+    from client_call o where o.api_name = 'ApiVersions' and o.broker = c.broker and o.client = c.client and o.status = 'answered'
+        and o.api_version < c.api_version and o.request_time between c.request_time and c.request_time + to_milliseconds(10000));
+
+-- Connections closed behind what no broker takes: bytes where a request begins that are none, or one that does not decode.
+create temp view malformed as
+select n.run_id, n.connection_id, n.client, n.broker, n.first_time, n.last_time, n.close_frame, b.first.frame as frame, b.first.name as name, -b.first.value as size, b.first.call_id as call_id
+from (
+    select run_id, connection_id, min({'frame': frame, 'name': name, 'value': value, 'call_id': call_id}) as first from anomalies
+    where direction = 'client' and name in ('framing_lost', 'undecodable_request') group by run_id, connection_id
+) b join connection n using (run_id, connection_id)
+where n.closed_by = 'broker' and n.close_frame >= b.first.frame and coalesce(n.client_missing_bytes, 0) = 0
+    and not exists (from call c where c.run_id = n.run_id and c.connection_id = n.connection_id and c.status = 'answered' and c.request_frame >= b.first.frame)
+union all by name
+-- from their first bytes on, at an address where others were answered
+select run_id, connection_id, client, broker, first_time, last_time, close_frame, first_frame as frame, 'framing_lost' as name from connection
+where protocol = 'other' and handshake and client_bytes > 0 and broker_bytes = 0 and closed_by = 'broker' and coalesce(client_missing_bytes, 0) = 0
+    and broker in (select distinct broker_address || ':' || broker_port from api_calls where status = 'answered');
+
+-- Addresses that took Kafka requests and sent no byte: on two or more connections that they all closed by a FIN, as who has
+-- read the request does (a broker that wants no more connections resets: RFC 1122 4.2.2.13), or where others speak another
+-- protocol (`spoken`), or on a port that is usual for one (`usual`). Not where others speak TLS, or where a client asked in
+-- a version that newer brokers refuse, or one was closed before it asked.
+create temp view never_answering as
+select * from (
+select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and("end" = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
+    max(last_time) as last_time, min(client) as client, string_agg(distinct client, ', ' order by client) as clients, list(close_frame order by first_time nulls last, close_frame) as frames,
+    (select max(f.what) from connections o join (select protocol, what from foreign_protocol where port is null) f on f.protocol = o.protocol where o.broker_address || ':' || o.broker_port = n.broker) as spoken,
+    (select max(f.what) from foreign_protocol f where f.port = min(n.broker_port)) as usual
+from connection n
+where protocol in ('kafka', 'empty') and client_packets > 0 and not coalesce(refused, false) and not (client_bytes = 0 and coalesce(closed_by, 'client') = 'client')
+    and broker not in (select c.broker from client_call c join least_version r using (api_key) where c.api_version < r.least)
+    and broker not in (select broker_address || ':' || broker_port from connections where protocol = 'tls' or protocol = 'kafka' and broker_bytes > 0)
+group by broker
+having bool_and(handshake and client_bytes > 0 and broker_packets > 1 and proxy_header is null
+    and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0)
+) where connections >= 2 and closed = connections and orderly or spoken is not null or usual is not null;
+
+-- Brokers that connections reached with a PROXY protocol header, and which of those with it and those without it they closed
+-- without a byte (`wrong`: unexpected, missing; or null). Twins count: what a proxy passes on is one.
+create temp view proxied_broker as
+select *, case when cut_with > 0 and fine_with = 0 then 'unexpected' when cut_without > 0 and fine_with > 0 and fine_without = 0 then 'missing' end as wrong
+from (
+    select broker_address || ':' || broker_port as broker, max(proxy_header) as version,
+        count(*) filter (broker_bytes = 0 and closed_by = 'broker' and proxy_header is not null) as cut_with,
+        count(*) filter (broker_bytes = 0 and closed_by = 'broker' and proxy_header is null) as cut_without,
+        count(*) filter (broker_bytes > 0 and proxy_header is not null) as fine_with, count(*) filter (broker_bytes > 0 and proxy_header is null) as fine_without
+    from connections where client_bytes > 0 group by broker_address, broker_port having count(proxy_header) > 0
+);
+
+create temp view explained_close as
+select run_id, connection_id from not_offered
+union select run_id, connection_id from asked_lower
+union select run_id, connection_id from malformed
+union select n.run_id, n.connection_id from connection n join proxied_broker p on p.broker = n.broker
+where n.broker_bytes = 0 and case p.wrong when 'unexpected' then n.proxy_header is not null when 'missing' then n.proxy_header is null end
+-- to the proxy that puts the header in front
+union select run_id, connection_id from connection where broker_address in (select client_address from connections where proxy_header is not null and broker_bytes = 0)
+union select run_id, connection_id from connection where broker in (select broker from never_answering);

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.columns.place_sums import place_rows, sum_by_code, sum_places
+from kwsniff.core.columns.place_sums import SEEN, WRITTEN, place_rows, sum_by_code, sum_places
 from kwsniff.findings.coded import (
     Numbers,
     as_bytes,
@@ -18,6 +18,7 @@ from kwsniff.findings.coded import (
     numbers_of,
 )
 from kwsniff.findings.foremost import Foremost
+from kwsniff.findings.shown import Shown
 from kwsniff.tables.arrays import valid_rows
 from kwsniff.tables.kernels import kept
 
@@ -25,6 +26,7 @@ MOST_PARTITIONS: Final = 100_000
 _FEW: Final = 1 << 20
 _LARGE_BATCH: Final = 4096  # bytes, as `uncompressed` has it
 _FAR: Final = np.iinfo(np.int64).max // 4
+_NOTHING: Final = np.zeros(0, np.uint8)
 
 
 class Volumes:
@@ -43,6 +45,7 @@ class Volumes:
         self._written = _Written()
         self._by_id = _Written() if nameless else None
         self._held_back = 0
+        self.shown = Shown()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
@@ -58,9 +61,9 @@ class Volumes:
 
     def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """The columns of the views `topic_width` and `written`; none where there are too many partitions, or
-        writers without a name.
+        writers without a name. `topic_width`: partitions that the capture can show.
         """
-        return self._written.sums()
+        return {} if self.shown.is_crowded else self._written.sums(self.shown)
 
     def name(self, names: Mapping[str, str]) -> None:
         """What was counted by id counts by name, as far as `names` (id -> topic) says it."""
@@ -69,12 +72,14 @@ class Volumes:
 
     def state(self) -> tuple[Any, ...]:
         """What was counted, for `add_up`."""
-        return self._held_back, self._written.state(), self._by_id.state() if self._by_id else ()
+        by_id = self._by_id.state() if self._by_id else ()
+        return self._held_back, self.shown.state(), self._written.state(), by_id
 
     def add_up(self, state: tuple[Any, ...]) -> None:
         """Adds what another one counted."""
-        held_back, written, by_id = state
+        held_back, shown, written, by_id = state
         self._held_back += held_back
+        self.shown.add_up(shown)
         self._written.add_up(written)
         if self._by_id and by_id != ():
             self._by_id.add_up(by_id)
@@ -89,7 +94,9 @@ class _Written:
         self._sums = np.zeros((4, 0), np.int64)
         """Bytes, calls, the first and the last time, by number."""
         self._proofs = Foremost()
-        self._partitions: dict[str, int] = {}
+        self._seen: dict[str, Numbers] = {}
+        """Topic -> a byte for each number up to its greatest partition: whether it was seen."""
+        self._room = _FEW
         self._crowded = False
         self._unnamed = False
         """Whether somebody wrote who has no name: connections tell their addresses."""
@@ -109,8 +116,9 @@ class _Written:
         columns = topics, partitions, apis, column_in(batch, "record_bytes")
         place_rows(columns, _place(names, "Produce"), width, places, widths, used)
         for code in np.flatnonzero(widths).tolist():
-            self._widen(words[code], int(widths[code]))
-        self._write(batch, places, self._numbered(used, words, width))
+            begin = code * width
+            self._see(words[code], used[begin : begin + int(widths[code])] & SEEN)
+        self._write(batch, places, self._numbered(used & WRITTEN, words, width))
         self._look_around()
 
     def state(self) -> tuple[Any, ...] | None:
@@ -119,15 +127,16 @@ class _Written:
             return None
         clients = [[*self._clients.get(number, ())] for number in range(len(self._known))]
         counted = as_bytes(self._sums), self._proofs.state()
-        return [*self._known], clients, *counted, self._partitions, self._unnamed
+        seen = {topic: found.tobytes() for topic, found in self._seen.items()}
+        return [*self._known], clients, *counted, seen, self._unnamed
 
     def add_up(self, state: tuple[Any, ...] | None, names: Mapping[str, str] | None = None) -> None:
         """Adds what another one counted. `names`: it counted by id; what has none of them is left out."""
         self._crowded |= state is None
         if state is None or self._crowded:
             return
-        known, clients, sums, proofs, partitions, unnamed = state
-        called = {topic: topic if names is None else names.get(topic) for topic in partitions}
+        known, clients, sums, proofs, seen, unnamed = state
+        called = {topic: topic if names is None else names.get(topic) for topic in seen}
         numbers = np.array([self._number((called[topic], at)) for topic, at in known], np.int64)
         self._make_room()
         chosen = numbers >= 0
@@ -143,9 +152,9 @@ class _Written:
         for number, some in zip(numbers.tolist(), clients, strict=True):
             if number >= 0 and some:
                 self._clients.setdefault(number, set()).update(some)
-        for topic, width in partitions.items():
+        for topic, found in seen.items():
             if name := called[topic]:
-                self._widen(name, width)
+                self._see(name, np.frombuffer(found, np.uint8))
         self._unnamed |= unnamed and bool(chosen.any())
         self._look_around()
 
@@ -159,20 +168,23 @@ class _Written:
             total[topic] = total.get(topic, 0) + int(self._sums[0, number])
             calls[topic] = calls.get(topic, 0) + int(self._sums[1, number])
         hot = [
-            most[topic] / total[topic] * self._partitions[topic]
+            most[topic] / total[topic] * len(self._seen[topic])
             for topic in most
             if calls[topic] >= 30 and 2 * most[topic] >= total[topic]
         ]
         return max(hot, default=0)
 
-    def sums(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+    def sums(self, shown: Shown) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """See those of Volumes."""
         if self._crowded or self._unnamed:
             return {}
         names = [sorted(self._clients[number]) for number in self._known.values()]
         bytes_, calls, first, last = self._sums.tolist()
         return {
-            "topic_width": {"topic": [*self._partitions], "partitions": [*self._partitions.values()]},
+            "topic_width": {
+                "topic": [*self._seen],
+                "partitions": [self._width(topic, found, shown) for topic, found in self._seen.items()],
+            },
             "written": {
                 "topic": [topic for topic, _ in self._known],
                 "partition": [partition for _, partition in self._known],
@@ -205,11 +217,21 @@ class _Written:
             self._sums = np.concatenate([self._sums, new], axis=1)
             self._proofs.make_room(len(self._known))
 
-    def _widen(self, topic: str, width: int) -> None:
-        self._partitions[topic] = max(self._partitions.get(topic, 0), width)
+    def _width(self, topic: str, found: Numbers, shown: Shown) -> int:
+        """Partitions that are in the capture, and lower ones that it can show."""
+        found = found.copy()
+        found[[*shown.partitions(topic, len(found) - 1)]] = SEEN
+        return int(np.count_nonzero(found))
+
+    def _see(self, topic: str, found: Numbers) -> None:
+        before = self._seen.get(topic, _NOTHING)
+        if len(before) < len(found):
+            self._room -= len(found) - len(before)
+            before = self._seen[topic] = np.pad(before, (0, len(found) - len(before)))
+        before[: len(found)] |= found
 
     def _look_around(self) -> None:
-        self._crowded |= max(len(self._known), len(self._partitions)) > MOST_PARTITIONS
+        self._crowded |= max(len(self._known), len(self._seen)) > MOST_PARTITIONS or self._room < 0
 
     def _write(self, batch: pa.RecordBatch, places: Numbers, numbers: Numbers) -> None:
         clients, words = codes_in(batch, "client_id")

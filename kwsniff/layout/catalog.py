@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kwsniff.errors import LayoutError
+from kwsniff.layout.causes import Cause, parse_causes
 from kwsniff.layout.check import check_layout, check_versions
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.meaning import Meaning
@@ -181,6 +182,11 @@ class Catalog:
         return self._beside("errors.txt", ours, self._vendor.errors)
 
     @cached_property
+    def causes(self) -> Mapping[int, Cause]:
+        """What usually causes Kafka's error codes, and what to change."""
+        return parse_causes((self.folder / "causes.txt").read_text("utf-8"), "causes.txt")
+
+    @cached_property
     def settings(self) -> Settings:
         """Which settings' values may be shown."""
         return Settings((self.folder / "public_settings.txt").read_text("utf-8"))
@@ -238,8 +244,9 @@ class Catalog:
     def spoken(self) -> list[tuple[int, ...]]:
         """What the core is told of each API, ascending by key: key, first, last and first flexible version;
         internal, rendezvous, fallback (0 or 1); first and last version (1, 0: none) in which it is shared, in
-        which tokens follow, in which the request names no client id; whether the bytes of requests (1), of
-        responses (2) or of both (3) are kept; the file's checksum."""
+        which tokens follow, in which the request names no client id, in which answers may have correlation
+        id 0; whether the bytes of requests (1), of responses (2) or of both (3) are kept; the file's
+        checksum."""
         anonymous = self._anonymous()
         return [
             (
@@ -248,6 +255,7 @@ class Catalog:
                 *_ends(api.traits.shared),
                 *_ends(api.traits.tokens),
                 *_ends(anonymous.get(api.key)),
+                *_ends(api.traits.unnumbered),
                 ("", *DETAILS).index(api.traits.detail),
                 api.checksum,
             )
@@ -364,7 +372,18 @@ def _place(layouts: str | os.PathLike[str] | None) -> str | None:
 
 @cache
 def _load(layouts: str | None) -> Catalog:
-    package = import_module("kwsniff.dissectors.kafka")
-    catalog = Catalog(Path(next(iter(package.__path__))), Path(layouts) if layouts else None)
+    catalog = Catalog(_folder(), Path(layouts) if layouts else None)
     catalog.check_vendor()
     return catalog
+
+
+def _folder() -> Path:
+    """Kafka's layouts: in the package where it is installed, beside its folder in a clone."""
+    try:
+        package = import_module("kwsniff.dissectors.kafka")
+    except ModuleNotFoundError:
+        beside = Path(__file__).parents[2] / "dissectors" / "kafka"
+        if not beside.is_dir():
+            raise
+        return beside
+    return Path(next(iter(package.__path__)))

@@ -109,6 +109,7 @@ class Traits:
     wraps: bool = False
     shared: Versions | None = None
     tokens: Versions | None = None
+    unnumbered: Versions | None = None
     records: str = ""
     offsets: str = ""
     cluster: str = ""

@@ -34,6 +34,14 @@ class Releases:
         at = self.names.index(release)
         return {key: span for key, spans in self.ranges.items() if (span := spans[at]) is not None}
 
+    def newest_of(self, name: str) -> str | None:
+        """A release by its name, or the newest of a line: 4.3.1 of 4.3; None where none is known. A snapshot
+        goes by its whole name alone."""
+        if name in self.names:
+            return name
+        line = [each for each in self.names if each.startswith(f"{name}.") and "-" not in each]
+        return max(line, key=lambda each: [int(part) for part in each.split(".")], default=None)
+
     def spoken_by(self, api_key: int, version: int) -> tuple[str, ...]:
         """The releases that speak a version of an API."""
         spans = self.ranges.get(api_key, ())

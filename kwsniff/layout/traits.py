@@ -6,6 +6,7 @@ shared         [VERSIONS]               clients and brokers ask it alike
 rendezvous                              answered when the other members of the group have asked, too
 fallback                                a version that the broker lacks is answered as version 0 (KIP-511)
 tokens         VERSIONS                 after its answer both sides send bare tokens (SaslHandshake)
+unnumbered     VERSIONS                 brokers of 0.8.2 answer with correlation id 0
 wraps                                   carries another request or response (KIP-590)
 records        produced|fetched         counted as such by the aggregates
 group          ROLE                     of a member of a group: join, sync, heartbeat, leave
@@ -37,6 +38,7 @@ _WORDS: Final = (
     *_FLAGS,
     "shared",
     "tokens",
+    "unnumbered",
     "records",
     "offsets",
     "cluster",
@@ -56,9 +58,9 @@ def read_traits(file: str, words: list[str]) -> Traits:
             fail(file, 1, f"'{word}' is there twice")
         if word in _FLAGS:
             found[word] = True
-        elif word in ("shared", "tokens"):
-            if word == "tokens" and not _has_versions(left):
-                fail(file, 1, "'tokens' names the versions whose answer they follow")
+        elif word in ("shared", "tokens", "unnumbered"):
+            if word != "shared" and not _has_versions(left):
+                fail(file, 1, f"'{word}' names the versions whose answers it is about")
             found[word] = _versions(file, left)
         elif word in _CHOICES:
             found[word] = _one_of(file, word, left, _CHOICES[word])

@@ -25,6 +25,7 @@ from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.batches import Batches, gather, gathered, one_batch
+from kwsniff.live.late_secrets import LateSecrets, has_bytes
 from kwsniff.live.owed import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
 from kwsniff.live.picture import CaptureName, Picture, developed
 from kwsniff.live.ring import PacketRing
@@ -44,7 +45,6 @@ _BUFFER_BYTES = 1 << 20
 _GLANCE_S = 0.05
 _FEW_BYTES = 1 << 16
 _GATHER_S = 0.01
-_LOOK_NS = 200_000_000
 """Between two looks at key logs."""
 _EVERYTHING = tuple(TABLES)
 
@@ -99,8 +99,7 @@ class Session:
         self._analyzer.when_full = self._make_room
         if source.bounds != (None, None):
             self._analyzer.bound(*source.bounds)
-        self._secrets = Secrets(tls_keylog, follow=bool(tls_keylog))
-        self._analyzer.open_tls(self._secrets)
+        self._late = LateSecrets(Secrets(tls_keylog, follow=bool(tls_keylog)), self._analyzer)
         self._analyzer.open_capture(source.interface)
         self._builder = Builder(catalog, ENUMS)
         self._timelines = Timelines(catalog, (limits or {}).get("memory"))
@@ -111,7 +110,9 @@ class Session:
         self._drops = Drops()
         self._clock: int | None = None
         self._heard_ns = time.monotonic_ns()
-        self._bytes = self._packets = self._looked_ns = 0
+        self._bytes = self._packets = 0
+        self.ended_by_itself = False
+        """Whether the capture was over before anybody ended it. Known after `finish`."""
         self._finished = self._midway = self._stopping = False
         self._failure: BaseException | None = None
         self._ending: str | None = None
@@ -212,7 +213,7 @@ class Session:
         with self._turn:
             now = self._reached()
             if not self._finished:
-                self._look_for_secrets()  # where no packet comes any more, too
+                self._late.look()  # where no packet comes any more, too
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
@@ -238,12 +239,13 @@ class Session:
         """The last rows: calls that still wait, connections still open, the capture itself. Ends the
         capture."""
         parts: dict[str, list[pa.RecordBatch]] = {}
-        if not (by_itself := self._ended.is_set() and not self._stopping):
+        self.ended_by_itself = self._ended.is_set() and not self._stopping
+        if not self.ended_by_itself:
             self.stop()
         while not self._ended.wait(_GLANCE_S):
             gather(parts, self.take())  # the thread waits for this when many rows wait
         self.source.close()
-        if by_itself:
+        if self.ended_by_itself:
             self._ending = self._why_ended()
         if self._ring:
             self._ring.close()
@@ -280,13 +282,13 @@ class Session:
     def _follow(self) -> None:
         buffer = memoryview(bytearray(_BUFFER_BYTES))
         try:
-            while size := os.readv(self.source.fileno(), [buffer]):
+            while self._await_packets() and (size := os.readv(self.source.fileno(), [buffer])):
                 with self._turn:
                     self._wait_for_room()
                     self._analyzer.feed(buffer[:size])
                     self._bytes += size
                     self._heard_ns = time.monotonic_ns()
-                    self._look_for_secrets()
+                    self._late.look()
                     unfinished = self._analyzer.unfinished
                 self._keep(buffer[:size], unfinished)
                 if self._closed or self._analyzer.stopped:
@@ -299,6 +301,16 @@ class Session:
         finally:
             self._ended.set()
 
+    def _await_packets(self) -> bool:
+        """Waits for them, and looks for secrets meanwhile. False: nobody wants them any more."""
+        while self._late.may_come and not has_bytes(self.source.fileno()):
+            with self._turn:
+                self._wait_for_room()
+                self._late.look()
+            if self._closed:
+                return False
+        return True
+
     def _keep(self, data: memoryview, unfinished: int | None) -> None:
         """Raw packets that cannot be written are no reason to end."""
         if self._ring:
@@ -306,14 +318,6 @@ class Session:
                 self._ring.write(data, unfinished)
             except OutputError as error:
                 self.ring_trouble, self._ring = str(error), None
-
-    def _look_for_secrets(self) -> None:
-        """Of packets that came already: processes write them a little later. Inside a turn."""
-        now = time.monotonic_ns()
-        if self._secrets.may_come and now - self._looked_ns > _LOOK_NS:
-            self._looked_ns = now
-            self._secrets.read_on()
-            self._analyzer.secrets_came()
 
     def _wait_for_room(self) -> None:
         while not self._closed and self._is_full():
@@ -349,8 +353,7 @@ class Session:
         except CaptureError as error:
             raise CaptureError(f"{self.source.tool} wrote what is no capture: {error}") from error
         self.source.told(facts)
-        self._looked_ns = 0
-        self._look_for_secrets()
+        self._late.look(last=True)
         self._analyzer.finish()
         while self._overflow:
             yield self._batches(self._overflow.pop(0))

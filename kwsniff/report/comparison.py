@@ -8,6 +8,7 @@ from kwsniff.report.page import write_page
 from kwsniff.report.proof import Commands, find_commands, list_calls, read_calls
 from kwsniff.report.section import Cell, Item, Section, Table, number, text
 from kwsniff.texts import clean, in_percent, plural
+from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,6 +30,7 @@ def write_comparison(
     counts: Sequence[int],
     capture: str | None = None,
     notes: Sequence[str] = (),
+    zone: Zone = UTC_ZONE,
 ) -> None:
     """Writes the page. `bad`: the database whose calls the differences name; `counts`: calls in GOOD and BAD;
     `capture`: how commands name the captures of BAD, None where it is a folder of tables."""
@@ -45,7 +47,7 @@ def write_comparison(
         file,
         title="kwsniff: what is different",
         summary=[verdict, stands, *notes],
-        sections=[_table(differences), _calls(bad, differences[:_MOST_ITEMS], commands)],
+        sections=[_table(differences), _calls(bad, differences[:_MOST_ITEMS], commands, zone)],
     )
 
 
@@ -80,7 +82,7 @@ def _table(differences: Sequence[Difference]) -> Section:
 
 
 def _calls(
-    bad: "duckdb.DuckDBPyConnection", differences: Sequence[Difference], commands: Commands
+    bad: "duckdb.DuckDBPyConnection", differences: Sequence[Difference], commands: Commands, zone: Zone
 ) -> Section:
     calls = read_calls(bad, {number for each in differences for number in each.call_ids})
     items = []
@@ -97,7 +99,7 @@ def _calls(
                     heading=f"{each.subject_kind} {clean(each.subject)}: {each.what}",
                     weight="info",
                     lines=lines,
-                    proof=list_calls(f"The calls behind it ({len(rows)})", rows, commands),
+                    proof=list_calls(f"The calls behind it ({len(rows)})", rows, commands, zone),
                 )
             )
     return Section(name="calls", title="The calls behind it", items=items)

@@ -8,8 +8,8 @@ from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.proof import Commands
 from kwsniff.report.section import Chart, Section, Table, code, number, text
 from kwsniff.report.span import SLOTS, Span
-from kwsniff.report.words import clock_at, moment
 from kwsniff.texts import clean
+from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,7 +40,9 @@ order by errors desc, client, broker, api, error limit $most
 """
 
 
-def make_errors(database: "duckdb.DuckDBPyConnection", span: Span | None, commands: Commands) -> Section:
+def make_errors(
+    database: "duckdb.DuckDBPyConnection", span: Span | None, commands: Commands, zone: Zone
+) -> Section:
     """The section of errors."""
     rows = fetch(database, _BY_CLIENT, {"most": _MOST_ROWS})
     if not rows:
@@ -58,11 +60,11 @@ def make_errors(database: "duckdb.DuckDBPyConnection", span: Span | None, comman
         title="Errors over time",
         says=("Error codes in responses to clients. Some are routine: the findings say which harm.",),
         charts=charts,
-        tables=(_table(rows, commands),),
+        tables=(_table(rows, commands, zone),),
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone) -> Table:
     left = rows[0]["combinations"] - len(rows)
     return Table(
         caption="Errors by client, broker and API",
@@ -90,8 +92,8 @@ def _table(rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
                 number(row["errors"]),
                 number(row["calls"]),
                 number(row["all_calls"]),
-                text(moment(row["first_time"])),
-                text(moment(row["last_time"])),
+                text(zone.moment(row["first_time"])),
+                text(zone.moment(row["last_time"])),
                 text(clean(row["message"] or "")[:200]),
                 code(commands.show(row["call_id"])),
             ]
@@ -119,7 +121,7 @@ def _bars(span: Span, per_name: Mapping[str, Sequence[int]]) -> Any:
     plot = timed_figure(span, 240, y_axis_label="errors")
     used = [slot for slot in range(SLOTS) if any(each[slot] for each in per_name.values())]
     at = [span.middle_ms(slot) for slot in used]
-    source: dict[str, Any] = {"x": at, "time": [clock_at(each) for each in at]}
+    source: dict[str, Any] = {"x": at, "time": [span.at(each) for each in at]}
     for name, counts in per_name.items():
         source[name] = [counts[slot] for slot in used]
     names = list(per_name)

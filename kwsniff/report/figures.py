@@ -15,7 +15,7 @@ _TOOLS = "xpan,xbox_zoom,reset"
 
 
 def timed_figure(span: Span, height: int, **options: Any) -> "figure":
-    """A figure whose x axis is the time of the page, in UTC."""
+    """A figure whose x axis is the time of the page, in its zone."""
     from bokeh.models import DatetimeTicker, DatetimeTickFormatter, Range1d
     from bokeh.plotting import figure
 

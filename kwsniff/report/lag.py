@@ -7,7 +7,6 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
-from kwsniff.report.words import clock_at
 from kwsniff.texts import clean
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _lines(span: Span, curves: _Curves, title: str) -> Any:
         source = {
             "x": at,
             "lag": [row["lag"] for row in rows],
-            "time": [clock_at(each) for each in at],
+            "time": [span.at(each) for each in at],
             "who": [clean(key[0])] * len(rows),
             "what": [clean(f"{key[1]}-{key[2]}")] * len(rows),
         }

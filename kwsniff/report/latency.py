@@ -8,8 +8,8 @@ from kwsniff.findings.evaluate import Finding, fetch
 from kwsniff.report.figures import TROUBLE, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.report.words import clock_at, moment
 from kwsniff.texts import clean, in_time
+from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,7 +44,7 @@ from latency group by api order by time_ns desc, api limit 40
 
 
 def make_latency(
-    database: "duckdb.DuckDBPyConnection", span: Span | None, findings: Sequence[Finding]
+    database: "duckdb.DuckDBPyConnection", span: Span | None, findings: Sequence[Finding], zone: Zone
 ) -> Section:
     """The section of latencies; `findings` that are stalls are marked, and lead to their proof."""
     apis = fetch(database, _APIS)
@@ -67,7 +67,7 @@ def make_latency(
         else "No call was seen whole.",
     )
     links = [
-        (f"{_said(each)}, {moment(each.first_time)} to {moment(each.last_time)}", f"finding-{place}")
+        (f"{_said(each)}, {zone.between(each.first_time, each.last_time)}", f"finding-{place}")
         for place, each in stalls
     ]
     return Section(
@@ -127,7 +127,7 @@ def _panel(
         "calls": [f"{cell['calls']:,}" for cell in cells],
         "took": [f"{in_time(_edge(cell['step']))} to {in_time(_edge(cell['step'] + 1))}" for cell in cells],
         "longest": [in_time(cell["longest"]) for cell in cells],
-        "time": [clock_at(span.middle_ms(cell["slot"])) for cell in cells],
+        "time": [span.at(span.middle_ms(cell["slot"])) for cell in cells],
     }
     mapper = LinearColorMapper(palette=Viridis256[70:245], low=0, high=max([*source["heat"], 1.0]))
     drawn = plot.rect(
@@ -145,7 +145,9 @@ def _panel(
     plot.yaxis.major_label_overrides = {step: in_time(_edge(step)) for step in ticks}
     plot.min_border_left = 64
     for _, each in stalls:
-        first, last = _ms(each.first_time), _ms(each.last_time)
+        if each.first_time is None or each.last_time is None:
+            continue
+        first, last = span.time_ms(each.first_time), span.time_ms(each.last_time)
         plot.add_layout(
             BoxAnnotation(
                 left=first,
@@ -164,7 +166,3 @@ def _panel(
 
 def _edge(step: int) -> float:
     return _LEAST_NS * 10 ** (step / _STEPS)
-
-
-def _ms(time: Any) -> float:
-    return float(time.timestamp() * 1000)

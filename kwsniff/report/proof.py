@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.findings.display_filters import frames_of
-from kwsniff.findings.evaluate import Finding, clock, fetch
+from kwsniff.findings.evaluate import Finding, fetch
 from kwsniff.report.section import MOST_LETTERS, Cell, Item, Section, Table, code, number, text
-from kwsniff.report.words import label, moment
+from kwsniff.report.words import label
 from kwsniff.texts import clean, display_filter, in_percent, in_time
+from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,28 +85,34 @@ def read_calls(
     return calls
 
 
-def list_calls(caption: str, rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table:
+def list_calls(caption: str, rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone) -> Table:
     """Calls as a table that opens with a click; `rows` as read_calls gives them."""
-    return Table(caption=caption, columns=_COLUMNS, rows=[_row(row, commands) for row in rows], folded=True)
+    return Table(
+        caption=caption, columns=_COLUMNS, rows=[_row(row, commands, zone) for row in rows], folded=True
+    )
 
 
 def make_findings(
-    database: "duckdb.DuckDBPyConnection", findings: Sequence[Finding], commands: Commands
+    database: "duckdb.DuckDBPyConnection", findings: Sequence[Finding], commands: Commands, zone: Zone
 ) -> Section:
     """The section of findings, worst first."""
     calls = read_calls(database, {number for each in findings for number in each.call_ids})
-    items = [_item(place, each, calls, commands) for place, each in enumerate(findings)]
-    says = () if items else ("Nothing wrong was found.",)
+    items = [_item(place, each, calls, commands, zone) for place, each in enumerate(findings)]
+    says = () if items else ("No rule fits. The sections below show errors and where time went.",)
     return Section(name="findings", title="Findings", says=says, items=items)
 
 
 def _item(
-    place: int, finding: Finding, calls: Mapping[int, Sequence[Mapping[str, Any]]], commands: Commands
+    place: int,
+    finding: Finding,
+    calls: Mapping[int, Sequence[Mapping[str, Any]]],
+    commands: Commands,
+    zone: Zone,
 ) -> Item:
     rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
     lines = [("", label(finding.text, 4 * MOST_LETTERS)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
-        lines.append(("When", f"{clock(finding.first_time)} to {clock(finding.last_time)} UTC"))
+        lines.append(("When", zone.between(finding.first_time, finding.last_time)))
     if finding.time_share:
         lines.append(("Share", f"{in_percent(finding.time_share)} of all time that calls took"))
     if finding.explained_by:
@@ -122,14 +129,16 @@ def _item(
         weight=finding.severity,
         lines=[(finding.severity.capitalize(), _who(finding)), *lines],
         commands=shown,
-        proof=_proof(finding, rows, commands),
+        proof=_proof(finding, rows, commands, zone),
     )
 
 
-def _proof(finding: Finding, rows: Sequence[Mapping[str, Any]], commands: Commands) -> Table | None:
+def _proof(
+    finding: Finding, rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone
+) -> Table | None:
     if rows:
         of = f" of {finding.calls:,}" if finding.calls > len(rows) else ""
-        return list_calls(f"The calls that prove it ({len(rows)}{of})", rows, commands)
+        return list_calls(f"The calls that prove it ({len(rows)}{of})", rows, commands, zone)
     if finding.frames:
         return Table(
             caption=f"The packets that prove it ({len(finding.frames)})",
@@ -154,13 +163,13 @@ def _of(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping
     return [row for row, time in times if time is not None and first <= time <= last]
 
 
-def _row(row: Mapping[str, Any], commands: Commands) -> list[Cell]:
+def _row(row: Mapping[str, Any], commands: Commands, zone: Zone) -> list[Cell]:
     address = f"{row['client_address']}:{row['client_port']}"
     name = clean(row["client"] or "")
     about = [*(row["topics"] or ()), *([row["group_id"]] if row["group_id"] else ())]
     return [
         number(row["call_id"], str(row["call_id"])),
-        text(moment(row["request_time"] or row["response_end_time"])),
+        text(zone.moment(row["request_time"] or row["response_end_time"])),
         text(address if name == row["client_address"] else f"{name} ({address})"),
         text(row["broker"]),
         text(f"{row['api_name'] or row['api_key'] or 'unknown'} v{row['api_version']}"),

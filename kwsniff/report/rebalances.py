@@ -7,9 +7,10 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import Span
-from kwsniff.report.words import label, labels, moment
+from kwsniff.report.words import label, labels
 from kwsniff.tables.words import DERIVED_ENUMS
 from kwsniff.texts import clean, in_time, plural
+from kwsniff.zones import Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,7 +61,7 @@ def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
         title="Rebalances",
         says=(said, "A bar is one rebalance, from the first join to the last answer."),
         charts=(chart,),
-        tables=(_table(rows),),
+        tables=(_table(rows, span.zone),),
     )
 
 
@@ -105,14 +106,14 @@ def _gantt(span: Span, rows: Sequence[Mapping[str, Any]], groups: Sequence[str])
 
 def _source(span: Span, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, list[Any]]:
     def at(time: Any, otherwise: float) -> float:
-        return otherwise if time is None else float(time.timestamp() * 1000)
+        return otherwise if time is None else span.time_ms(time)
 
     return {
         "group": [names[row["group_id"]] for row in rows],
         "full": [clean(row["group_id"]) for row in rows],
         "left": [at(row["begin_time"], span.first_ms) for row in rows],
         "right": [at(row["end_time"], span.last_ms) for row in rows],
-        "began": [moment(row["begin_time"]) or "before the capture" for row in rows],
+        "began": [_began(row, span.zone) for row in rows],
         "took": [in_time(row["duration_ns"]) or "not known" for row in rows],
         "generation": [
             "not reached" if row["generation"] is None else str(row["generation"]) for row in rows
@@ -123,7 +124,11 @@ def _source(span: Span, rows: Sequence[Mapping[str, Any]], names: Mapping[str, s
     }
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _began(row: Mapping[str, Any], zone: Zone) -> str:
+    return "before the capture" if row["begin_time"] is None else zone.moment(row["begin_time"])
+
+
+def _table(rows: Sequence[Mapping[str, Any]], zone: Zone) -> Table:
     left = len(rows) - _MOST_ROWS
     return Table(
         caption="Rebalances one by one",
@@ -145,8 +150,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
                 text(clean(row["group_id"])),
                 text(row["kind"]),
                 number(row["generation"], str(row["generation"])),
-                text(moment(row["begin_time"])),
-                text(moment(row["end_time"])),
+                text(_began(row, zone)),
+                text("" if row["end_time"] is None else zone.moment(row["end_time"])),
                 number(row["duration_ns"], in_time(row["duration_ns"])),
                 text(row["reason"].replace("_", " ")),
                 text(clean(row["reason_member"] or "")),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from kwsniff.findings.evaluate import Finding
+from kwsniff.findings.report import describe_checks
 from kwsniff.report.digest import make_digest
 from kwsniff.report.errors import make_errors
 from kwsniff.report.lag import make_lag
@@ -16,8 +17,8 @@ from kwsniff.report.span import find_span
 from kwsniff.report.time_parts import make_time_parts
 from kwsniff.report.topology import make_topology
 from kwsniff.report.upgrade import make_upgrade
-from kwsniff.report.words import moment
 from kwsniff.texts import clean, plural
+from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,20 +35,22 @@ def write_report(
     not_seen: Sequence[str],
     capture: str | None = None,
     upgrade: tuple[str, Sequence[Mapping[str, Any]]] | None = None,
+    zone: Zone = UTC_ZONE,
 ) -> None:
     """Writes the page of `findings` and of the tables that `database` shows.
 
     `basis` and `not_seen` are those of findings/report.py; `capture` is how commands name the captures, None
-    where tables were read; `upgrade` a release and the rows of its verdicts, where there are any.
+    where tables were read; `upgrade` a release and the rows of its verdicts, where there are any; `zone` that
+    of the times.
     """
-    span = find_span(database)
+    span = find_span(database, zone)
     commands = find_commands(database, capture)
     sections: list[Section] = [
-        make_findings(database, findings, commands),
-        make_latency(database, span, findings),
+        make_findings(database, findings, commands, zone),
+        make_latency(database, span, findings, zone),
         make_time_parts(database, span),
         make_digest(database, commands),
-        make_errors(database, span, commands),
+        make_errors(database, span, commands, zone),
         make_rebalances(database, span),
         make_lag(database, span),
         make_topology(database),
@@ -57,16 +60,16 @@ def write_report(
     write_page(
         file,
         title="kwsniff: what is wrong",
-        summary=_summary(basis, findings),
+        summary=_summary(basis, findings, zone),
         sections=sections,
         footer=not_seen,
     )
 
 
-def _summary(basis: Mapping[str, Any], findings: Sequence[Finding]) -> list[str]:
+def _summary(basis: Mapping[str, Any], findings: Sequence[Finding], zone: Zone) -> list[str]:
     counts = [(word, sum(each.severity == word for each in findings)) for word in ("problem", "warning")]
     told = [plural(count, word) for word, count in counts if count]
-    verdict = f"{' and '.join(told)}." if told else "Nothing wrong was found."
+    verdict = f"{' and '.join(told)}." if told else f"No finding. {describe_checks()}"
     if not basis["calls"]:
         none = "here are no Kafka calls to judge."
         verdict = f"{' and '.join(told)}; t{none}" if told else f"T{none}"
@@ -79,9 +82,5 @@ def _summary(basis: Mapping[str, Any], findings: Sequence[Finding]) -> list[str]
     captures = [clean(each) for each in basis["captures"] or ()]
     named = ", ".join(captures[:_MOST_CAPTURES])
     more = f" and {len(captures) - _MOST_CAPTURES} more" if len(captures) > _MOST_CAPTURES else ""
-    began = (
-        ""
-        if basis["first_time"] is None
-        else f"{basis['first_time']:%Y-%m-%d} {moment(basis['first_time'])} UTC"
-    )
-    return [verdict, stands, f"{named}{more}" + (f", from {began}" if began else "")]
+    began = "" if basis["first_time"] is None else f", from {zone.moment(basis['first_time'])}"
+    return [verdict, stands, f"{named}{more}{began}"]

@@ -1,9 +1,11 @@
 """The time that a page covers, cut into slots of equal length: what bounds the points of a chart."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from kwsniff.findings.evaluate import fetch
+from kwsniff.zones import UTC_ZONE, Zone
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,10 +27,20 @@ select min(a) as first, max(b) as last from (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `begin`, `slots` times `width`; both in microseconds, `begin` since 1970."""
+    """From `begin`, `slots` times `width`; both in microseconds, `begin` since 1970.
+
+    Charts count milliseconds since 1970 and show them as UTC: what goes to an axis is ahead by what the zone
+    is ahead of UTC at the beginning.
+    """
 
     begin: int
     width: int
+    zone: Zone = UTC_ZONE
+
+    @property
+    def _ahead_ms(self) -> float:
+        ahead = self.zone.at(self.begin * 1000).utcoffset() or timedelta()
+        return ahead / timedelta(milliseconds=1)
 
     @property
     def values(self) -> dict[str, float]:
@@ -38,12 +50,12 @@ class Span:
     @property
     def first_ms(self) -> float:
         """Where time axes begin, in the milliseconds that charts count."""
-        return self.begin / 1000
+        return self.begin / 1000 + self._ahead_ms
 
     @property
     def last_ms(self) -> float:
         """Where they end."""
-        return (self.begin + SLOTS * self.width) / 1000
+        return (self.begin + SLOTS * self.width) / 1000 + self._ahead_ms
 
     @property
     def width_ms(self) -> float:
@@ -52,13 +64,21 @@ class Span:
 
     def middle_ms(self, slot: int) -> float:
         """The middle of a slot."""
-        return (self.begin + (slot + 0.5) * self.width) / 1000
+        return (self.begin + (slot + 0.5) * self.width) / 1000 + self._ahead_ms
+
+    def time_ms(self, time: datetime) -> float:
+        """Where a time stands on an axis."""
+        return time.timestamp() * 1000 + self._ahead_ms
+
+    def at(self, milliseconds: float) -> str:
+        """The time of a point on an axis, with date and zone."""
+        return self.zone.moment(int((milliseconds - self._ahead_ms) * 1_000_000))
 
 
-def find_span(database: "duckdb.DuckDBPyConnection") -> Span | None:
+def find_span(database: "duckdb.DuckDBPyConnection", zone: Zone = UTC_ZONE) -> Span | None:
     """The span of all calls and connections; None where nothing has a time."""
     row = fetch(database, _SPAN)[0]
     if row["first"] is None or row["last"] is None:
         return None
     length = max(row["last"] - row["first"], _LEAST_MICROSECONDS)
-    return Span(int(row["first"]), int(length // SLOTS + 1))
+    return Span(int(row["first"]), int(length // SLOTS + 1), zone)

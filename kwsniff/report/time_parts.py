@@ -8,7 +8,6 @@ from kwsniff.findings.evaluate import fetch
 from kwsniff.report.figures import COLOURS, add_hover, timed_figure
 from kwsniff.report.section import Chart, Section, Table, number, text
 from kwsniff.report.span import SLOTS, Span
-from kwsniff.report.words import clock_at
 from kwsniff.texts import in_percent, in_time
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ _WAITS = {
     "long_poll_possible": "no data, ended early (possible)",
     "data": "records that were not there yet",
     "data_possible": "records not there yet (possible)",
+    "transaction": "a transaction's end",
+    "transaction_possible": "a transaction's end (possible)",
     "group": "other members",
     "group_possible": "other members (possible)",
     "replicas": "followers",
@@ -127,7 +128,7 @@ def _legend(shares: _Shares, words: Mapping[str, str]) -> list[tuple[str, str]]:
 def _stack(span: Span, shares: _Shares, words: Mapping[str, str]) -> Any:
     plot = timed_figure(span, 260, y_axis_label="calls under way")
     at = [span.middle_ms(slot) for slot in range(SLOTS)]
-    source: dict[str, Any] = {"x": at, "time": [clock_at(each) for each in at]}
+    source: dict[str, Any] = {"x": at, "time": [span.at(each) for each in at]}
     slot_ns = span.width * 1000
     for name, spent in shares.items():
         source[name] = [each / slot_ns for each in spent]

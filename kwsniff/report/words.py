@@ -1,22 +1,8 @@
-"""Times of day, and names in charts, as a page shows them."""
+"""Names in charts, as a page shows them."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from kwsniff.texts import clean
-
-
-def moment(time: datetime | None) -> str:
-    """22:06:53.312, in UTC."""
-    if time is None:
-        return ""
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).strftime("%H:%M:%S.%f")[:-3]
-
-
-def clock_at(milliseconds: float) -> str:
-    """The clock of a point on a time axis."""
-    return moment(datetime.fromtimestamp(milliseconds / 1000, UTC))
 
 
 def label(value: object, most: int = 28) -> str:

@@ -29,14 +29,15 @@ LABELS: Final = (
     b"CLIENT_TRAFFIC_SECRET_0",
     b"SERVER_TRAFFIC_SECRET_0",
 )
+_HALF_LINE: Final = re.compile(rb"#[^\0]*|[ \t]*(?:[A-Z][A-Z0-9_]*(?:[ :-][0-9A-Za-z :-]*)?)?[ \t\r]*")
 _NUMBERS: Final = {label: number for number, label in enumerate(LABELS)}
 _LONGEST_LINE: Final = 4096
 MOST_SESSIONS: Final = 100_000
 """Sessions whose secrets are remembered, about 400 bytes for each; of more, the oldest go."""
 
 
-def check_keylog(path: str | os.PathLike[str], *, may_be_empty: bool = False) -> str:
-    """The absolute path of a key log. Raises UsageError for what is none."""
+def check_keylog(path: str | os.PathLike[str], *, grows: bool = False) -> str:
+    """The absolute path of a key log; `grows`: secrets may still come. Raises UsageError for what is none."""
     name = os.fspath(path)
     try:
         with Path(name).open("rb") as file:
@@ -46,9 +47,9 @@ def check_keylog(path: str | os.PathLike[str], *, may_be_empty: bool = False) ->
         raise UsageError(
             f"key log {name}: cannot be read ({error.strerror or error}); check the path and its permissions"
         ) from error
+    if grows and _may_become_one(start):
+        return str(Path(name).resolve())
     if not start.strip():
-        if may_be_empty:
-            return str(Path(name).resolve())
         raise UsageError(
             f"key log {name}: is empty; set SSLKEYLOGFILE, or what the client has instead, before it connects"
         )
@@ -57,6 +58,15 @@ def check_keylog(path: str | os.PathLike[str], *, may_be_empty: bool = False) ->
             f"key log {name}: no TLS secrets in it; lines begin with CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0"
         )
     return str(Path(name).resolve())
+
+
+def _may_become_one(start: bytes) -> bool:
+    """Whether these first bytes of a file are a key log's before any secret came: NSS and OpenSSL begin with
+    a comment, and the last line may have come in part."""
+    lines, _, last = start.rpartition(b"\n")
+    return all(not line.strip() or line.startswith(b"#") for line in lines.split(b"\n")) and bool(
+        _HALF_LINE.fullmatch(last)
+    )
 
 
 def is_open_to_others(path: str) -> str | None:

@@ -12,6 +12,18 @@ def check_ports(ports: int | Iterable[int]) -> tuple[int, ...]:
     return tuple(map(_checked, ports if several else (ports,)))  # type: ignore[arg-type]
 
 
+class AskedPorts:
+    """Ports that a caller named, and which of them no connection has had so far."""
+
+    def __init__(self, ports: Iterable[int] = ()) -> None:
+        self.asked = tuple(ports)
+        self.absent = set(self.asked)
+
+    def note(self, ports: Iterable[int]) -> None:
+        """Ports that connections have, of either side."""
+        self.absent.difference_update(ports)
+
+
 def _checked(port: object) -> int:
     try:
         number = index(port)  # type: ignore[arg-type]

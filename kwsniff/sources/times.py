@@ -1,6 +1,6 @@
 """Times as people give them, and the part of captures that lies between two of them.
 
-2026-11-20T22:06:53.5Z  2026-11-20 22:06  22:06:53    UTC without an offset; the day of the first packet
+2026-11-20T22:06:53.5Z  2026-11-20 22:06  22:06:53    in a zone without an offset; the day of the first packet
 1795212413.25    seconds since 1970, or ms, us, ns by the number of digits
 +30s  +1h30m  -5m    after the first packet; before the last one
 """
@@ -16,9 +16,7 @@ from typing import Any, Final, Literal
 from kwsniff.errors import UsageError
 from kwsniff.sources.files import STANDARD_INPUT, CaptureFile
 from kwsniff.sources.order import first_time_in, last_time
-
-Given = str | datetime | timedelta | None
-"""A time; a `timedelta` counts from the first packet, one below zero from the last."""
+from kwsniff.zones import UTC_ZONE, Zone
 
 FORMS: Final = "2026-11-20T22:06:53, 22:06:53, +30s from the first packet, or -30s from the last"
 _SECOND: Final = 1_000_000_000
@@ -36,6 +34,7 @@ _EPOCH_TEXT: Final = re.compile(r"(?a)(\d{9,10}(?:\.\d{1,9})?|\d{13}|\d{16}|\d{1
 _EPOCH_UNITS: Final = {13: 1_000_000, 16: 1_000, 19: 1}
 _FRACTION: Final = re.compile(r"(?a)(.*:\d\d)[.,](\d+)(\D.*)?")
 _TIME_OF_DAY: Final = re.compile(r"(?a)\d\d?:")
+_OFFSET: Final = re.compile(r"(?a)(?<=\d) *(UTC|[+-]\d\d(?::?\d\d)?)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,8 @@ class Moment:
     said: str
     kind: Literal["at", "after", "before", "time_of_day"]
     nanoseconds: int = 0
+    zone: Zone = UTC_ZONE
+    """That of a time without an offset."""
 
     def resolve(self, first: int | None, last: int | None = None) -> int:
         """Nanoseconds since 1970. `first`, `last`: times of the first and the last packet, where known.
@@ -63,12 +64,18 @@ class Moment:
             return _bounded(known - self.nanoseconds)
         if self.kind == "after":
             return _bounded(known + self.nanoseconds)
-        day = _EPOCH + timedelta(seconds=known // _SECOND)
-        return _calendar(f"{day:%Y-%m-%d}T{self.said}")
+        return _calendar(f"{self.zone.at(known):%Y-%m-%d}T{self.said}", self.zone)
 
 
-def parse_moment(given: "str | datetime | timedelta", name: str) -> Moment:
-    """What was meant. `name`: of the option, for the message. Raises UsageError."""
+Given = str | datetime | timedelta | Moment | None
+"""A time; a `timedelta` counts from the first packet, one below zero from the last."""
+
+
+def parse_moment(given: str | datetime | timedelta | Moment, name: str, zone: Zone = UTC_ZONE) -> Moment:
+    """What was meant. `name`: of the option, for the message; `zone`: of a text without an offset. Raises
+    UsageError."""
+    if isinstance(given, Moment):
+        return given
     if isinstance(given, timedelta):
         span = given // timedelta(microseconds=1) * 1000
         return Moment(str(given), "after" if span >= 0 else "before", abs(span))
@@ -79,38 +86,37 @@ def parse_moment(given: "str | datetime | timedelta", name: str) -> Moment:
         raise UsageError(f"{name} {given!r}: give a text, a datetime or a timedelta")
     text = given.strip()
     try:
-        return _parse(text)
+        return _parse(text, zone)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{name} {text}: is no time; give one like {FORMS}") from error
 
 
-def _parse(text: str) -> Moment:
+def _parse(text: str, zone: Zone) -> Moment:
     if steps := _STEPS.fullmatch(text.replace(" ", "")):
         span = sum(Fraction(number) * _UNITS[unit] for number, unit in _STEP.findall(steps[2]))
-        return Moment(text, "after" if steps[1] == "+" else "before", round(span))
+        return Moment(text, "after" if steps[1] == "+" else "before", round(span), zone)
     if _EPOCH_TEXT.fullmatch(text):
         unit = _EPOCH_UNITS.get(len(text), _SECOND) if "." not in text else _SECOND
-        return Moment(text, "at", _bounded(round(Fraction(text) * unit)))
+        return Moment(text, "at", _bounded(round(Fraction(text) * unit)), zone)
     if _TIME_OF_DAY.match(text):
         text = text if text[2:3] == ":" else f"0{text}"
-        _calendar(f"2026-11-20T{text}")
-        return Moment(text, "time_of_day")
-    return Moment(text, "at", _calendar(text))
+        _calendar(f"2026-11-20T{text}", zone)
+        return Moment(text, "time_of_day", zone=zone)
+    return Moment(text, "at", _calendar(text, zone), zone)
 
 
-def _calendar(text: str) -> int:
-    """Of ISO 8601, or as log files write it; without an offset it is UTC. Raises ValueError."""
-    text = text.removesuffix("UTC").rstrip()
+def _calendar(text: str, zone: Zone) -> int:
+    """Of ISO 8601, or as log files write it; without an offset it is of the zone. Raises ValueError."""
+    text = _OFFSET.sub(lambda found: "Z" if found[1] == "UTC" else found[1], text)
     found = _FRACTION.fullmatch(text)  # datetime has six digits of it
     if found is None:
-        return _bounded(_since_epoch(datetime.fromisoformat(text)))
+        return _bounded(_since_epoch(datetime.fromisoformat(text), zone))
     time = datetime.fromisoformat(found[1] + (found[3] or "").strip())
-    return _bounded(_since_epoch(time) + int(found[2][:9].ljust(9, "0")))
+    return _bounded(_since_epoch(time, zone) + int(found[2][:9].ljust(9, "0")))
 
 
-def _since_epoch(time: datetime) -> int:
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1) * 1000
+def _since_epoch(time: datetime, zone: Zone = UTC_ZONE) -> int:
+    return (zone.read(time) - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _bounded(nanoseconds: int) -> int:
@@ -169,8 +175,9 @@ class TimeRange:
         since, until = self._asked
         asked = [f"from {since.said} on"] if since else []
         asked += [f"before {until.said}"] if until else []
-        begin, end = (_shown(time) for time in (min(self._times), max(self._times)))
-        return f"no packet was captured {' and '.join(asked)}; the captures go from {begin} to {end}"
+        zone = next(moment.zone for moment in self._asked if moment)
+        span = zone.between(min(self._times), max(self._times))
+        return f"no packet was captured {' and '.join(asked)}; the captures go from {span}"
 
     def _turned(self) -> UsageError:
         since, until = (moment.said for moment in self._asked if moment)
@@ -182,8 +189,3 @@ def _last_time(captures: Sequence[str]) -> int | None:
         if name == STANDARD_INPUT or not Path(name).is_file():
             raise UsageError(f"{name}: its last packet is not known beforehand; count from the first: +30s")
     return max((time for name in captures if (time := last_time(name)) is not None), default=None)
-
-
-def _shown(nanoseconds: int) -> str:
-    seconds, rest = divmod(nanoseconds, _SECOND)
-    return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"

@@ -68,7 +68,7 @@ class Secrets:
     def __init__(self, keylog: KeyLog = None, *, follow: bool = False) -> None:
         """`follow`: the key logs grow, and secrets may come after the packets that need them."""
         names = [keylog] if isinstance(keylog, str | os.PathLike) else list(keylog or ())
-        self.paths = [check_keylog(name, may_be_empty=follow) for name in names]
+        self.paths = [check_keylog(name, grows=follow) for name in names]
         """The key logs, absolute."""
         self.may_come = follow
         self.version = 0

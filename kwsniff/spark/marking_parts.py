@@ -7,8 +7,10 @@ from pathlib import PurePosixPath
 
 import pyarrow as pa
 
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.spark.parts import Part, part_writer
 from kwsniff.spark.storage import Place
+from kwsniff.tables.ports import ports_of
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.twins import Twins, find_twins
 
@@ -26,6 +28,16 @@ def twins_among(
                 yield from file.iter_batches(columns=list(columns), use_threads=False)
 
     return find_twins(source, most, places)
+
+
+def absent_ports(parts: Sequence[Part], ports: Sequence[int], *, staging: Place) -> tuple[int, ...]:
+    """Those of `ports` that no connection has."""
+    asked = AskedPorts(ports)
+    for path in [part.path for part in parts if part.table == "connections"] if ports else ():
+        with staging.open_parquet(path) as file:
+            for batch in file.iter_batches(columns=["client_port", "broker_port"], use_threads=False):
+                asked.note(ports_of(batch))
+    return tuple(sorted(asked.absent))
 
 
 def mark_parts(parts: Sequence[Part], twins: Twins, *, staging: Place) -> dict[Part, Part]:

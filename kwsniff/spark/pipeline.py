@@ -36,7 +36,7 @@ from kwsniff.spark.inputs import Capture, Sizes, find_inputs, sizes
 from kwsniff.spark.jobs import cores_of, run_tasks
 from kwsniff.spark.judgement import write_findings
 from kwsniff.spark.lake import check_format
-from kwsniff.spark.marking_parts import mark_parts, twins_among
+from kwsniff.spark.marking_parts import absent_ports, mark_parts, twins_among
 from kwsniff.spark.notes import Spans
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
@@ -74,6 +74,8 @@ class Result:
     between the stages; bytes_named: of packets that the second stage reads in the captures instead."""
     no_packets: str | None = None
     """What the captures have instead, where no packet lies between `since` and `until`."""
+    absent_ports: tuple[int, ...] = ()
+    """Those of `ports` that no connection has."""
 
 
 def run_pipeline(
@@ -235,7 +237,9 @@ class _Run:
             "bytes_read": bytes_read,
             **_read_again(decoded),
         }
-        return self._complete(parts, rows, unread, facts, work.tables)
+        absent = absent_ports(parts, self.ports, staging=self.staging.place)
+        result = self._complete(parts, rows, unread, facts, work.tables)
+        return replace(result, absent_ports=absent)
 
     def _finished(
         self,

@@ -235,5 +235,16 @@ API_CALLS = TableSchema(
             source="min_bytes of the request",
             null=NOT_NAMED,
         ),
+        Column(
+            name="timeout_ms",
+            type="int64",
+            unit="milliseconds",
+            doc="The timeout that the request asks for: how long the broker may take (Produce, CreateTopics "
+            "and others); session.timeout.ms of a JoinGroup, transaction.timeout.ms of an InitProducerId, "
+            "max.poll.interval.ms of a ConsumerGroupHeartbeat.",
+            source="timeout_ms, session_timeout_ms, transaction_timeout_ms or rebalance_timeout_ms of the "
+            "request",
+            null=NOT_NAMED,
+        ),
     ),
 )

@@ -80,6 +80,20 @@ LEADERS = TableSchema(
             source=_METADATA,
             null="the message breaks off before it says",
         ),
+        Column(
+            name="replica_nodes",
+            type="integers",
+            doc="Ids of the brokers that have a copy, as told last; at most 64.",
+            source=_METADATA,
+            null="the message breaks off before it says",
+        ),
+        Column(
+            name="isr_nodes",
+            type="integers",
+            doc="Ids of those in sync with the leader, of the response with the fewest of them.",
+            source=_METADATA,
+            null="the message breaks off before it says",
+        ),
         moment(
             "first_time", "The first response that names it so.", "its time is not known", statistics=True
         ),

@@ -10,9 +10,12 @@ NOT_NAMED = "the message has no such field, or it could not be decoded"
 CALL_ID = Column(
     name="call_id",
     type="int64",
-    doc="Number of the call, the same in every table: 1000 times the number of the packet, counted over all "
-    "captures of the run, with which the call became known, and which of that packet's calls it is, from 0.",
-    source="a packet's 1001st call and those behind it count from 2^62 on, 2^24 for each packet",
+    doc="Number of the call, the same in every table: 1000 times the number of a packet, counted over all "
+    "captures of the run, plus n, from 0, for the calls of one packet. The packet is the first of the "
+    "request; a later one where only that showed what the connection carries, or closed a hole; that of the "
+    "response where no request was captured. A packet's calls beyond 1000 count from 2^62 on, 2^24 for each "
+    "packet.",
+    source="the packet with which the call became known",
     statistics=True,
 )
 RUN_ID = Column(

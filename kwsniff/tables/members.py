@@ -68,6 +68,14 @@ MEMBERS = TableSchema(
             doc="How long it may take to join again, which is max.poll.interval.ms of consumers.",
         ),
         Column(
+            name="heartbeat_interval_ms",
+            type="int32",
+            unit="milliseconds",
+            doc="How often the coordinator wants to hear of it; classic members choose it themselves.",
+            source="heartbeat_interval_ms of group heartbeats",
+            null="a classic member, or no response was captured",
+        ),
+        Column(
             name="generation",
             type="int32",
             doc="The last generation or epoch it had a part in.",

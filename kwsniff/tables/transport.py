@@ -221,6 +221,29 @@ CONNECTIONS = TableSchema(
             "clocks may differ; or a SYN was lost between the places",
             unit="nanoseconds",
         ),
+        _word(
+            "answered_in",
+            "protocol",
+            "The protocol of the broker's first bytes, where a client asks in Kafka's or TLS and they are neither.",
+            "first bytes of the broker",
+            "the broker answered in the same protocol, or sent nothing, or the client asked in another one",
+        ),
+        _word("proxy_header", "proxy_header", "Version of the PROXY header.", "PROXY protocol", "none"),
+        _word(
+            "tls_handshake",
+            "tls_handshake",
+            "How far the TLS handshake came, as far as it shows without secrets.",
+            "kinds and lengths of TLS records (RFC 8446 2, RFC 5246 7.3)",
+            "not TLS, or no ClientHello was captured",
+        ),
+        _word(
+            "tls_client_certificate",
+            "tls_client_certificate",
+            "Whether the client sent a certificate when the broker asked for one; of TLS 1.3 the lengths of "
+            "its first encrypted records tell where it sent none.",
+            "Certificate message of the client (RFC 5246 7.4.6, RFC 8446 4.4.2)",
+            null="not TLS, or the client was not seen to send a Certificate message",
+        ),
         Column(
             name="tls_hello",
             type="bool",
@@ -231,8 +254,8 @@ CONNECTIONS = TableSchema(
         Column(
             name="tls_alert",
             type="string",
-            doc="The alert in the place of a first response or a hello, by its name or number: of a broker "
-            "that was asked in plaintext, or that refuses the client.",
+            doc="The alert in the place of a first response, or before the handshake was complete: name or "
+            "number; `encrypted` where nothing but its length shows that it is one.",
             source="TLS alert (RFC 8446 6)",
             null="none was seen",
         ),

@@ -28,6 +28,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "limit_reached": "one of kwsniff's limits was reached",
         "segment_not_captured": "TCP data that was acknowledged is not in the capture",
         "not_decrypted": "TLS records that cannot be decrypted, because something before them is missing",
+        "not_kafka": "the other side answered in another protocol",
     },
     "protocol": {
         "empty": "no payload",
@@ -39,6 +40,46 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "socks": "SOCKS5, and no tunnel that came about",
         "other": "none of these",
         "undecided": "too little was seen to tell",
+        "zookeeper": "ZooKeeper",
+        "amqp": "AMQP",
+        "redis": "Redis",
+        "mysql": "MySQL",
+        "postgresql": "PostgreSQL",
+        "mongodb": "MongoDB",
+        "cassandra": "Cassandra",
+        "mqtt": "MQTT",
+        "smtp": "SMTP or FTP",
+        "pop3": "POP3",
+        "imap": "IMAP",
+        "ldap": "LDAP",
+        "nats": "NATS",
+        "memcached": "memcached",
+        "pulsar": "Pulsar",
+        "rocketmq": "RocketMQ",
+        "openwire": "OpenWire (ActiveMQ)",
+        "stomp": "STOMP",
+        "elasticsearch": "Elasticsearch (transport)",
+        "oracle": "Oracle",
+        "sqlserver": "SQL Server",
+        "rdp": "RDP",
+        "vnc": "VNC",
+        "smb": "SMB",
+        "telnet": "Telnet",
+    },
+    "proxy_header": {
+        "v1": "version 1, text",
+        "v2": "version 2, binary",
+    },
+    "tls_handshake": {
+        "client_hello": "the client greeted; no ServerHello was seen",
+        "server_hello": "the broker greeted, too; the client sent nothing behind its hello",
+        "client_key": "the client sent its key (and certificate, if asked for), no Finished; up to TLS 1.2",
+        "client_finished": "the client sent its Finished; the broker said nothing more than an alert",
+        "complete": "both sides finished",
+    },
+    "tls_client_certificate": {
+        "none": "the client sent an empty list of certificates",
+        "sent": "the client sent one",
     },
     "role": {
         "handshake": "by the TCP handshake",
@@ -72,6 +113,10 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "the Produce that brought them came meanwhile, on any connection of the capture",
         "data_possible": "a fetch that may wait came back with records after more than 5 ms, and nothing "
         "says when they were written",
+        "transaction": "a fetch with read_committed waited for a transaction to end: the marker of its end "
+        "was written within the wait",
+        "transaction_possible": "a fetch with read_committed came back after more than 5 ms with records of "
+        "a transaction, and nothing says when that ended",
         "group": "a member waited for others of its group: their JoinGroup or SyncGroup of that generation "
         "came just before the answer; or for its first members (group.initial.rebalance.delay.ms)",
         "group_possible": "JoinGroup or SyncGroup took more than 5 ms: it is answered when the other members "
@@ -183,11 +228,16 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "timelines_limit": "more groups, members, producers, partitions, brokers than memory lets follow; "
         "those silent longest, or new ones, were left out",
         "twins_limit": "too many connections that may be twins of others to compare them all",
+        "answered_out_of_order": "a response that came after those of later requests",
+        "null_not_allowed": "null bytes in a response where its layout allows none; it was read all the same",
     },
 }
 """The closed lists that the core fills. Their order is that of the numbers in kwsniff/core/declared.pxd."""
 
-ABSENT: Final = {"reason": "none", "caller": "unknown", "tunnel": "none"}
+ABSENT: Final = {
+    "reason": "none", "caller": "unknown", "tunnel": "none", "proxy_header": "none",
+    "tls_handshake": "unseen", "tls_client_certificate": "unseen",
+}  # fmt: skip
 """What the core calls the number before the first, in lists that may have no word."""
 
 FIRST: Final = {"tunnel": 1}

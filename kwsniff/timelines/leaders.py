@@ -1,7 +1,7 @@
 """Leaders of partitions as Metadata responses name them, and when others were named."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -12,11 +12,13 @@ from kwsniff.timelines.topic_names import topic_id_of
 MOST_LEADERS = 200_000
 """Rows; what comes after is left out."""
 LONGEST_NAME = 256
+MOST_NODES: Final = 64
+"""Brokers of a partition that are listed; a partition has three copies as a rule."""
 _MOST_CHANGES: Final = 2 * MOST_LEADERS
 NEVER: Final = (1 << 63) - 1
 
 Row = dict[str, Any]
-HowMany = tuple[int | None, int | None]
+Nodes = Sequence[int] | None
 
 
 class Teller(NamedTuple):
@@ -51,6 +53,8 @@ class Leader:
     last_time: int | None = None
     replicas: int | None = None
     in_sync: int | None = None
+    replica_nodes: Nodes = None
+    isr_nodes: Nodes = None
     calls: int = 0
 
     def touch(self, times: int, call_id: int, time: int | None) -> None:
@@ -62,11 +66,13 @@ class Leader:
         if before is None or (moment is not None and (moment, call_id) >= (before, self.last_call_id)):
             self.last_time, self.last_call_id = moment, call_id
 
-    def count_copies(self, replicas: int | None, in_sync: int | None) -> None:
-        """How many there are, as told last; how few of them were in sync."""
-        if replicas is not None and in_sync is not None:
-            self.replicas = replicas
-            self.in_sync = in_sync if self.in_sync is None else min(in_sync, self.in_sync)
+    def note_copies(self, replicas: Nodes, in_sync: Nodes) -> None:
+        """Which brokers have one, as told last; those in sync where they were fewest."""
+        if replicas is None or in_sync is None:
+            return
+        self.replicas, self.replica_nodes = len(replicas), replicas[:MOST_NODES]
+        if self.in_sync is None or len(in_sync) <= self.in_sync:
+            self.in_sync, self.isr_nodes = len(in_sync), in_sync[:MOST_NODES]
 
     def row(self) -> Row:
         """The row of the table."""
@@ -128,7 +134,7 @@ class Leaders:
         for place, leader, epoch, copies in self._told(said):
             self._note_copies(place, copies[0], teller)
             if row := self._see(place, leader, epoch, teller):
-                row.count_copies(*copies)
+                row.note_copies(*copies)
                 told.append(row)
         return told
 
@@ -176,7 +182,7 @@ class Leaders:
         row.touch(1, teller.call_id, teller.time)
         return row
 
-    def _note_copies(self, place: tuple[Any, ...], replicas: int | None, teller: Teller) -> None:
+    def _note_copies(self, place: tuple[Any, ...], replicas: Nodes, teller: Teller) -> None:
         name, topic_id, partition = place
         time = teller.time
         which = name or f"#{topic_id}", partition
@@ -186,7 +192,7 @@ class Leaders:
         if not known and not self._room.admits(2 * SHORT, full=len(self._copied) >= MOST_LEADERS):
             return
         before = one, more = self._copied.get(which, (None, None))
-        if replicas > 1:
+        if len(replicas) > 1:
             more = time if more is None else min(more, time)
         else:
             one = time if one is None else min(one, time)
@@ -197,8 +203,8 @@ class Leaders:
             else:
                 self._room.left_out += 1
 
-    def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, HowMany]]:
-        """Topic, its id and partition; leader; epoch; copies, and those in sync."""
+    def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, tuple[Nodes, Nodes]]]:
+        """Topic, its id and partition; leader; epoch; brokers that have a copy, and those in sync."""
         for topic in listed(said, "topics"):
             name = (topic.get("name") or "")[:LONGEST_NAME] or None
             topic_id = topic_id_of(topic)
@@ -209,7 +215,8 @@ class Leaders:
                     continue  # the message broke off in it
                 epoch = each.get("leader_epoch", -1)
                 place = name, topic_id or self._ids.get(name or ""), each["partition_index"]
-                copies = _length(each, "replica_nodes"), _length(each, "isr_nodes")
+                # None where the message broke off before them.
+                copies = each.get("replica_nodes"), each.get("isr_nodes")
                 yield place, each["leader_id"], None if epoch < 0 else epoch, copies
 
     def _name(self, name: str, topic_id: str) -> None:
@@ -222,8 +229,3 @@ class Leaders:
 
 def _since(one: int | None, more: int | None) -> tuple[int, int]:
     return NEVER if one is None else one, NEVER if more is None else more
-
-
-def _length(partition: Said, name: str) -> int | None:
-    found = partition.get(name)  # None where the message broke off before it
-    return None if found is None else len(found)

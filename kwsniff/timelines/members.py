@@ -68,6 +68,7 @@ class Member:
     generation: int | None = None
     session_timeout: int | None = None
     rebalance_timeout: int | None = None
+    heartbeat_interval: int | None = None
     reason_text: str | None = None
     topics: list[str] | None = None
     partitions: list[list[Any]] | None = None
@@ -226,6 +227,7 @@ class Members:
         if topics := listed(said, "subscribed_topic_names"):
             member.topics = _few(topics)
         answered = read_response(self._catalog, call.api_key, call.api_version, call.response)
+        member.heartbeat_interval = answered.get("heartbeat_interval_ms", member.heartbeat_interval)
         if isinstance(answered.get("assignment"), Mapping):
             note_call(member.call_ids, call.call_id)
             found = answered["assignment"]
@@ -310,6 +312,7 @@ class Members:
             "reason_text": member.reason_text,
             "session_timeout_ms": member.session_timeout,
             "rebalance_timeout_ms": member.rebalance_timeout,
+            "heartbeat_interval_ms": member.heartbeat_interval,
             "generation": member.generation,
             "topics": member.topics,
             "partitions": None if partitions is None else list(islice(partitions, MOST_LISTED)),

@@ -13,6 +13,7 @@ import pyarrow as pa
 from kwsniff.layout.catalog import Catalog
 from kwsniff.tables.arrays import Bits, Numbers, numbers, valid_rows, whole_numbers
 from kwsniff.tables.kernels import kept
+from kwsniff.tables.rows import picked
 from kwsniff.timelines import evidence, proofs
 from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.evidence import Clock, Evidence, Marks, Place, Places, joined
@@ -172,10 +173,11 @@ class ProvenWaits:
         """Call id -> who asked for what."""
         parties = {}
         times = whole_numbers(members["request_time"], null=0).tolist()
-        said = (members[name].to_pylist() for name in _OF_MEMBERS[_NOT_SAID:])
+        # Texts of ordinary length: what is told here stays for a while, and a name may be 32 kB long.
+        said = picked(members, np.ones(members.num_rows, np.bool_), _OF_MEMBERS[_NOT_SAID:])
         ends = (each.tolist() for each in moments)
-        for key, group, generation, call_id, member, instance, client, time, *moment in zip(
-            *said, times, *ends, strict=True
+        for (key, group, generation, call_id, member, instance, client), time, *moment in zip(
+            said, times, *ends, strict=True
         ):
             meeting, name = (group, key, generation), instance or member or client or ""
             self._meetings.add(meeting, Asked(name, time, Moment(*moment)))

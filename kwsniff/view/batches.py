@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kwsniff.view.model import Inner
-from kwsniff.view.phrases import in_utc, plural, shorten
+from kwsniff.view.phrases import in_zone, plural, shorten
 from kwsniff.view.records import RecordSet
+from kwsniff.zones import Zone
 
 #: Records of one set that are shown; JSON has all of them.
 _MOST_LINES: Final = 1000
@@ -14,21 +15,21 @@ _MOST_LINES: Final = 1000
 Line = tuple[str, Inner | None]
 
 
-def record_set_lines(found: Inner) -> Iterator[Line]:
+def record_set_lines(found: Inner, zone: Zone) -> Iterator[Line]:
     """Lines of a record set, each with what is to be shown below it."""
     records = found.records
     if records is None:
         return
     shown = 0
     for number, batch in enumerate(records.batches):
-        yield _batch(batch), None
+        yield _batch(batch, zone), None
         for index, record in enumerate(batch["records"]):
             if shown == _MOST_LINES:
                 rest = sum(len(one["records"]) for one in records.batches) - shown
                 yield f"  ... {plural(rest, 'more record')}", None
                 break
             shown += 1
-            yield f"  {_record(record)}", None
+            yield f"  {_record(record, zone)}", None
             for name in ("key", "value"):
                 one = found.in_records.get((number, index, name))
                 if one is not None:
@@ -59,7 +60,7 @@ def _ends_corrupt(records: RecordSet) -> bool:
     return records.error is not None and records.error["path"] == f"/batches/{len(records.batches)}"
 
 
-def _batch(batch: dict[str, Any]) -> str:
+def _batch(batch: dict[str, Any], zone: Zone) -> str:
     count = len(batch["records"])
     if batch["magic"] < 2:
         title = (
@@ -78,14 +79,14 @@ def _batch(batch: dict[str, Any]) -> str:
         batch["compression"] if batch["compression"] != "none" else "not compressed",
     ]
     if batch["timestamp_type"] != "NoTimestampType":
-        parts.append(f"{batch['timestamp_type']} up to {in_utc(batch['max_timestamp'])}")
+        parts.append(f"{batch['timestamp_type']} up to {in_zone(batch['max_timestamp'], zone)}")
     if batch["magic"] == 2:
-        parts += _producer(batch)
+        parts += _producer(batch, zone)
     parts.append("crc ok" if batch["is_valid"] else "! crc wrong")
     return ", ".join(parts)
 
 
-def _producer(batch: dict[str, Any]) -> Iterator[str]:
+def _producer(batch: dict[str, Any], zone: Zone) -> Iterator[str]:
     yield f"leader epoch {batch['partition_leader_epoch']}"
     if batch["producer_id"] >= 0:
         epoch, sequence = batch["producer_epoch"], batch["base_sequence"]
@@ -95,15 +96,15 @@ def _producer(batch: dict[str, Any]) -> Iterator[str]:
     if batch["is_control_batch"]:
         yield "control"
     if batch["has_delete_horizon"]:
-        yield f"delete horizon {in_utc(batch['delete_horizon_ms'])}"
+        yield f"delete horizon {in_zone(batch['delete_horizon_ms'], zone)}"
 
 
-def _record(record: dict[str, Any]) -> str:
+def _record(record: dict[str, Any], zone: Zone) -> str:
     if "control_type" in record:
-        return f"{record['offset']}: {record['control_type']}, {in_utc(record['timestamp'])}"
+        return f"{record['offset']}: {record['control_type']}, {in_zone(record['timestamp'], zone)}"
     parts = [f"key {_bytes(record['key'])}", f"value {_bytes(record['value'])}"]
     if record["timestamp"] >= 0:
-        parts.insert(0, in_utc(record["timestamp"]))
+        parts.insert(0, in_zone(record["timestamp"], zone))
     if record.get("headers"):
         headers = [f"{header['key']!r}: {_bytes(header['value'])}" for header in record["headers"]]
         parts.append(f"headers {{{', '.join(headers)}}}")

@@ -20,6 +20,7 @@ from kwsniff.view.model import Surroundings
 from kwsniff.view.phrases import in_nanoseconds, in_span, plural
 from kwsniff.view.redact import hide
 from kwsniff.view.text import message_lines
+from kwsniff.zones import UTC_ZONE, Zone
 
 _NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 # Kafka gives its metadata log a fixed id.
@@ -47,6 +48,8 @@ class Drawing:
     hexdump: bool = False
     sides: tuple[str, ...] = ("request", "response")
     captures: tuple[str, ...] = ()
+    zone: Zone = UTC_ZONE
+    """That of times in lines; documents have UTC."""
 
 
 @dataclass(slots=True)
@@ -73,7 +76,8 @@ class DecodedCall:
                 data = part.packet["data"]
                 yield f"    {data.hex() if drawing.secrets else f'<redacted, {len(data)} bytes>'}"
                 continue
-            lines = part.message.hexdump().splitlines() if drawing.hexdump else message_lines(part.message)
+            tree = message_lines(part.message, drawing.zone)
+            lines = part.message.hexdump().splitlines() if drawing.hexdump else tree
             yield from (f"    {line}" for line in lines)
 
     def _display_filters(self, drawing: Drawing) -> list[dict[str, str | None]]:
@@ -217,7 +221,7 @@ def _title(part: Part, drawing: Drawing) -> str:
     if len(drawing.captures) > 1:
         parts.append(f"of {drawing.captures[packet['capture']]}")
     if packet["first_time"] is not None:
-        parts.append(in_nanoseconds(packet["first_time"]))
+        parts.append(drawing.zone.moment(packet["first_time"], 9))
     parts.append(plural(packet["length"], "byte"))
     if packet["torn"]:
         parts.append(f"only {len(packet['data'])} of them captured in one piece")

@@ -24,6 +24,16 @@ class Closed(NamedTuple):
     """Neither hello was captured."""
 
 
+def ports_of(columns: Sequence[Any]) -> set[int]:
+    """Ports that connections have, of both sides."""
+    by_name = dict(zip(_NAMES, columns, strict=True))
+    return {
+        port
+        for side in ("client", "broker")
+        for port in memoryview(by_name[f"{side}_port"][4]).cast("B").cast("i")
+    }
+
+
 def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
     """Connections without keys, and hellos without an answer."""
     by_name = dict(zip(_NAMES, columns, strict=True))

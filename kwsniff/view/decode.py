@@ -14,6 +14,7 @@ from kwsniff.view.inner import found_inside
 from kwsniff.view.inside import inner_documents
 from kwsniff.view.model import LIMITS, Direction, Inner, Place
 from kwsniff.view.reading import read_message
+from kwsniff.zones import UTC_ZONE, Zone
 
 
 @dataclass(slots=True)
@@ -28,11 +29,11 @@ class Message(model.Message):
         """``as_dict`` and, as ``inside``, what the bytes fields hold."""
         return {**self.as_dict(), "inside": inner_documents(self.found_inside())}
 
-    def text(self) -> str:
-        """A tree for a person to read."""
+    def text(self, zone: Zone = UTC_ZONE) -> str:
+        """A tree for a person to read, times as the zone has them."""
         from kwsniff.view.text import render
 
-        return render(self)
+        return render(self, zone)
 
     def hexdump(self) -> str:
         """The bytes, 16 per line, each with the fields that begin in it."""

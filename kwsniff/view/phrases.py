@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from kwsniff.zones import Zone
+
 _LONGEST: Final = 120
 _LAST_TIME: Final = 253_402_300_800_000
 
@@ -12,11 +14,10 @@ def shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def in_utc(milliseconds: int) -> str:
-    """A Kafka timestamp (milliseconds since the epoch) as ISO 8601; a number that is no time stays one."""
-    if not 0 < milliseconds < _LAST_TIME:
-        return str(milliseconds)
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+def in_zone(milliseconds: int, zone: Zone) -> str:
+    """A Kafka timestamp (milliseconds since the epoch) with date and zone; a number that is no time stays
+    one."""
+    return zone.moment(milliseconds * 1_000_000) if 0 < milliseconds < _LAST_TIME else str(milliseconds)
 
 
 def plural(number: int, word: str) -> str:

@@ -15,10 +15,11 @@ from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
 from kwsniff.sources.files import CaptureFile
 from kwsniff.sources.order import find_in_order, size_of
+from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.times import TimeRange
 from kwsniff.sources.tls import KeyLog, Secrets
 from kwsniff.view.capture import Call, Packet
-from kwsniff.view.closed import Closed, closed_connections
+from kwsniff.view.closed import Closed, closed_connections, ports_of
 from kwsniff.view.filters import Filters
 from kwsniff.view.selection import Ended, Selection
 
@@ -55,6 +56,11 @@ class CallReader:
         self.notes: list[str] = []
         self.topics: dict[str, str] = {}
         """Topic id -> name, as far as messages have told it."""
+        self.packets = 0
+        """Packets that were read, of the time that was asked for."""
+        self.is_complete = False
+        """Whether all there is was read."""
+        self.ports = AskedPorts(ports)
         self._progress = progress
         self._done = 0
         """Raw bytes of the captures before the one that is read."""
@@ -106,6 +112,7 @@ class CallReader:
         self._analyzer.finish()
         yield from self._over()
         yield from self._calls_of(Ended(b"", {}), None)
+        self.is_complete = True
         self.notes += (_closed_note(*item) for item in self._closed.most_common(MOST_CLOSED))
 
     def _read(self, capture: CaptureFile) -> Iterator[Call]:
@@ -135,6 +142,7 @@ class CallReader:
 
     def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
         self._times.take(facts)
+        self.packets += facts["packets"] - facts["packets_other_time"]
         if capture.note:
             self.notes.append(f"{capture.name}: {capture.note}")
         if facts["damaged"]:
@@ -145,7 +153,10 @@ class CallReader:
     def _over(self) -> list[Call]:
         ended = self._selection.over(self._analyzer.take("api_calls"))
         if self._analyzer.rows("connections"):
-            for broker, count in closed_connections(self._analyzer.take("connections")).items():
+            connections = self._analyzer.take("connections")
+            if self.ports.absent:
+                self.ports.note(ports_of(connections))
+            for broker, count in closed_connections(connections).items():
                 if broker in self._closed or len(self._closed) < _MOST_BROKERS:
                     self._closed[broker] += count
         return self._calls_of(ended, self._most_bytes)

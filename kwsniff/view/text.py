@@ -12,21 +12,22 @@ from kwsniff.texts import json_text
 from kwsniff.view.batches import record_set_lines, record_set_note
 from kwsniff.view.inner import found_inside
 from kwsniff.view.model import Inner, Message, Place
-from kwsniff.view.phrases import in_utc, shorten
+from kwsniff.view.phrases import in_zone, shorten
 from kwsniff.view.redact import Redacted
 from kwsniff.view.tree import Node, Tree, Value
+from kwsniff.zones import UTC_ZONE, Zone
 
 
-def render(message: Message) -> str:
-    """The whole tree, one field per line, two spaces per level."""
+def render(message: Message, zone: Zone = UTC_ZONE) -> str:
+    """The whole tree, one field per line, two spaces per level; times as that zone has them."""
     name = message.api_name or "unknown api"
     key = "" if message.api_key is None else f" (key {message.api_key})"
     version = "" if message.api_version is None else f" v{message.api_version}"
     title = f"{name} {message.direction}{version}{key}, {len(message.data)} bytes"
-    return "\n".join([title, *message_lines(message)])
+    return "\n".join([title, *message_lines(message, zone)])
 
 
-def message_lines(message: Message) -> Iterator[str]:
+def message_lines(message: Message, zone: Zone = UTC_ZONE) -> Iterator[str]:
     """Header, body, what no layout says, and the break."""
     inner = found_inside(message)
     for title, root in (("header", message.header), ("body", message.body)):
@@ -34,7 +35,7 @@ def message_lines(message: Message) -> Iterator[str]:
             continue
         yield title
         for child in root.children:
-            yield from _node(child, 1, message.tree, inner)
+            yield from _node(child, 1, message.tree, inner, zone)
     for unknown in message.tree.unknown_tags:
         payload = message.data[unknown.start : unknown.start + unknown.size]
         text = f"unknown tag {unknown.tag} in {unknown.path or '/'}: {unknown.size} bytes"
@@ -54,15 +55,15 @@ def message_lines(message: Message) -> Iterator[str]:
             yield f"  {shorten(rest.hex())}"
 
 
-def _node(node: Node, depth: int, tree: Tree, inner: Mapping[Place, Inner]) -> Iterator[str]:
+def _node(node: Node, depth: int, tree: Tree, inner: Mapping[Place, Inner], zone: Zone) -> Iterator[str]:
     margin = "  " * depth
     if node.is_leaf:
         field = tree.shape.fields[node.op]
         found = inner.get((node.start, node.op))
         value = f"{node.end - node.start} bytes" if found and found.is_read else shown(node.value)
-        yield f"{margin}{node.name}: {value}{_note(field, node.value, tree)}{_inner_note(found)}"
+        yield f"{margin}{node.name}: {value}{_note(field, node.value, tree, zone)}{_inner_note(found)}"
         if found is not None:
-            yield from inner_lines(found, depth + 1)
+            yield from inner_lines(found, depth + 1, zone)
         return
     if node.count >= 0:
         read = len(node.children)
@@ -71,7 +72,7 @@ def _node(node: Node, depth: int, tree: Tree, inner: Mapping[Place, Inner]) -> I
     else:
         yield f"{margin}{node.name}:"
     for child in node.children:
-        yield from _node(child, depth + 1, tree, inner)
+        yield from _node(child, depth + 1, tree, inner, zone)
 
 
 def _inner_note(found: Inner | None) -> str:
@@ -90,20 +91,20 @@ def _inner_note(found: Inner | None) -> str:
     return f"  {', '.join(parts)}" if parts else ""
 
 
-def inner_lines(found: Inner, depth: int) -> Iterator[str]:
+def inner_lines(found: Inner, depth: int, zone: Zone = UTC_ZONE) -> Iterator[str]:
     """What one bytes field holds."""
     margin = "  " * depth
     if found.message is not None:
-        yield from (f"{margin}{line}" for line in message_lines(found.message))
+        yield from (f"{margin}{line}" for line in message_lines(found.message, zone))
         return
     if found.records is not None:
-        for line, one in record_set_lines(found):
+        for line, one in record_set_lines(found, zone):
             yield f"{margin}{line}{_inner_note(one)}"
             if one is not None:
-                yield from inner_lines(one, depth + 2)
+                yield from inner_lines(one, depth + 2, zone)
     if found.tree is not None and found.tree.body is not None:
         for child in found.tree.body.children:
-            yield from _node(child, depth, found.tree, found.inner)
+            yield from _node(child, depth, found.tree, found.inner, zone)
     if found.facts is not None:
         yield from (f"{margin}{line}" for line in _facts(found))
     if found.error is not None and found.records is None:
@@ -137,17 +138,17 @@ def shown(value: Value) -> str:
     return str(value)
 
 
-def _note(field: Field | None, value: Value, tree: Tree) -> str:
+def _note(field: Field | None, value: Value, tree: Tree, zone: Zone) -> str:
     text = ""
     if field is not None and isinstance(value, str):
         is_named = field.meaning is Meaning.TOPIC_ID and value in tree.topics
         text = shown(tree.topics[value]) if is_named else ""
     elif field is not None and isinstance(value, int) and not isinstance(value, bool):
-        text = _meant(field, value, tree.catalog or load_catalog())
+        text = _meant(field, value, tree.catalog or load_catalog(), zone)
     return f"  {text}" if text else ""
 
 
-def _meant(field: Field, value: int, catalog: Catalog) -> str:
+def _meant(field: Field, value: int, catalog: Catalog, zone: Zone) -> str:
     """What a number stands for."""
     if field.meaning is Meaning.ERROR:
         error = catalog.errors.get(value)
@@ -156,6 +157,6 @@ def _meant(field: Field, value: int, catalog: Catalog) -> str:
         api = catalog.apis.get(value)
         return api.name if api else ""
     if field.meaning is Meaning.TIMESTAMP and value > 0:
-        time = in_utc(value)
+        time = in_zone(value, zone)
         return time if time != str(value) else ""
     return catalog.enums.get(field.enum, {}).get(value) or "" if field.enum else ""

@@ -169,6 +169,7 @@ class Cluster:
     program: str = ""
     internal: bool = False  # brokers and administrators have a plaintext listener of their own
     late: Sequence[int] = ()
+    controllers: Sequence[int] = ()  # servers that are controllers and no brokers; without any, all are both
     hosts: Sequence[str] = ()  # of each server, if not all are on loopback
     inside: Sequence[Sequence[str]] = ()  # what stands before each server's command
     quorum_host: str = HOST  # ZooKeeper's
@@ -191,7 +192,8 @@ class Cluster:
         return self._listed(self.ports)
 
     def _listed(self, ports: Sequence[int]) -> str:
-        return ",".join(f"{self.host(number)}:{port}" for number, port in enumerate(ports, 1))
+        brokers = ((number, port) for number, port in enumerate(ports, 1) if number not in self.controllers)
+        return ",".join(f"{self.host(number)}:{port}" for number, port in brokers)
 
     def host(self, number: int) -> str:
         """The address of a server."""
@@ -261,7 +263,7 @@ class Cluster:
         return broker
 
     def _properties(self, number: int, folder: Path) -> dict[str, object]:
-        copies = min(self.nodes, 3)
+        copies = min(self.nodes - len(self.controllers), 3)
         host, port = self.host(number), self.ports[number - 1]
         values: dict[str, object] = {
             **DEFAULTS,
@@ -281,17 +283,31 @@ class Cluster:
                 "inter.broker.listener.name": "INTERNAL" if self.internal else self.protocol,
             }
         else:
-            control = self.controller_ports[number - 1]
-            voters = ",".join(f"{n}@{self.host(n)}:{p}" for n, p in enumerate(self.controller_ports, 1))
+            control = f"CONTROLLER://{host}:{self.controller_ports[number - 1]}"
+            listens = f"{self.protocol}://{host}:{port}"
+            voters = ",".join(
+                f"{n}@{self.host(n)}:{p}"
+                for n, p in enumerate(self.controller_ports, 1)
+                if not self.controllers or n in self.controllers
+            )
             values |= {
                 "process.roles": "broker,controller",
                 "node.id": number,
                 "controller.quorum.voters": voters,
-                "listeners": f"{self.protocol}://{host}:{port},CONTROLLER://{host}:{control}{inner}",
+                "listeners": f"{listens},{control}{inner}",
                 "controller.listener.names": "CONTROLLER",
                 "listener.security.protocol.map": f"{maps},CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT",
                 "inter.broker.listener.name": "INTERNAL" if self.internal else self.protocol,
             }
+            if number in self.controllers:
+                alone = {
+                    "process.roles": "controller",
+                    "listeners": control,
+                    "inter.broker.listener.name": None,
+                }
+                values |= alone
+            elif self.controllers:
+                values |= {"process.roles": "broker", "listeners": f"{listens}{inner}"}
             if self.version >= "4.1":
                 values |= {
                     "share.coordinator.state.topic.num.partitions": 1,

@@ -20,6 +20,7 @@ from kwsniff.tables.folder import Folder
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
+from tests.house.tree import ROOT
 from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
@@ -62,20 +63,28 @@ def test_the_summary_says_what_the_capture_shows(capture: Path, capsys: pytest.C
     assert any(line.split() == ["1", "REQUEST_TIMED_OUT", "(7)", "Produce", "orders", "0"] for line in lines)
     assert any(line.split() == ["1", "REBALANCE_IN_PROGRESS", "(27)", "Heartbeat"] for line in lines)
     assert any("shop-2" in line for line in lines)
-    assert not any("Tables written" in line for line in lines)
+    assert not any(" written to " in line for line in lines)
     assert not any("\x1b" in line for line in lines)
 
 
-def test_tables_are_written_and_named(
+def test_tables_are_written_and_counted(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
     assert run(["analyze", str(capture), "-o", str(output)]) == 0
-    lines = lines_of(capsys)
-    lines = lines[lines.index("Tables written") :]
-    for name in TABLES:
-        path = output / f"{name}.parquet"
-        assert cells(lines, name) == [name, str(pq.read_metadata(path).num_rows), str(path)]
+    lines = capsys.readouterr().out.splitlines()
+    rows = sum(pq.read_metadata(output / f"{name}.parquet").num_rows for name in TABLES)
+    assert f"{len(TABLES)} tables with {rows} rows written to {output}" in lines
+
+
+def test_the_findings_come_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    incident = ROOT / "captures" / "incidents" / "broker_stalled" / "broker.pcap"
+    for more in ([], ["-o", str(tmp_path / "out")]):
+        assert run(["analyze", str(incident), *more]) == 0
+        last = capsys.readouterr().out.split("\n\n")[-1]
+        assert last.startswith("What is wrong, and who has to act; ")
+        assert "  problem   broker_stalled  broker  10.88.0.1:9092" in last
+        assert "  When: 2026-11-22 00:48:46.353 UTC to 00:48:49.387\n" in last
 
 
 def test_json_is_one_document(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,7 @@ def named(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["subject_kind"], row["subject"], row["what"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("pair", "culprits", "what"),
     [
@@ -51,6 +52,7 @@ def test_the_culprit_comes_first(
     assert first["call_ids"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("side", ["broker", "client"])
 def test_who_stands_in_line_at_a_stopped_broker_waits_for_the_broker(
     side: str, capsys: pytest.CaptureFixture[str]
@@ -63,6 +65,7 @@ def test_who_stands_in_line_at_a_stopped_broker_waits_for_the_broker(
     assert "queue_ms" not in {row["what"] for row in rest}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "broker", "moments"),
     [
@@ -86,6 +89,7 @@ def test_a_broker_that_stood_still_comes_before_what_was_asked_less_often_for_it
         assert "calls_per_second" in [row["what"] for row in rows[1:]]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", ["", "_3_9"])
 @pytest.mark.parametrize("side", ["broker", "client"])
 def test_a_follower_that_stands_still_shows_in_what_waits_for_replicas(
@@ -98,6 +102,7 @@ def test_a_follower_that_stands_still_shows_in_what_waits_for_replicas(
     assert ("client", "shop") in {named(row)[:2] for row in rest}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("good", "bad"),
     [("near", "near_3_9"), ("near_3_9", "near"), ("near", "near"), ("members_slow", "members_slow")],
@@ -138,6 +143,7 @@ def copied(folder: Path, *names: str) -> str:
     return str(folder)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", ["2026-11-22T23:35:00", "23:35:00", "+1m"])
 def test_before_and_after_a_moment(moment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """near was recorded at 23:27:02, quota at 23:40:03."""
@@ -161,6 +167,7 @@ def test_folders_of_tables_tell_the_same_as_captures(
     assert compared(capsys, clock("near"), str(tmp_path)) == compared(capsys, clock("near"), clock("quota"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_is_wider_than_the_screen(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -189,6 +196,7 @@ def test_bad_usage_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_verb_says() -> None:
     path = ROOT / "docs" / "compare.md"
     assert page(path) == path.read_text("utf-8"), "run: python -m tests.cli.shown"

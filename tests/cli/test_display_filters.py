@@ -47,6 +47,7 @@ def test_display_filters_hold_on_the_file(verb: str, capsys: pytest.CaptureFixtu
         holds(TOO_LARGE, said, rows[int(number)])
 
 
+@pytest.mark.slow
 def test_those_of_show_stand_in_its_json(capsys: pytest.CaptureFixture[str]) -> None:
     rows = rows_of(TOO_LARGE)
     assert run(["show", str(TOO_LARGE), "--error", "any", "--json"]) == 0

@@ -68,6 +68,20 @@ def test_error_minus_one(capsys: pytest.CaptureFixture[str]):
     assert (facts["code"], facts["name"], facts["retriable"]) == (-1, "UNKNOWN_SERVER_ERROR", False)
 
 
+def test_an_error_is_explained_with_its_cause_its_settings_and_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+):
+    said = explained(capsys, "error", "26")
+    assert "usually: the member asks for a session timeout that the broker does not allow" in said
+    assert "settings of the client: session.timeout.ms" in said
+    assert "settings of the broker: group.min.session.timeout.ms, group.max.session.timeout.ms" in said
+    assert "Set session.timeout.ms of the client between" in " ".join(said.split())
+    usual = json.loads(explained(capsys, "error", "26", "--json"))["usual"]
+    assert usual["settings"]["client"] == ["session.timeout.ms"]
+    assert usual["asked"] == ["timeout_ms", "session.timeout.ms"]
+    assert json.loads(explained(capsys, "error", "0", "--json"))["usual"] is None
+
+
 def test_schema_shows_its_tagged_field(capsys: pytest.CaptureFixture[str]):
     facts = json.loads(explained(capsys, "OffsetCommitValue", "4", "--json"))
     assert facts["header"] == []

@@ -105,6 +105,7 @@ def _within(bound: int, arguments: Sequence[str]) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.sample(6)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not bound addresses")
 @pytest.mark.parametrize("megabytes", [110, 180, 280, 350, 420])
 @pytest.mark.parametrize("verb", list(VERBS))

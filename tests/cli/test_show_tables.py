@@ -27,6 +27,7 @@ def folder_of(capture: str, place: Path) -> str:
     return str(place)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SOME)
 def test_each_call_is_shown_as_without_tables(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -39,6 +40,7 @@ def test_each_call_is_shown_as_without_tables(
         assert lines(capsys, capture, "--tables", folder, "--call", str(number)) == plain
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "words",
     ["--error any", "--topic orders", "--group billing", "--client bill", "--min-latency 5ms",

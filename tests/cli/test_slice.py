@@ -184,6 +184,7 @@ def test_options_and_several_link_types_are_kept(tmp_path: Path) -> None:
     assert option("<", 2, b"eth0") + option("<", 9, b"\x09") in body
 
 
+@pytest.mark.slow
 def test_the_proof_of_a_finding(tmp_path: Path) -> None:
     incident = CAPTURES / "incidents" / "message_too_large" / "broker.pcap"
     findings = kwsniff.analyze(incident).findings.to_pylist()
@@ -232,7 +233,7 @@ def test_a_capture_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFix
     shutil.copy(FIRST_STEPS, path)
     assert run(["slice", str(path), "--error", "any", "-o", str(path)]) == 2
     assert path.read_bytes() == FIRST_STEPS.read_bytes()
-    assert "is a capture that is read" in capsys.readouterr().err
+    assert "is a capture that is read; name another file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("end", [-1, -9, -200, 700])

@@ -2,6 +2,9 @@
 
 import csv
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,7 +38,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_tables_go_by_their_names(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Figures of the README's first example."""
+    """The broker's own log has 10 Metadata and 8 ApiVersions (witness.tsv)."""
     out = told(
         capsys, folder, "select api_name, count(*) n from api_calls group by all order by n desc limit 2"
     )
@@ -64,7 +67,7 @@ def test_csv_json_and_parquet_have_the_same_rows(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query = "select call_id, api_name, request_time, topics, latency_ns from api_calls order by call_id"
-    for form in ("csv", "json", "parquet"):
+    for form in ("csv", "json", "jsonl", "ndjson", "parquet"):
         told(capsys, folder, query, "-o", str(tmp_path / f"rows.{form}"))
     rows = parquet.read_table(tmp_path / "rows.parquet").to_pylist()
     assert len(rows) == 34
@@ -76,7 +79,10 @@ def test_csv_json_and_parquet_have_the_same_rows(
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as lines:
         table = list(csv.DictReader(lines))
     assert [each["latency_ns"] for each in table] == [str(each["latency_ns"]) for each in rows]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.json", "rows.parquet"]
+    lines_of_rows = (tmp_path / "rows.jsonl").read_text("utf-8")
+    assert [json.loads(line) for line in lines_of_rows.splitlines()] == answer["rows"]
+    assert (tmp_path / "rows.ndjson").read_text("utf-8") == lines_of_rows
+    assert len(list(tmp_path.iterdir())) == 5
     assert capsys.readouterr().out == ""
 
 
@@ -85,7 +91,54 @@ def test_columns_of_one_name_stay_two(folder: str, capsys: pytest.CaptureFixture
     assert out.splitlines() == ["n,n", "1,2"]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("name", ["rows.xls", "rows", "rows.txt", "rows.csv.gz", ".csv"])
+def test_an_ending_that_says_no_format_is_refused(
+    name: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / name
+    said = refused(capsys, folder, "from api_calls", "-o", str(place))
+    assert said.endswith("end it with .csv, .json, .jsonl, .ndjson, .parquet, or give --format")
+    assert not place.exists()
+    told(capsys, folder, "from api_calls", "-o", str(place), "--format", "csv")
+    assert len(place.read_text("utf-8").splitlines()) == 35
+
+
+_LONG = {
+    "one row, hours from now": "select count(*) from range(100000000000) a, range(1000) b where a.range = -1",
+    "rows without end": "select a.range, b.range from range(100000000000) a, range(1000) b",
+}
+_SAYS_WHEN = """
+import sys
+from kwsniff.cli import main
+from kwsniff.findings import console
+asked = console._reader
+def ask(*given):
+    print("asked", file=sys.stderr, flush=True)
+    return asked(*given)
+console._reader = ask
+main.main()
+"""
+
+
+@pytest.mark.parametrize("query", _LONG.values(), ids=list(_LONG))
+@pytest.mark.parametrize("output", [None, "rows.csv", "rows.parquet"])
+def test_ctrl_c_ends_a_query(query: str, output: str | None, folder: str, tmp_path: Path) -> None:
+    words = ["sql", folder, query, "--format", "csv"] if output is None else ["sql", folder, query, "-o"]
+    words += [] if output is None else [str(tmp_path / output)]
+    command = [sys.executable, "-c", _SAYS_WHEN, *words]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            assert process.stderr.readline() == "asked\n"
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=100)  # the query takes hours
+        finally:
+            process.kill()
+    assert (process.returncode, err) == (130, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
 def test_a_query_that_fails_on_the_way_leaves_no_file(
     suffix: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

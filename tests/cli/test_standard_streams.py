@@ -41,7 +41,7 @@ COMMANDS = {
 
 
 def test_every_verb_is_tried() -> None:
-    asks_tshark = {"verify"}  # not everywhere: tests/pipeline/test_agreement.py
+    asks_tshark = {"verify"}  # not everywhere: tests/analysis/test_agreement.py
     assert {command[0] for command in COMMANDS.values()} >= set(VERBS) - asks_tshark
 
 
@@ -81,12 +81,14 @@ def ran(folder: Path, name: str, redirection: str, stdout: int | None = None) ->
     return done.returncode, said
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_is_one_line_and_2(folder: Path, name: str) -> None:
     line = "standard output cannot be written (No space left on device); what it has is not all"
     assert ran(folder, name, ">/dev/full") == (2, f"kwsniff: error: {line}\n")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_closed_standard_output_is_one_line_and_2(folder: Path, name: str) -> None:
     before = (folder / "shop.pcap").read_bytes()
@@ -98,6 +100,7 @@ def test_a_closed_standard_output_is_one_line_and_2(folder: Path, name: str) -> 
     assert not (folder / "tables").exists()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_reader_that_has_enough_hears_nothing(folder: Path, name: str) -> None:
     reading, writing = os.pipe()

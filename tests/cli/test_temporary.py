@@ -41,6 +41,7 @@ def run(arguments: tuple[str, ...], spare: Path, cwd: Path) -> subprocess.Comple
         )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("arguments", VERBS, ids=" ".join)
 def test_no_room_for_temporary_files_is_one_line_with_what_helps(
     arguments: tuple[str, ...], tmp_path: Path

@@ -128,6 +128,7 @@ def moment(code: int, ticks: int, offset: int) -> int | None:
     return (seconds + offset) * SECOND + rest * SECOND // unit
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("code", CODES)
 def test_times_are_exact_in_every_resolution(code: int) -> None:
     for ticks in TICKS:

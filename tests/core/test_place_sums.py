@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kwsniff.core.columns.place_sums import place_rows, sum_by_code, sum_places
+from kwsniff.core.columns.place_sums import SEEN, WRITTEN, place_rows, sum_by_code, sum_places
 from tests.core.whole_columns import NEVER, ROWS, column, numbers
 
 
@@ -55,7 +55,9 @@ def test_what_is_written_is_added_up_by_place() -> None:
     writes.place()
     assert writes.places.tolist() == writes.placed()
     assert writes.widths.tolist() == [6, 6, 6]
-    assert {*np.flatnonzero(writes.used).tolist()} == {*writes.placed()} - {-1}
+    assert {*np.flatnonzero(writes.used & WRITTEN).tolist()} == {*writes.placed()} - {-1}
+    seen = {topic * 6 + (partition or 0) for topic, partition, *_ in writes.rows if topic is not None}
+    assert {*np.flatnonzero(writes.used & SEEN).tolist()} == seen
     writes.add()
     for place in range(18):
         rows = [row for row, at in zip(writes.rows, writes.placed(), strict=True) if at == place]

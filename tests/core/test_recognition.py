@@ -202,7 +202,7 @@ def test_zookeeper_is_not_kafka(seed: int, opened: bool) -> None:
         talk.send(from_client, data)
     tables = tables_of(talk.packets)
     assert tables["api_calls"] == []
-    assert connection_of(tables)["protocol"] in ("other", "undecided")
+    assert connection_of(tables)["protocol"] == "zookeeper" if opened else "undecided"
 
 
 @pytest.mark.parametrize("name", [b"", None])

@@ -60,7 +60,7 @@ def _passes_without(test: str) -> bool:
 
 
 def _pytest(rooms: Sequence[str], number: int) -> tuple[int, str]:
-    plain = ("-p", "no:randomly", "-p", "no:cacheprovider", "--tb=no", "-q", "-x")
+    plain = ("--whole", "-p", "no:randomly", "-p", "no:cacheprovider", "--tb=no", "-q", "-x")
     told = {SWITCH: str(number), "PYTHONPATH": str(TREE), "PYTHONDONTWRITEBYTECODE": "1"}
     # Runs side by side would remove each other's temporary folders.
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:

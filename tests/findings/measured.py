@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,9 +143,19 @@ def _clocks() -> Iterator[Recording]:
             yield Recording(folder.name, place, folder / file, said["did"], cause, BLAMES.get(cause, ""))
 
 
-def judge(recording: Recording) -> Judged:
-    """Analyzes it as `kwsniff why` does."""
-    rows = kwsniff.analyze(recording.path).findings.to_pylist()
+def find(capture: Path) -> list[dict[str, Any]]:
+    """The findings of a capture as `kwsniff why` has them."""
+    return kwsniff.analyze(capture).findings.to_pylist()
+
+
+find_once = lru_cache(None)(find)
+"""The same for files that do not change: several tests look at the recordings."""
+
+
+def judge(recording: Recording, rows: Sequence[dict[str, Any]] | None = None) -> Judged:
+    """What the findings of a recording say, these or its own, against what was done."""
+    if rows is None:
+        rows = find(recording.path)
     names = [row["finding"] for row in rows]
     rank = names.index(recording.cause) + 1 if recording.cause in names else None
     others = dict.fromkeys(

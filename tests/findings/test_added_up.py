@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import kwsniff
 from kwsniff.findings import lags, pace, volumes
 from kwsniff.findings.bounds import COUNTED, Figures
 from kwsniff.findings.tables import files_of_tables
 from kwsniff.spark.values import dump, load
 from tests.findings import scripted
+from tests.findings.conftest import TablesOf
 from tests.findings.scripted import table_of
 from tests.findings.test_bounds import RECORDINGS
 from tests.house.tree import ROOT
@@ -57,8 +57,7 @@ def _words_in(path: str) -> list[str]:
     return [field.name for field in pq.read_schema(path) if pa.types.is_string(field.type)]
 
 
-def _batches(capture: Path, folder: Path, rows: int = 50) -> Batches:
-    kwsniff.analyze(capture, output=folder)
+def _batches(folder: Path, rows: int = 50) -> Batches:
     return [
         (name, batch)
         for name, (path,) in files_of_tables(folder).items()
@@ -67,11 +66,12 @@ def _batches(capture: Path, folder: Path, rows: int = 50) -> Batches:
     ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "capture", [*RECORDINGS[::6], *MORE], ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-def test_figures_of_recordings_add_up(capture: Path, tmp_path: Path) -> None:
-    batches, dice = _batches(capture, tmp_path), random.Random(capture.parent.name)
+def test_figures_of_recordings_add_up(capture: Path, tables_of: TablesOf) -> None:
+    batches, dice = _batches(tables_of(capture)), random.Random(capture.parent.name)
     expected = told(_counted(batches))
     for parts in (1, 3, 8):
         assert told(_added_up(batches, parts, dice)) == expected

@@ -19,6 +19,7 @@ from kwsniff.findings.evaluate import TOTAL, evaluate
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.table import find_in_files
 from kwsniff.findings.tables import files_of_tables, open_folder, open_for
+from tests.findings.conftest import TablesOf
 from tests.findings.scripted import find, lags, table_of
 from tests.house.tree import ROOT
 from tests.perf.loads import SMALL_PERIOD, mixed, small
@@ -37,11 +38,11 @@ def _tables(capture: Path, folder: Path) -> dict[str, list[str]]:
     return files_of_tables(folder)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_rules_that_are_not_asked_would_find_nothing(capture: Path, tmp_path: Path) -> None:
-    files = _tables(capture, tmp_path)
-    with open_folder(tmp_path) as database:
-        assert find_in_files(files) == evaluate(database)
+def test_rules_that_are_not_asked_would_find_nothing(capture: Path, tables_of: TablesOf) -> None:
+    with open_folder(tables_of(capture)) as database:
+        assert find_in_files(files_of_tables(tables_of(capture))) == evaluate(database)
 
 
 def test_sums_made_in_passing_are_those_of_the_rows(tmp_path: Path) -> None:
@@ -73,6 +74,7 @@ def test_rules_that_sums_suffice_for_are_asked_without_a_database(
     assert {"request_storm", "hot_partition"} <= set(found)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("capture", RECORDINGS[:8], ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_bounds_of_rows_in_passing_are_those_of_files(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -130,6 +132,7 @@ def test_gates_are_those_of_the_rules() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_database_for_some_queries_answers_them_as_one_for_all(tmp_path: Path) -> None:
     files = _tables(INCIDENTS / "hot_partition" / "broker.pcap", tmp_path)
     rules = load_rules()
@@ -150,6 +153,7 @@ def test_tables_of_before_lack_columns_and_have_findings(tmp_path: Path) -> None
     assert [each.finding for each in find_in_files(files)] == names
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("incident", ["hot_partition", "busy_fetch", "rebalance_storm"])
 def test_calls_of_twins_hide_nothing(incident: str, tmp_path: Path) -> None:
     (capture,) = (INCIDENTS / incident).glob("broker.pcap")

@@ -18,9 +18,12 @@ from kwsniff.cli.main import run
 from kwsniff.findings.evaluate import evaluate, fetch
 from kwsniff.findings.rule import load_rules
 from kwsniff.findings.tables import READ, open_tables
+from tests.findings.conftest import TablesOf
 from tests.house.tree import ROOT
 
-INCIDENTS = ROOT / "captures" / "incidents"
+CAPTURES = ROOT / "captures"
+INCIDENTS = CAPTURES / "incidents"
+RECORDINGS = sorted(path for path in CAPTURES.rglob("*.pcap*") if path.is_file())
 NAMES = [
     "shop",
     "two  words",
@@ -50,6 +53,7 @@ def renamed(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(at, table.schema.field(at), column.cast(table.schema.field(at).type))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_of_any_name_is_found_by_the_command(name: str) -> None:
     analysis = kwsniff.analyze(INCIDENTS / "throttled" / "broker.pcap")
@@ -78,6 +82,7 @@ def test_show_takes_a_client_of_any_name(name: str, capsys: pytest.CaptureFixtur
     assert "usage" not in capsys.readouterr().err
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("folder", ["plain", "two words", "o'brien's \"$x\""])
 def test_captures_and_folders_are_quoted(
     folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -170,16 +175,25 @@ def test_show_leaves_out_clients_whose_names_have_the_name_in_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("incident", sorted(each.parent.name for each in INCIDENTS.glob("*/about.toml")))
-def test_commands_show_something(incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for capture in sorted((INCIDENTS / incident).glob("*.pcap")):
-        tables = tmp_path / capture.stem
-        kwsniff.analyze(capture, output=tables)
-        places = {"CAPTURE": str(capture), "DIR": str(tables)}
-        for finding in pq.ParquetFile(tables / "findings.parquet").read().to_pylist():
-            given = [places.get(word, word) for word in words(finding["command"])]
+@pytest.mark.parametrize("capture", RECORDINGS, ids=lambda path: str(path.relative_to(CAPTURES)))
+def test_each_command_shows_rows(
+    capture: Path, tables_of: TablesOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of every finding, and those that its sentences name."""
+    tables = tables_of(capture)
+    places = {"CAPTURE": str(capture), "DIR": str(tables)}
+    for finding in pq.ParquetFile(tables / "findings.parquet").read().to_pylist():
+        given = [places.get(word, word) for word in words(finding["command"])]
+        if given[0] == "sql":
+            assert run([*given, "--format", "json"]) == 0, finding["command"]
+            assert json.loads(capsys.readouterr().out)["rows"], finding["command"]
+        else:
             assert run(given) == 0, finding["command"]
             assert len(capsys.readouterr().out.splitlines()) > 1, finding["command"]
+        for named in re.findall(r"`kwsniff ([^`]+)`", f"{finding['text']} {finding['advice']}"):
+            assert run(named.split()) in (0, 1), named
+            capsys.readouterr()
+        assert not finding["advice"].startswith(("kwsniff ", "`kwsniff ")), finding["advice"]
 
 
 def test_proof_of_a_slow_broker_is_slow_calls_alone() -> None:

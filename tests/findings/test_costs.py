@@ -113,7 +113,7 @@ def test_syns_to_a_silent_address_are_counted_once_however_many_clients_are_wher
     }  # fmt: skip
     (found,) = find("advertised_unreachable", {"connections": [*talking, silent]})
     assert (found.subject, found.value, found.frames) == ("10.0.0.30:9092", 3, [7])
-    assert found.text.startswith("shop-0, shop-1 tried to reach 10.0.0.30:9092 (3 SYNs from 00:00:01.000")
+    assert found.text.startswith("shop-0, shop-1 tried to reach 10.0.0.30:9092 (3 SYNs), and ")
 
 
 def test_everybody_who_took_a_transactional_id_is_named() -> None:
@@ -130,4 +130,4 @@ def test_everybody_who_took_a_transactional_id_is_named() -> None:
     ]  # fmt: skip
     (found,) = find("producer_fenced", {"api_calls": calls, "transactions": fenced})
     assert (found.value, found.call_ids) == (2, [0, 1, 2])
-    assert "(till-1, till-2 called InitProducerId), last at 00:00:05.000" in found.text
+    assert "(till-1, till-2 called InitProducerId)." in found.text

@@ -54,6 +54,7 @@ def _handed_on(tables: dict[str, pa.Table], profile: Path) -> dict[str, int]:
     return handed
 
 
+@pytest.mark.sample(1)
 # All incidents in one run; and few calls so often that pairs outweigh what else is to do: somebody
 # looks at groups, and is refused before asking in the old way.
 @pytest.mark.parametrize(("folder", "times"), [("incidents", 8), ("group_classic", 512)])

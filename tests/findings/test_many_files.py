@@ -32,6 +32,7 @@ def _write(folder: Path, tables: dict[str, pa.Table], parts: int) -> None:
             pq.write_table(rows.slice(begin, end - begin), folder / name / f"{number:03}.parquet")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("parts", [2, MANY])
 def test_findings_do_not_depend_on_the_number_of_files(
     parts: int, tables: dict[str, pa.Table], tmp_path: Path
@@ -45,6 +46,7 @@ def test_findings_do_not_depend_on_the_number_of_files(
         assert evaluate(database) == expected  # asked again, of what was kept
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", [0, 1, MANY - 1])
 def test_one_file_of_before_among_many_lacks_a_column_and_no_other_does(
     place: int, tables: dict[str, pa.Table], tmp_path: Path

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import pytest
 
-from tests.findings.measured import HIDDEN, Judged, judge, page, recordings
+from tests.findings.measured import HIDDEN, Judged, find_once, judge, page, recordings
 from tests.house.tree import DOCS
 
 pytestmark = pytest.mark.xdist_group("measured")  # what one process has judged the others would judge again
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.xdist_group("measured")  # what one process has judged 
 
 @lru_cache(None)
 def _judged() -> tuple[Judged, ...]:
-    return tuple(judge(each) for each in recordings())
+    return tuple(judge(each, find_once(each.path)) for each in recordings())
 
 
 @pytest.mark.slow

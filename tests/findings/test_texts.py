@@ -23,12 +23,12 @@ def _text(rule: str, *refusals: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     ("topics", "named"),
-    [((), ""), (("a",), " (topic a)"), (("c", "a", "b", "a"), " (topic a, topic b, topic c)")],
+    [((), "delegation tokens"), (("a",), "topic a"), (("c", "a", "b", "a"), "topic a, topic b, topic c")],
 )
 def test_what_a_client_may_not_do_is_named_where_it_is_known(topics: tuple[str, ...], named: str) -> None:
     told = [{"error_code": 29, "topic": topic, "error_name": "NO"} for topic in topics]
-    said = _text("not_authorized", *(told or [{"error_code": 30, "error_name": "NO"}]))
-    assert said.startswith(f"spy has no right to what it asks for{named}: NO, ")
+    said = _text("not_authorized", *(told or [{"error_code": 65, "error_name": "NO"}]))
+    assert said.startswith(f"spy lacks rights on what it uses ({named}): ")
 
 
 def test_a_mechanism_that_is_not_known_has_no_name() -> None:
@@ -42,20 +42,42 @@ def test_a_name_that_cannot_be_one_was_asked_for_one_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("told", "why", "todo"),
     [
-        ({"truncated": True}, "The file is cut off or damaged. "),
-        ({"dropped_by_kernel": 7}, "The capturing system dropped 7 packets. "),
-        ({"truncated": True, "snaplen": 96}, "Of each packet it has no more than 96 bytes. The file is "),
-        ({"damaged": True, "snaplen": 262_144, "dropped_by_kernel": 0}, "The file is cut off or damaged. "),
+        ({"truncated": True}, "The file ends inside a packet.", "Copy the file when tcpdump has ended"),
+        ({"dropped_by_kernel": 7}, "The capturing system dropped 7 packets.", "Capture with a larger buffer"),
+        (
+            {"truncated": True, "snaplen": 96},
+            "Of each packet it has no more than 96 bytes. The file ends inside a packet.",
+            "Capture whole packets: tcpdump -s 0. Copy the file",
+        ),
+        (
+            {"damaged": True, "snaplen": 262_144, "dropped_by_kernel": 0},
+            "The file is damaged: the rest of it was not read.",
+            "Copy the file again",
+        ),
     ],
 )
 def test_what_made_a_capture_incomplete_is_named_as_far_as_it_is_known(
-    told: dict[str, Any], why: str
+    told: dict[str, Any], why: str, todo: str
 ) -> None:
     row = {"capture": "a.pcap", "tcp_payload_bytes": 10, "first_time": 1, "last_time": 2}
     (found,) = find("capture_incomplete", {"captures": [{**row, **told}]})
-    assert f"are not in it. {why}" in found.text
+    assert found.text == f"a.pcap is not whole. {why}"
+    assert found.advice.startswith(todo)
+
+
+def test_bytes_that_are_missing_are_counted_and_want_a_larger_buffer() -> None:
+    capture = {"capture": "a.pcap", "tcp_payload_bytes": 750, "first_time": 1, "last_time": 2}
+    connection = {
+        "capture": "a.pcap",
+        "protocol": "kafka",
+        "client_missing_bytes": 200,
+        "broker_missing_bytes": 50,
+    }
+    (found,) = find("capture_incomplete", {"captures": [capture], "connections": [connection]})
+    assert found.text == "a.pcap is not whole. 250 bytes of Kafka connections (25.0 %) are not in it."
+    assert found.advice.startswith("Capture with a larger buffer")
 
 
 def test_a_problem_without_calls_is_not_counted_in_calls(tmp_path: Path) -> None:

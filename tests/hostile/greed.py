@@ -16,6 +16,7 @@ from typing import Final
 
 from tests.hostile.flood import HEADER, handshake, packet, stream
 from tests.perf.measure import Measured, process
+from tests.traffic import groups as groups_of_traffic
 from tests.traffic import messages
 from tests.traffic.messages import Exchange
 from tests.traffic.wire import request_bytes, response_bytes, sized
@@ -223,6 +224,22 @@ def versions() -> Packets:
         yield line.open() + line.talk(messages.api_versions(3, 1, supported=offered))
 
 
+def long_topics() -> Packets:
+    """Produce to topics that nobody named before."""
+    line = Line()
+    yield line.open()
+    for number in count():
+        yield line.talk(messages.produce(9, number, {name(number): {0: b""}}))
+
+
+def long_groups() -> Packets:
+    """Groups that nobody named before, and one member of each, who joins."""
+    line = Line()
+    yield line.open()
+    for number in count():
+        yield line.talk(groups_of_traffic.join_group(5, number, name(number)))
+
+
 def leaders() -> Packets:
     """Metadata whose leaders change with every response."""
     line = Line()
@@ -248,6 +265,7 @@ GENERATORS: Final[dict[str, Callable[[], Packets]]] = {
     for each in (
         client_ids, groups, connections, small_connections, half_open, stray_answers, frames, gaps, sessions,
         partitions, topics, errors, large_frames, cells, held_waits, versions, leaders, long_partitions,
+        long_topics, long_groups,
     )
 }  # fmt: skip
 

@@ -227,7 +227,7 @@ cdef int run_one(Engine* engine, Dice* dice, const uint8_t* code, size_t code_si
     exact = <uint8_t*>malloc(size)
     memcpy(exact, scratch, size)
     ops = program_ops(program, code_size, &num_ops)
-    status = run_program(ops, num_ops, exact, size, &engine.tape, MAX_CELLS, &stop)
+    status = run_program(ops, num_ops, exact, size, &engine.tape, MAX_CELLS, (size & 1) == 0, &stop)
     broken = check_tape(ops, num_ops, &engine.tape, size, status, &stop)
     if broken == 0:
         gather_facts(&engine.facts, ops, &engine.tape, make_octets(exact, size), &engine.topic_ids)

@@ -24,6 +24,7 @@ from tests.traffic.files import frames, pcap
 CRASHES = sorted((Path(__file__).parent / "crashes").iterdir())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", CRASHES, ids=lambda path: path.stem)
 def test_a_capture_that_once_crashed_is_read_to_its_end(path: Path):
     feed_alone(path)

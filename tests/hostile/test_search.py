@@ -42,6 +42,7 @@ WORST: dict[str, tuple[int, Genes]] = {
 """Bytes of a capture, and its genes."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(WORST))
 def test_the_worst_that_was_found_stays_below_the_bound(tmp_path: Path, name: str) -> None:

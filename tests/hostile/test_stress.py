@@ -61,6 +61,7 @@ assert 950_000 <= evicted < 980_000, evicted
     )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("size", [0x7FFFFFFF, 0xFFFFFFFF, 1 << 29, (1 << 29) - 4, 100 << 20])
 @pytest.mark.parametrize("back", [False, True])
 def test_a_length_prefix_of_gigabytes(size: int, back: bool):

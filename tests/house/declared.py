@@ -1,8 +1,9 @@
 """What the core has from the declarations: `python -m tests.house.declared` writes it anew.
 
 Tables and closed lists are declared in kwsniff/tables, limits in kwsniff/limits.py, meanings of fields in
-kwsniff/layout/meaning.py. C cannot read those: numbers, names, and the shapes of what a saved state holds are
-written down for it. tests/house/test_declared.py fails when they differ.
+kwsniff/layout/meaning.py, first bytes of other protocols in dissectors/protocols.txt. C cannot read those:
+numbers, names, and the shapes of what a saved state holds are written down for it.
+tests/house/test_declared.py fails when they differ.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from kwsniff.layout.meaning import Meaning
+from kwsniff.layout.protocols import MOST_BYTES, SIDES, ForeignProtocol, load_protocols
 from kwsniff.limits import Limits
 from kwsniff.tables.column import Column
 from kwsniff.tables.schema import CORE_TABLES, INNER, TABLES
@@ -115,6 +117,50 @@ def meaning_pxd() -> str:
     )
 
 
+def protocols_pxd(protocols: Iterable[ForeignProtocol]) -> str:
+    """kwsniff/core/kafka/protocols.pxd."""
+    words = list(CORE_WORDS["protocol"])
+    lines = [
+        f"{{{words.index(each.name)}, {SIDES.index(begin.side)}, {len(begin.data)}, "
+        f'"{_escaped(begin.data)}", "{_escaped(begin.mask)}"}},'
+        for each in protocols
+        for begin in each.beginnings
+    ]
+    body = "\n".join(f"        {line}" for line in lines)
+    return (
+        "# cython: language_level=3\n"
+        f"# {_MADE}: edit dissectors/protocols.txt, not this file.\n"
+        "#\n"
+        "# What the streams of other protocols begin with.\n\n"
+        "from libc.stdint cimport uint8_t\n\n"
+        "cdef extern from *:\n"
+        '    """\n'
+        "    #include <stdint.h>\n"
+        "    typedef struct {\n"
+        "        int protocol, side, num;\n"
+        f"        uint8_t bytes[{MOST_BYTES + 1}], mask[{MOST_BYTES + 1}];\n"
+        "    } kwsniff_beginning;\n"
+        f"    #define KWSNIFF_BEGINNINGS {len(lines)}\n"
+        "    static const kwsniff_beginning kwsniff_beginnings[] = {\n"
+        f"{body}\n"
+        "    };\n"
+        '    """\n'
+        '    ctypedef struct Beginning "kwsniff_beginning":\n'
+        "        int protocol\n"
+        "        int side            # 0 client, 1 server, 2 either\n"
+        "        int num\n"
+        "        const uint8_t* bytes\n"
+        "        const uint8_t* mask\n"
+        '    const int NUM_BEGINNINGS "KWSNIFF_BEGINNINGS"\n'
+        '    const Beginning* beginnings "kwsniff_beginnings"\n'
+    )
+
+
+def _escaped(data: bytes) -> str:
+    """As a C string has it; octal, because hexadecimal escapes have no end."""
+    return "".join(f"\\\\{byte:03o}" for byte in data)
+
+
 def shapes_pxd(sources: Mapping[str, str]) -> str:
     """kwsniff/core/shapes.pxd: `sources` are the texts of the core's .pxd files by name.
 
@@ -143,6 +189,7 @@ def files() -> dict[Path, str]:
         CORE / "declared.py": declared_py(),
         CORE / "limits.pxd": limits_pxd(),
         CORE / "wire" / "meaning.pxd": meaning_pxd(),
+        CORE / "kafka" / "protocols.pxd": protocols_pxd(load_protocols().values()),
     }
     shapes = CORE / "shapes.pxd"
     sources = {path: path.read_text("utf-8") for path in CORE.rglob("*.pxd") if path != shapes} | {

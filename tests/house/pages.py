@@ -141,7 +141,8 @@ def readme() -> str:
     """README.md with the output that its first command has, and that of its Python."""
     text = (ROOT / "README.md").read_text("utf-8")
     python = text.partition("```python\n")[2].partition("```")[0]
-    return _with_outputs(text, (_example(), _printed(python)))
+    command = text.partition("```text\n$ ")[2].partition("\n")[0]
+    return _with_outputs(text, (_example(command), _printed(python)))
 
 
 def five_minutes() -> str:
@@ -189,13 +190,18 @@ def _printed(python: str, folder: Path = ROOT) -> str:
     return done.stdout
 
 
-def _example() -> str:
+def _example(command: str) -> str:
+    """What a command prints that writes tables to `out`."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "kwsniff.cli.main", "analyze", "captures/first_steps/capture.pcap"]
-        done = subprocess.run([*command, "-o", folder], cwd=ROOT, capture_output=True, text=True, check=True)
-        return "$ kwsniff analyze captures/first_steps/capture.pcap -o out\n" + done.stdout.replace(
-            folder, "out"
+        words = [folder if word == "out" else word for word in command.split()[1:]]
+        done = subprocess.run(
+            [sys.executable, "-m", "kwsniff.cli.main", *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
         )
+        return f"$ {command}\n" + done.stdout.replace(folder, "out")
 
 
 def manual_page() -> str:

@@ -53,6 +53,7 @@ def build(project: Path, **settings: str) -> set[str]:
     return {name for name in ("one", "two", "shared") if any(f"{name}.c" in line for line in lines)}
 
 
+@pytest.mark.slow
 def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
     assert build(project) == {"one", "two", "shared"}
     assert build(project) == set()
@@ -66,3 +67,15 @@ def test_a_module_is_compiled_again_when_it_is_another(project: Path) -> None:
     for setting in ("CFLAGS", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET"):
         value = "11.0" if setting == "MACOSX_DEPLOYMENT_TARGET" else "-g0"
         assert build(project, **{setting: value}) == {"one", "two", "shared"}, setting
+
+
+def test_a_build_for_elsewhere_leaves_a_folder_that_python_can_use(project: Path) -> None:
+    """As `pip install .` in a clone builds: Python there takes this folder, not what was installed."""
+    command = ["setup.py", "-q", "build_ext", "--build-lib", "elsewhere", "--build-temp", "temporary"]
+    subprocess.run([sys.executable, *command], check=True, capture_output=True, cwd=project, timeout=300)
+    assert [*(project / "elsewhere").glob("kwsniff/core/one.*")]
+    asked = "from kwsniff.core.one import one; print(one())"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], check=True, capture_output=True, text=True, cwd=project
+    )
+    assert done.stdout == "2\n"

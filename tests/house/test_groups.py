@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -23,8 +24,15 @@ def test_a_group_of_tests_stays_in_one_process(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(_MODULE, "utf-8")
     settings = "-p no:cacheprovider -n 2 --dist loadgroup -v"
     command = [sys.executable, "-m", "pytest", *settings.split()]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     ran = subprocess.run(
-        [*command, str(tmp_path)], check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120
+        [*command, str(tmp_path)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=120,
     )
     workers = re.findall(r"\[(gw\d+)\].*PASSED", ran.stdout)
     assert len(workers) == 12, ran.stdout + ran.stderr

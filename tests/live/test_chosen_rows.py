@@ -42,6 +42,7 @@ def numbers(*words: str) -> list[int]:
     return sorted({json.loads(line)["call_id"] for line in done.stdout.splitlines()})
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("words", FILTERS)
 def test_the_calls_are_those_of_show(words: str) -> None:
     wanted = numbers("show", FIRST_STEPS, *words.split())

@@ -60,7 +60,6 @@ def test_a_line_is_a_row_without_its_nulls(name: str) -> None:
 
 
 @pytest.mark.live
-@pytest.mark.slow
 def test_every_call_is_a_line_of_json_as_soon_as_it_is_answered(cluster: MockCluster) -> None:
     with Live("--port", ports_of(cluster), "--json") as live:
         talk("codecs", cluster)
@@ -168,7 +167,6 @@ def test_ring_files_are_captures(tool: str, cluster: MockCluster, tmp_path: Path
 
 
 @pytest.mark.live
-@pytest.mark.slow
 def test_sniff_gives_rows_while_it_runs(cluster: MockCluster) -> None:
     found: Counter[str] = Counter()
     errors: Counter[str] = Counter()

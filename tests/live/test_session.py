@@ -71,6 +71,7 @@ def taken(session: Session) -> Iterator[dict[str, pa.RecordBatch]]:
     yield dict(session.finish())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("pieces", [101, 4096, 65_536])
 def test_a_session_gives_the_rows_of_analyze(capture: Path, pieces: int) -> None:
     expected = kwsniff.analyze(capture)

@@ -129,6 +129,7 @@ def window(request: pytest.FixtureRequest) -> Window:
     return window
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("height", "width"), [(36, 120), (19, 80), (15, 60)])
 def test_names_are_whole_in_every_size(window: Window, name: str, height: int, width: int) -> None:
@@ -154,6 +155,7 @@ def test_names_are_whole_in_every_size(window: Window, name: str, height: int, w
     assert "q quit" in text
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("height", "width"), [(40, 160), (24, 80), (8, 40), (2, 20)])
 def test_every_page_fits_its_lines(window: Window, name: str, height: int, width: int) -> None:

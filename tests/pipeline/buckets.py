@@ -19,6 +19,7 @@ from kwsniff.tables.build import Builder
 
 CATALOG = load_catalog()
 ARGUMENTS = analyzer_arguments(CATALOG)
+BUILDER = Builder(CATALOG, ENUMS)
 
 Cut = Callable[[bytes, bytes], Sequence[int]]
 """Head and capture to offsets, the first behind the head, the last the capture's end."""
@@ -212,13 +213,12 @@ def finished(analyzers: Sequence[Analyzer], facts: list[dict[str, Any]], num_cap
     for analyzer in analyzers:
         analyzer.finish()
         names |= analyzer.topic_names()
-    builder = Builder(CATALOG, ENUMS)
     rows: dict[str, Counter[tuple[Any, ...]]] = {table: Counter() for table in COLUMNS}
     bins: list[Counter[str]] = [Counter() for _ in range(num_captures)]
     for analyzer in analyzers:
-        for table in COLUMNS:
+        for table in filter(analyzer.rows, COLUMNS):
             rows[table].update(
-                frozen(row, names) for row in builder.build(table, analyzer.take(table)).to_pylist()
+                frozen(row, names) for row in BUILDER.build(table, analyzer.take(table)).to_pylist()
             )
         for number, count in enumerate(bins):
             count.update(analyzer.accounting(number))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pytest
@@ -65,12 +66,16 @@ def frozen(columns: Columns) -> dict[str, list[tuple[Any, ...]]]:
 
 def rows_of(columns: Columns) -> dict[str, list[dict[str, Any]]]:
     """Columns as rows, through the tables room."""
+    return {name: _builder().build(name, data).to_pylist() for name, data in columns.items()}
+
+
+@cache
+def _builder() -> Any:
     from kwsniff.core.declared import ENUMS
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.tables.build import Builder
 
-    builder = Builder(load_catalog(), ENUMS)
-    return {name: builder.build(name, data).to_pylist() for name, data in columns.items()}
+    return Builder(load_catalog(), ENUMS)
 
 
 def rows_of_bytes(

@@ -101,6 +101,7 @@ def captures() -> dict[str, Callable[[], list[bytes]]]:
 MADE = captures()
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("num_buckets", [1, 2, 3, 7])
 def test_buckets_add_up_to_the_whole(name: str, num_buckets: int) -> None:
@@ -122,6 +123,7 @@ def test_a_split_may_begin_at_every_packet(name: str) -> None:
         assert bucketed([data], 2, lambda *_, at=at: [ends[0], at, ends[-1]], most=50) == expected  # type: ignore[misc]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", MADE)
 def test_pieces_and_parts_of_any_size_change_nothing(name: str) -> None:
     data = MADE[name]()
@@ -136,6 +138,7 @@ def test_pieces_and_parts_of_any_size_change_nothing(name: str) -> None:
         assert bucketed(data, 3, every(4000), piece=piece, waiting=waiting, most=most) == expected
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("name", [*MADE, *RECORDED])
 @pytest.mark.parametrize("least_named", [1, 1500, 20_000])
 def test_packets_named_by_their_place_give_what_copies_give(name: str, least_named: int) -> None:

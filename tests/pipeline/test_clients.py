@@ -71,6 +71,7 @@ def times(name: str) -> Iterator[tuple[Measured, float]]:
             yield from zip(sorted(some, key=lambda one: one.took_us), lengths, strict=True)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_request_that_a_client_measured_is_a_call(name: str) -> None:
     """With its client, API, version, correlation id, and sizes of both, as far as the client says."""
@@ -82,6 +83,7 @@ def test_every_request_that_a_client_measured_is_a_call(name: str) -> None:
     assert len(measured(name)) > 5
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_are_no_more_than_their_clients_measured(name: str) -> None:
     """But for the last ones, whose answers nobody waited for."""

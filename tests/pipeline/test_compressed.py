@@ -86,6 +86,7 @@ SAYING: dict[str, tuple[int, Callable[[], Compress]]] = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("values", [TEXTS, TEXTS[:1], [b"x"], NOISE], ids=["many", "one", "tiny", "noise"])
 @pytest.mark.parametrize("name", SAYING)
 def test_length_that_the_stream_says(name: str, values: list[bytes], tmp_path: Path) -> None:
@@ -118,6 +119,7 @@ def test_what_is_stored_uncompressed_says_its_length_itself(name: str, tmp_path:
     assert said == HEADER + records
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("rest", [b"\0", b"\0" * 7, b"\0" * 64])
 @pytest.mark.parametrize("name", [name for name in SAYING if name.split(",")[0] not in ("gzip", "snappy")])
 def test_frames_that_do_not_fill_the_batch_say_nothing(name: str, rest: bytes, tmp_path: Path) -> None:

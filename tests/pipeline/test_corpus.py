@@ -92,6 +92,7 @@ def test_the_corpus_stays_small() -> None:
     assert sum(path.stat().st_size for path in files) <= LARGEST_CORPUS
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", OPEN)
 def test_calls_that_were_answered_are_those_the_brokers_logged(name: str) -> None:
     """Same port, correlation id, API, version, client: each once, none missing, none more."""
@@ -110,6 +111,7 @@ def test_calls_that_were_answered_are_those_the_brokers_logged(name: str) -> Non
     assert len(envelopes) >= sum(row.forwarded for row in logged(name))
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", WHOLE)
 def test_answers_say_what_the_brokers_logged(name: str) -> None:
     """First error, number of errors, throttle time, bytes of records, software: call by call."""

@@ -25,6 +25,7 @@ RECORDINGS = (
 )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_nothing_false_is_said_where_packets_were_dropped(name: str) -> None:
     total: Counter[str] = Counter()

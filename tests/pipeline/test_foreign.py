@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from kwsniff.errors import CaptureError
 from tests.pipeline.differences import PROVENANCE, TSHARK, Difference
 from tests.pipeline.foreign import SHARED, analyzed_foreign, foreign_files, frozen_results, summarized
 from tests.pipeline.tshark import View, Way, distinct_bytes, tshark_view
+from tests.short_run import some
 
 FILES = foreign_files() if SHARED.is_dir() else []
 CAPTURES = [name for name in FILES if not name.endswith(".hex")]
@@ -24,18 +26,31 @@ LINK_NAMES = {"Ethernet": "ethernet", "Raw IP": "raw", "Raw IPv4": "ipv4", "Raw 
                      "Linux cooked-mode capture v2": "linux_sll2"}  # fmt: skip
 
 
-@lru_cache(maxsize=4)
-def result_of(name: str) -> Any:
-    return analyzed_foreign(name)
+pytestmark = pytest.mark.xdist_group("foreign")  # what one process has read the others would read again
+
+_SAMPLE = 40
+"""Captures that a short run reads, of some 250."""
 
 
-def capture_of(name: str) -> dict[str, Any]:
-    (row,) = result_of(name).captures.to_pylist()
-    return dict(row)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What kwsniff makes of a capture, as far as it is compared here."""
+
+    summary: dict[str, Any]
+    is_refused: bool
+    capture: dict[str, Any]
+    connections: list[dict[str, Any]]
+    num_calls: int
 
 
-def connections_of(name: str) -> list[dict[str, Any]]:
-    return list(result_of(name).connections.to_pylist())
+@lru_cache(None)
+def found_in(name: str) -> Found:
+    result = analyzed_foreign(name)
+    if isinstance(result, CaptureError):
+        return Found(summarized(result), True, {}, [], 0)
+    (capture,) = result.captures.to_pylist()
+    connections = result.connections.to_pylist()
+    return Found(summarized(result), False, capture, connections, result.api_calls.num_rows)
 
 
 def assert_differences(
@@ -51,23 +66,25 @@ def test_the_frozen_results_are_of_these_files(shared: Path) -> None:
     assert {*TSHARK, *PROVENANCE} <= set(CAPTURES)
 
 
+@pytest.mark.sample(_SAMPLE)
 @pytest.mark.parametrize("name", FILES)
 def test_results_are_as_they_were(name: str) -> None:
     """After a change that is meant: python -m tests.pipeline.foreign --update, and look at what it prints."""
-    assert summarized(result_of(name)) == frozen_results()[name]
+    assert found_in(name).summary == frozen_results()[name]
 
 
-def test_only_what_is_no_capture_is_refused(shared: Path) -> None:
-    refused = [name for name in FILES if isinstance(result_of(name), CaptureError)]
-    assert refused == [name for name in FILES if name.endswith(".hex")]
+def test_only_what_is_no_capture_is_refused(shared: Path, pytestconfig: pytest.Config) -> None:
+    names = some(pytestconfig, FILES, _SAMPLE)
+    refused = [name for name in names if found_in(name).is_refused]
+    assert refused == [name for name in names if name.endswith(".hex")]
 
 
-def test_no_call_is_invented_where_nobody_speaks_kafka() -> None:
+def test_no_call_is_invented_where_nobody_speaks_kafka(pytestconfig: pytest.Config) -> None:
     """None of the TCP collection's files holds Kafka: HTTP, TLS, SSH, MySQL, DNS and made-up bytes."""
-    for name in CAPTURES:
+    for name in some(pytestconfig, CAPTURES, _SAMPLE):
         if name.startswith("tcp/"):
-            assert result_of(name).api_calls.num_rows == 0, name
-            assert "kafka" not in {row["protocol"] for row in connections_of(name)}, name
+            assert found_in(name).num_calls == 0, name
+            assert "kafka" not in {row["protocol"] for row in found_in(name).connections}, name
 
 
 def listed() -> dict[str, list[str]]:
@@ -82,7 +99,7 @@ def listed() -> dict[str, list[str]]:
 
 def in_list(name: str, cells: list[str]) -> dict[str, tuple[Any, Any]]:
     """What the list says, beside what kwsniff says."""
-    capture, connections = capture_of(name), connections_of(name)
+    capture, connections = found_in(name).capture, found_in(name).connections
     lost = re.search(r"missing_bytes:(\d+)", cells[7])
     missing = sum(row["client_missing_bytes"] + row["broker_missing_bytes"] for row in connections)
     pairs: dict[str, tuple[Any, Any]] = {
@@ -100,6 +117,7 @@ def in_list(name: str, cells: list[str]) -> dict[str, tuple[Any, Any]]:
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
+@pytest.mark.sample(_SAMPLE)
 @pytest.mark.skipif(not FILES, reason="reference material (../shared) is not beside this checkout")
 @pytest.mark.parametrize("name", [name for name in CAPTURES if name.startswith("tcp/")])
 def test_the_collection_says_the_same_of_its_files(name: str) -> None:
@@ -127,7 +145,7 @@ def bytes_of(connections: list[dict[str, Any]]) -> dict[Way, int]:
 
 def in_view(name: str, view: View) -> dict[str, tuple[Any, Any]]:
     """What tshark says, beside what kwsniff says."""
-    capture, connections = capture_of(name), connections_of(name)
+    capture, connections = found_in(name).capture, found_in(name).connections
     ours = tuple(
         None if moment is None else int(moment.timestamp()) * 10**6 + moment.microsecond
         for moment in (capture["first_time"], capture["last_time"])

@@ -47,6 +47,7 @@ def test_every_format(form: str, tmp_path: Path) -> None:
         assert {row[key] for row in tables["api_calls"] for key in ("request_time", "latency_ns")} == {None}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("form", ["pcap_us_little", "pcap_ns_big", "pcapng_little", "pcapng_big"])
 @pytest.mark.parametrize("link", LINKS)
 def test_every_link_type(link: str, form: str, tmp_path: Path) -> None:

@@ -114,3 +114,25 @@ def test_versions_offered_are_those_of_the_release() -> None:
     assert {(row["broker_address"], row["broker_port"]) for row in rows} == {("10.88.0.1", 9092)}
     offered = {row["api_key"]: (row["min_version"], row["max_version"]) for row in rows}
     assert offered == {key: known[key] for key in offered}
+
+
+def test_the_timeout_that_a_call_asks_for_is_told() -> None:
+    """about.toml: request.timeout.ms=1000, which a producer sends along; session.timeout.ms=3000."""
+    _, (calls,) = incident("request_timed_out", "api_calls")
+    assert {row["timeout_ms"] for row in calls if row["api_name"] == "Produce"} == {1000}
+    assert {
+        row["timeout_ms"] for row in calls if row["api_name"] in ("Fetch", "Metadata", "ApiVersions")
+    } == {None}
+    _, (calls,) = incident("session_expired", "api_calls")
+    assert {row["timeout_ms"] for row in calls if row["api_name"] == "JoinGroup"} == {3000}
+    _, (calls, transactions) = incident("transaction_timeout_java", "api_calls", "transactions")
+    asked = {row["timeout_ms"] for row in calls if row["api_name"] == "InitProducerId"}
+    assert asked == {row["timeout_ms"] for row in transactions} == {2500}  # transaction.timeout.ms
+
+
+def test_how_often_the_coordinator_wants_to_hear_of_a_member_is_told() -> None:
+    """group.consumer.heartbeat.interval.ms is 5000 where nothing else is said; classic members choose it."""
+    _, (members,) = incident("idle_848", "members")
+    assert {row["heartbeat_interval_ms"] for row in members} == {5000}
+    _, (members,) = incident("idle_members", "members")
+    assert {row["heartbeat_interval_ms"] for row in members} == {None}

@@ -81,6 +81,7 @@ def test_the_expected_finding_is_one_of_the_contract(name: str, shared: Path) ->
     assert facts["did"]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(("name", "side"), SIDES)
 def test_frames_are_decoded_but_for_what_is_named(name: str, side: str) -> None:
     found = tables(name, side)
@@ -90,6 +91,7 @@ def test_frames_are_decoded_but_for_what_is_named(name: str, side: str) -> None:
     assert found["connections"]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_brokers_logged_was_seen(name: str) -> None:
     seen = Counter(identity(row) for row in one_of(name)["api_calls"])

@@ -15,6 +15,7 @@ SHOWING = {"large_messages": 1, "zookeeper_2_8": 9}
 """Captures of which more places are tried: with holes of their own, and with a FIN soon behind."""
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.parent.name)
 def test_what_nobody_took_changes_nothing(path: Path) -> None:
     found = {

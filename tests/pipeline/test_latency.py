@@ -160,6 +160,10 @@ def test_a_long_poll_that_fills_too_little_waited_too(tmp_path: Path) -> None:
         (messages.fetch(11, 1, EMPTY), 499_999, "long_poll_possible", 1_000),  # something else made it answer
         (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 1}), 600_000, "none", 600_000),
         (messages.fetch(11, 1, EMPTY, error=70), 600_000, "none", 600_000),
+        # the partition went to another leader, or was deleted, while the fetch waited
+        (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 6}), 400_000, "long_poll_possible", 1_000),
+        (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 3}), 400_000, "long_poll_possible", 1_000),
+        (messages.fetch(11, 1, EMPTY, errors={("orders", 0): 6}), 4_000, "none", 4_000),
         (messages.fetch(11, 1, DATA), 1_000, "none", 1_000),
         (messages.fetch(11, 1, DATA), 5_000, "none", 5_000),  # brokers' own clocks: so short is no wait
         (messages.fetch(11, 1, DATA), 5_001, "data_possible", 1_000),
@@ -364,6 +368,7 @@ def assert_sums(tables: dict[str, list[Row]]) -> None:
     assert {row["call_id"] for row in tables["latencies"]} <= timed
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CAPTURES.glob("*/about.toml")))
 def test_parts_of_recorded_calls_add_up(name: str) -> None:
     tables = dict(analyzed(CAPTURES / name / about(name)["file"]))
@@ -372,6 +377,7 @@ def test_parts_of_recorded_calls_add_up(name: str) -> None:
     assert bool(tables["latencies"]) == bool(timed)  # none at all: the talk is encrypted
 
 
+@pytest.mark.slow
 def test_parts_of_other_peoples_calls_add_up(shared: Path) -> None:
     files = [path for path in (shared / "captures").rglob("*") if path.suffix in (".pcap", ".pcapng", ".cap")]
     assert len(files) >= 10

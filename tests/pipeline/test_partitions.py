@@ -143,6 +143,7 @@ def test_batches_say_what_their_headers_say(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CAPTURES.glob("*/about.toml")))
 def test_partitions_and_batches_add_up_to_their_calls(name: str) -> None:
     tables = analyzed(CAPTURES / name / about(name)["file"])

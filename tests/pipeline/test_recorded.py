@@ -104,6 +104,7 @@ def test_cut_messages_are_not_guessed_at() -> None:
     assert any(row["reason"] == "cut_by_snaplen" for row in rows)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", WHOLE)
 def test_tshark_sees_the_same_calls(name: str) -> None:
     """Frame by frame: every request and response, and what tshark 4.0 can say about it."""

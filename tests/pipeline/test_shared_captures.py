@@ -49,6 +49,7 @@ def test_requests_by_api_and_version(name: str, shared: Path) -> None:
     assert {row["broker_port"] for row in rows} == {port}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("kafka-go")])
 def test_tshark_sees_the_same_frames(name: str, shared: Path) -> None:
     path = shared / "captures/kafka" / name

@@ -72,6 +72,7 @@ def by_tshark(path: Path) -> dict[tuple[int, int], tuple[str | None, str | None,
     return found
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", with_hellos(), ids=lambda path: path.name)
 def test_handshakes_are_those_tshark_reads(path: Path) -> None:
     theirs = by_tshark(path)

@@ -45,6 +45,7 @@ def in_tunnels(*ways: str, carrier: Carrier = PLAIN) -> list[Frame]:
     return rows
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("way", WRAPS)
 def test_calls_inside_a_tunnel_are_those_without(way: str, version: int) -> None:
@@ -65,6 +66,7 @@ def test_calls_inside_a_tunnel_are_those_without(way: str, version: int) -> None
     assert rows["anomalies"] == plain["anomalies"]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("way", WRAPS)
 def test_fragments_of_the_packets_around_are_put_together(way: str, version: int) -> None:
@@ -227,6 +229,7 @@ def test_what_is_not_read_is_named(tmp_path: Path) -> None:
 # -- second witnesses of the headers above -------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("way", [way for way in WRAPS if way != "vxlan_8472"])  # tshark calls that OTV
 def test_tshark_sees_the_same_segments_inside(way: str, version: int, tmp_path: Path) -> None:

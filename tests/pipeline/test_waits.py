@@ -73,6 +73,55 @@ def test_records_that_leave_more_behind_had_been_there(tmp_path: Path) -> None:
     assert (row["wait"], parts(row)) == ("none", (0, 0, 90 * MS, 0, 0))
 
 
+TRANSACTIONAL, CONTROL = 16, 32
+
+
+def transaction(data_ms: int, marker_ms: int | None, *, last: int = 998) -> dict[str, dict[int, bytes]]:
+    """Records of a transaction and the marker of its end, the last one before the last stable offset."""
+    data = batch([b"v"], base_offset=last - 1, time_ms=EPOCH_MS + data_ms, flags=TRANSACTIONAL)
+    if marker_ms is None:
+        return {"orders": {0: data}}
+    end = batch([b""], base_offset=last, time_ms=EPOCH_MS + marker_ms, flags=TRANSACTIONAL | CONTROL)
+    return {"orders": {0: data + end}}
+
+
+@pytest.mark.parametrize(
+    ("isolation", "brought", "wait"),
+    [
+        (1, transaction(5, 90), "transaction"),
+        (1, transaction(80, 90), "transaction"),
+        (1, transaction(5, 10), "transaction_possible"),  # the marker is no later than the request
+        (1, transaction(5, 101), "transaction_possible"),  # the clocks differ
+        (1, transaction(5, None, last=999), "transaction_possible"),  # another one began before it ended
+        (1, transaction(80, None, last=999), "data"),  # the records came within the wait
+        (1, records(5), "data_possible"),  # of no transaction
+        (1, transaction(5, 90, last=900), "transaction"),  # the response was full
+        (1, transaction(5, None, last=900), "transaction_possible"),
+        (0, transaction(5, None, last=999), "data_possible"),
+    ],
+)
+def test_a_fetch_with_read_committed_waits_for_the_end_of_a_transaction(
+    isolation: int, brought: dict[str, dict[int, bytes]], wait: str, tmp_path: Path
+) -> None:
+    scene, script = talk()
+    script.call(messages.fetch(11, 1, brought, isolation=isolation), at=10 * MS, answer_at=100 * MS)
+    row = latencies(tmp_path, scene.packets())[1]
+    assert (row["wait"], parts(row)) == (wait, (0, 0, 1 * MS, 89 * MS, 0))
+
+
+@pytest.mark.parametrize(
+    ("isolation", "brought"), [(0, transaction(5, 90, last=900)), (1, records(5)), (1, records(90))]
+)
+def test_a_reader_that_no_transaction_holds_back_waits_for_the_broker(
+    isolation: int, brought: dict[str, dict[int, bytes]], tmp_path: Path
+) -> None:
+    scene, script = talk()
+    call = messages.fetch(11, 1, brought, isolation=isolation, high_watermark=2000)
+    script.call(call, at=10 * MS, answer_at=100 * MS)
+    row = latencies(tmp_path, scene.packets())[1]
+    assert (row["wait"], parts(row)) == ("none", (0, 0, 90 * MS, 0, 0))
+
+
 def test_a_wait_is_compared_with_the_brokers_clock(tmp_path: Path) -> None:
     """A request from afar is under way for 60 ms: a record made meanwhile may have been there in time."""
     scene, script = far()

@@ -192,6 +192,7 @@ def test_a_narrow_screen_has_nothing_beside_it(page: Path, tmp_path: Path) -> No
     assert ask(page, tmp_path, script)["found"] == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["broker_stalled", "rebalance_storm", "not_authorized", "throttled"])
 def test_names_from_the_wire_are_text(name: str, tmp_path: Path) -> None:
     tables = tmp_path / "tables"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ def analyzed(*paths: Path, without: Sequence[str] = (), **options: Any) -> Rows:
     """The same of `kwsniff.analyze`, for captures in the order of their first packets."""
     result = kwsniff.analyze([str(path) for path in paths], **options)
     return {name: in_order(result.table(name), without) for name in TABLES}
+
+
+@cache
+def analyzed_once(path: Path) -> Rows:
+    """The same of a file that stays as it is, where nothing is patched; several tests look at it."""
+    return analyzed(path)
 
 
 def followed(*paths: Path, **options: Any) -> Rows:

@@ -15,8 +15,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
-            if "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

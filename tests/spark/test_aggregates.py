@@ -83,6 +83,7 @@ def rows(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
     return sorted(table.select(names).to_pylist(), key=repr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_an_aggregate_is_what_its_rows_add_up_to(spark: Any, made: Path, capture: Path, name: str) -> None:
     schema = arrow_schema(AGGREGATES[name])
@@ -105,6 +106,7 @@ def test_an_aggregate_is_what_its_rows_add_up_to(spark: Any, made: Path, capture
     assert rows(found.cast(schema), names) == rows(again, names)
 
 
+@pytest.mark.slow
 def test_sketches_of_minutes_add_up_to_the_whole(spark: Any, made: Path, capture: Path) -> None:
     """Merged over all keys of calls without topics, they tell the percentiles of these calls."""
     import numpy as np
@@ -123,6 +125,7 @@ def test_sketches_of_minutes_add_up_to_the_whole(spark: Any, made: Path, capture
     assert low <= merged["p50"] <= high
 
 
+@pytest.mark.slow
 def test_aggregates_alone_leave_no_other_tables(spark: Any, capture: Path, tmp_path: Path) -> None:
     made = run_pipeline(capture, tmp_path / "out", spark=spark, num_buckets=1, tables=["talkers"])
     assert list(made.rows) == ["talkers"]

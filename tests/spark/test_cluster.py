@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SHORT_LIVED_JAVA
 from tests.spark.cluster import cluster
 from tests.spark.compare import Rows, analyzed, in_order, rotated, written
 from tests.spark.store import as_if_local, new_bucket, put, s3
@@ -41,6 +42,7 @@ def run_on(master: str, folder: Path, commands: list[list[str]]) -> list[tuple[i
     options = [
         "--master", master, "--buckets", "2", "--conf", "spark.driver.memory=512m",
         "--conf", "spark.executor.memory=512m", "--conf", f"spark.local.dir={folder / 'spark'}",
+        "--conf", f"spark.executor.extraJavaOptions={SHORT_LIVED_JAVA}",
     ]  # fmt: skip
     commands = [["pipeline", *command, *options] for command in commands]
     script = [sys.executable, "-W", "ignore", "-c", _SCRIPT, json.dumps(commands)]
@@ -49,6 +51,7 @@ def run_on(master: str, folder: Path, commands: list[list[str]]) -> list[tuple[i
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     spark: Any, capture: Path, tmp_path: Path
 ) -> None:
@@ -80,6 +83,7 @@ def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     assert written(common / "tables")["api_calls"] == analyzed(seen)["api_calls"]
 
 
+@pytest.mark.slow
 def test_workers_that_share_nothing_read_a_store_and_fill_it(
     spark: Any, capture: Path, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def test_without_pyspark_it_says_what_to_install(
     assert "pip install '.[spark]'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_was_made_is_shown(
     spark: Any, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +70,7 @@ def test_what_was_made_is_shown(
     assert f"{told['rows']['api_calls']}  {tmp_path / 'out' / 'api_calls'}" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buckets", ["1", "3"])
 def test_limits_that_each_bucket_holds_to_are_named(
     spark: Any, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], buckets: str
@@ -91,6 +93,7 @@ def test_limits_that_each_bucket_holds_to_are_named(
     assert "outstanding_calls" not in said
 
 
+@pytest.mark.slow
 def test_a_directory_is_followed_once_and_finished(
     spark: Any, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

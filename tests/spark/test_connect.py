@@ -45,6 +45,7 @@ def with_connect(capture: Path, output: Path, python: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_session_over_spark_connect_gives_the_same_rows(spark: Any, tmp_path: Path, capture: Path) -> None:
     """`spark` only says that there is a Java."""
     assert with_connect(capture, tmp_path / "out", sys.executable) == "rows 34"
@@ -54,6 +55,7 @@ def test_a_session_over_spark_connect_gives_the_same_rows(spark: Any, tmp_path: 
         assert found[table] == expected[table]
 
 
+@pytest.mark.slow
 def test_workers_without_kwsniff_are_told_as_such(spark: Any, tmp_path: Path, capture: Path) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     told = with_connect(capture, tmp_path / "out", str(tmp_path / "bare" / "bin" / "python"))

@@ -48,6 +48,7 @@ def test_an_error_that_trying_again_cannot_mend_is_raised_as_it_is(spark: Any) -
         run_tasks(spark, work, [1])
 
 
+@pytest.mark.slow
 def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: Path) -> None:
     def work(_: int) -> int:
         with (tmp_path / "attempts").open("a") as file:

@@ -21,7 +21,7 @@ from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.storage import Place
 from kwsniff.tables.folder import MANIFEST, Folder
 from kwsniff.tables.schema import TABLES, arrow_schema
-from tests.spark.compare import analyzed, in_order
+from tests.spark.compare import analyzed, analyzed_once, in_order
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 ONE, OTHER = (CAPTURES / name / "capture.pcap" for name in ("transactions", "first_steps"))
@@ -62,10 +62,11 @@ def rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
     return in_order(table.select(schema.names).cast(schema), ())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_are_replaced_added_and_replaced_by_their_days(form: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"
-    one, other = analyzed(ONE), analyzed(OTHER)
+    one, other = analyzed_once(ONE), analyzed_once(OTHER)
     run(ONE, output, form)
     assert {name: rows(read(output, form, name), name) for name in SHOWN} == {n: one[n] for n in SHOWN}
     run(OTHER, output, form, "append")
@@ -86,14 +87,15 @@ def days(found: list[dict[str, Any]], name: str) -> set[str]:
     return {day for batch in batches for day, _ in by_date(name, batch)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_what_was_there_before_can_still_be_read(form: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"
     run(ONE, output, form)
     run(OTHER, output, form)
     version = 1 if form == "delta" else 0  # Delta's first is the table without rows
-    assert rows(read(output, form, "api_calls", version), "api_calls") == analyzed(ONE)["api_calls"]
-    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed(OTHER)["api_calls"]
+    assert rows(read(output, form, "api_calls", version), "api_calls") == analyzed_once(ONE)["api_calls"]
+    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed_once(OTHER)["api_calls"]
 
 
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
@@ -105,7 +107,7 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
     output = tmp_path / "lake"
     run(ONE, output, form)
     run(OTHER, output, form, "append")
-    number = len(analyzed(ONE)["api_calls"]) + len(analyzed(OTHER)["api_calls"])
+    number = len(analyzed_once(ONE)["api_calls"]) + len(analyzed_once(OTHER)["api_calls"])
     if form == "delta":
         import deltalake
 
@@ -126,6 +128,7 @@ def test_polars_and_duckdb_read_them(form: str, tmp_path: Path) -> None:
     assert counted == number
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_columns_that_are_new_are_added(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the table had been begun by a kwsniff that did not know a column: its rows have none."""
@@ -165,7 +168,7 @@ def test_tables_of_another_format_are_let_be(before: str, after: str, tmp_path: 
     run(ONE, output, before)
     with pytest.raises(OutputError, match=f"its tables are {before}; say --format {before}"):
         run(OTHER, output, after)
-    assert rows(read(output, before, "api_calls"), "api_calls") == analyzed(ONE)["api_calls"]
+    assert rows(read(output, before, "api_calls"), "api_calls") == analyzed_once(ONE)["api_calls"]
 
 
 @pytest.mark.parametrize(("form", "mode"), [("parquet", "append"), ("delta", "overwrite")])
@@ -174,7 +177,7 @@ def test_a_folder_has_one_writer_whatever_it_writes(form: str, mode: str, tmp_pa
     with Folder(output), pytest.raises(OutputError, match="another kwsniff is writing there"):
         run(ONE, output, form, mode)
     run(ONE, output, form, mode)
-    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed(ONE)["api_calls"]
+    assert rows(read(output, form, "api_calls"), "api_calls") == analyzed_once(ONE)["api_calls"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_notebook_puts_out_what_it_shows(spark: Any) -> None:
     """In processes of its own; `spark` only says that there is a Java."""
     for library in ("nbclient", "ipykernel", "matplotlib", "kwsniff.core.capture.file_splits"):

@@ -63,6 +63,7 @@ def run(paths: Any, output: Place, **options: Any) -> Any:
     return run_pipeline(paths, output.root, spark=None, tables=tuple(TABLES), num_buckets=2, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_tables_of_captures_there_are_those_of_analyze(
     store: Place, rotated_in_store: list[Path], tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_tables_of_captures_there_are_those_of_analyze(
     assert set(output.files()) == {MANIFEST, *paths_of(published(output))}
 
 
+@pytest.mark.slow
 def test_a_run_takes_the_place_of_the_one_before(store: Place) -> None:
     output = store.inside("tables")
     for capture in (ONE, OTHER):
@@ -100,6 +102,7 @@ def test_files_of_others_are_let_be(store: Place) -> None:
     assert store.files() == ["letter.txt"]
 
 
+@pytest.mark.slow
 def test_workers_that_share_nothing_read_it_and_fill_it(spark: Any, capture: Path, tmp_path: Path) -> None:
     """The driver's captures and session lie where each worker has an empty folder of its own."""
     hidden = tmp_path / "hidden"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.compare import analyzed, parts, records, rotated, written
+from tests.spark.compare import analyzed, analyzed_once, parts, records, rotated, written
 from tests.traffic import damage, files, scenes
 from tests.traffic.tcp import Scene
 
@@ -22,7 +22,6 @@ from kwsniff.errors import CaptureError, KwsniffError, OutputError, UsageError
 from kwsniff.spark import pipeline, scan
 from kwsniff.spark.pipeline import Result, run_pipeline
 from kwsniff.spark.storage import Place
-from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.schema import TABLES
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -46,6 +45,7 @@ def recorded(name: str) -> Path:
     return path
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize(("split_bytes", "here"), [(1500, True), (1500, False), (1 << 30, True)])
 def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
@@ -60,12 +60,13 @@ def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
     monkeypatch.setattr(scan, "is_here", lambda _: here)
     capture = recorded(name)
     made = run(capture, tmp_path / "out", split_bytes=split_bytes)
-    assert written(tmp_path / "out") == analyzed(capture)
+    assert written(tmp_path / "out") == analyzed_once(capture)
     named, kept = (made.facts[name] for name in ("bytes_named", "bytes_kept"))
     plain = capture.suffix in {".pcap", ".pcapng"}
     assert (named > 0, kept > named) == ((True, False) if here and plain else (False, True))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -74,6 +75,7 @@ def test_a_recording_gives_the_tables_of_analyze(  # noqa: PLR0917
         ("noise.pcapng", files.pcapng(files.frames(PACKETS), noise=True)),
         ("big.pcapng", files.pcapng(files.frames(PACKETS), noise=True, custom=True, big=True)),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("split_bytes", [1, 50, 130, 200, 333, 1000, 4096, 10_000])
 def test_splits_of_any_size_down_to_one_packet_change_nothing(
@@ -87,6 +89,7 @@ def test_splits_of_any_size_down_to_one_packet_change_nothing(
     assert split_bytes > 1 or made.facts["splits"] >= (2 if name.endswith("ng") else len(PACKETS))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("num_buckets", [1, 2, 7, 64])
 def test_any_number_of_buckets_gives_the_same(in_process: None, tmp_path: Path, num_buckets: int) -> None:
     capture = recorded("versions_4_4")
@@ -94,6 +97,7 @@ def test_any_number_of_buckets_gives_the_same(in_process: None, tmp_path: Path, 
     assert written(tmp_path / "out") == analyzed(capture)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["transactions", "group_consumer", "versions_4_4", "rebalance"])
 def test_rotated_files_in_any_order_are_one_capture(in_process: None, tmp_path: Path, name: str) -> None:
     """Calls over the edges come out once; the order is that of the first packets, not of the command line."""
@@ -164,6 +168,7 @@ def test_a_damaged_file_costs_what_is_damaged(in_process: None, tmp_path: Path) 
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("cut", [-1, -7, -60])
 def test_a_file_that_ends_too_early_is_said_to(in_process: None, tmp_path: Path, cut: int) -> None:
     paths = rotated(recorded("transactions").read_bytes(), 3, tmp_path)
@@ -314,64 +319,6 @@ def test_rows_lie_in_the_folder_of_their_day(in_process: None, tmp_path: Path) -
     }
 
 
-@pytest.mark.parametrize("split_bytes", [500, 1 << 30])
-def test_on_spark_the_tables_are_those_of_analyze(spark: Any, tmp_path: Path, split_bytes: int) -> None:
-    paths = rotated(recorded("first_steps").read_bytes(), 3, tmp_path)
-    made = run(
-        [paths[2], paths[0], paths[1]], tmp_path / "out", spark, split_bytes=split_bytes, num_buckets=4
-    )
-    assert written(tmp_path / "out") == analyzed(*paths)
-    assert made.rows == {name: len(rows) for name, rows in analyzed(*paths).items()}
-
-
-def test_spark_reads_what_was_written(spark: Any, tmp_path: Path) -> None:
-    from pyspark.sql.types import StructType
-
-    from kwsniff.tables.schema import spark_ddl
-
-    run(recorded("first_steps"), tmp_path / "out", spark)
-    for name, table in TABLES.items():
-        frame = spark.read.parquet(str(tmp_path / "out" / name)).drop("date")
-        assert frame.schema == StructType.fromDDL(spark_ddl(table))
-    calls = spark.read.parquet(str(tmp_path / "out" / "api_calls"))
-    assert calls.where("date = '2026-11-20'").count() == len(analyzed(recorded("first_steps"))["api_calls"])
-    assert (
-        "PartitionFilters: [isnotnull(date"
-        in calls.where("date = '2026-11-20'")._jdf.queryExecution().toString()
-    )
-
-
-def test_a_task_that_dies_is_tried_again_and_doubles_no_row(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each task of the second stage is killed once, when its files are complete."""
-    from pyspark import cloudpickle
-
-    from kwsniff.spark import pipeline
-    from tests.spark import dying
-
-    cloudpickle.register_pickle_by_value(dying)
-    monkeypatch.setattr(pipeline, "decode_bucket", dying.decode_then_die)
-    capture = recorded("first_steps")
-    run(capture, tmp_path / "out", spark, num_buckets=2)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["died-0", "died-1", "out"]
-    assert written(tmp_path / "out") == analyzed(capture)
-
-
-def test_an_error_of_ours_in_a_task_is_one_line_and_leaves_nothing(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from kwsniff.spark import pipeline
-
-    capture = tmp_path / "capture.pcap"
-    shutil.copy(recorded("first_steps"), capture)
-    found = pipeline.find_inputs([capture])
-    monkeypatch.setattr(pipeline, "find_inputs", lambda _: (capture.unlink(), found)[1])
-    with pytest.raises(Exception, match=r"^(?!.*\n).*capture\.pcap"):
-        run(capture, tmp_path / "out", spark)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_secrets_are_in_no_file(in_process: None, tmp_path: Path) -> None:
     """What scripted connections say in confidence; the tables they are in are not empty."""
     import pyarrow.parquet as pq
@@ -386,9 +333,3 @@ def test_secrets_are_in_no_file(in_process: None, tmp_path: Path) -> None:
     assert made.rows["api_calls"] > 5
     for file in (tmp_path / "out").rglob("*.parquet"):
         assert leaks(repr(pq.ParquetFile(file).read().to_pylist())) == []
-
-
-def test_aggregates_are_made_by_default(spark: Any, tmp_path: Path) -> None:
-    made = run(recorded("first_steps"), tmp_path / "out", spark, tables=None)
-    assert set(made.rows) == {*TABLES, *AGGREGATES}
-    assert all(parts(tmp_path / "out", name) for name in made.rows)

@@ -14,6 +14,7 @@ from tests.spark.test_pipeline import run
 NAMES = ("follower_stopped/broker.pcap", "members_slow/broker.pcap")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("num_buckets", [1, 5, 64])
 def test_in_any_number_of_buckets_the_same_is_proven(
@@ -25,6 +26,7 @@ def test_in_any_number_of_buckets_the_same_is_proven(
     assert {row["wait"] for row in found["latencies"]} & {"replicas", "group"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stream_that_dies_and_goes_on_proves_the_same(
     in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -52,6 +52,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, in_process: None) -> list[Range]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recording_gives_the_tables_of_analyze(followed: list[Range], tmp_path: Path, name: str) -> None:
     run(recorded(name), tmp_path / "out")
@@ -59,6 +60,7 @@ def test_a_recording_gives_the_tables_of_analyze(followed: list[Range], tmp_path
     assert len(followed) > 3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", WAITS)
 @pytest.mark.parametrize("most", [20, 1 << 16])
 def test_what_is_proven_is_the_same(
@@ -85,6 +87,7 @@ def test_commits_of_several_files_and_buckets_are_the_same(
     assert sum(bool(each.ends) for each in followed) > 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("capture", [recorded("three_brokers"), CLOCKS / WAITS[0]], ids=["calls", "waits"])
 def test_twins_say_nothing_twice(followed: list[Range], tmp_path: Path, capture: Path) -> None:
     (tmp_path / "twice.pcap").write_bytes(with_nat_twin(capture))
@@ -205,6 +208,7 @@ def test_a_clock_that_was_ahead_is_so_for_every_range(
     assert any(each.clock > 0 for each in followed if each.waits)
 
 
+@pytest.mark.slow
 def test_tasks_of_spark_follow_ranges(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers see nothing of what was changed here but how many ranges there are."""
     monkeypatch.setattr(ranges, "WORTH_ROWS", 1)

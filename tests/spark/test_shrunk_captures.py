@@ -19,6 +19,7 @@ from kwsniff.spark.pipeline import run_pipeline
 from kwsniff.spark.scan import scan_captures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0.7, 0.2])
 def test_what_is_gone_before_it_is_scanned_is_truncated(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float
@@ -42,6 +43,7 @@ def test_what_is_gone_before_it_is_scanned_is_truncated(
     assert found["latencies"] == of_what_is_left["latencies"]
 
 
+@pytest.mark.slow
 def test_what_is_gone_between_scan_and_decoding_is_one_error(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

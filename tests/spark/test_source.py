@@ -28,6 +28,7 @@ def rows(table: Any) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("table", TABLES)
 def test_every_table_has_the_declared_schema_and_the_rows_of_analyze(
     spark: Any, capture: Path, table: str
@@ -48,6 +49,7 @@ def test_rows_are_those_of_the_recording(spark: Any, capture: Path) -> None:
     assert {row["api_name"]: row["count"] for row in found} == about["requests"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["api_calls", "latencies", "groups"])
 def test_several_analyzers_give_the_same_rows_in_the_same_order(
     spark: Any, capture: Path, table: str
@@ -57,12 +59,14 @@ def test_several_analyzers_give_the_same_rows_in_the_same_order(
     assert alone
 
 
+@pytest.mark.slow
 def test_a_part_by_time_is_that_of_analyze(spark: Any, capture: Path) -> None:
     found = rows(read(spark, capture, since="+1s", until="+2s").toArrow())
     assert found == rows(kwsniff.analyze(capture, since="+1s", until="+2s").api_calls)
     assert 0 < len(found) < kwsniff.analyze(capture).api_calls.num_rows
 
 
+@pytest.mark.slow
 def test_folders_patterns_and_compressed_files_are_read(spark: Any, capture: Path, tmp_path: Path) -> None:
     data = capture.read_bytes()
     (tmp_path / "a.pcap.gz").write_bytes(gzip.compress(data))
@@ -81,6 +85,7 @@ def test_a_schema_given_by_the_user_chooses_columns(spark: Any, capture: Path) -
     assert frame.toArrow().to_pylist() == kwsniff.analyze(capture).api_calls.select(frame.columns).to_pylist()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "where",
     [
@@ -111,6 +116,7 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
     assert "Filter (api_key" not in plan.partition("Physical Plan")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -155,6 +161,7 @@ def test_the_source_is_found_by_name_in_a_session_that_was_not_told(
     assert int(done.stdout) == kwsniff.analyze(capture).api_calls.num_rows
 
 
+@pytest.mark.slow
 def test_tables_read_one_by_one_are_of_one_run_when_told_so(spark: Any, capture: Path) -> None:
     calls = read(spark, capture, run_id="monday").select(RUN, "call_id", "latency_ns")
     latencies = read(spark, capture, table="latencies", run_id="monday").select(RUN, "call_id", "total_ns")
@@ -163,12 +170,14 @@ def test_tables_read_one_by_one_are_of_one_run_when_told_so(spark: Any, capture:
     assert joined.where("latency_ns != total_ns").count() == 0
 
 
+@pytest.mark.slow
 def test_every_read_is_a_run_of_its_own_otherwise(spark: Any, capture: Path) -> None:
     ids = [read(spark, capture).select(RUN).distinct().toArrow()[RUN].to_pylist() for _ in range(2)]
     assert [len(each) for each in ids] == [1, 1]
     assert ids[0] != ids[1]
 
 
+@pytest.mark.slow
 def test_a_table_made_with_create_table_is_read_with_its_options(
     spark: Any, capture: Path, tmp_path: Path
 ) -> None:
@@ -192,6 +201,7 @@ def test_a_table_made_with_create_table_is_read_with_its_options(
         spark.sql("drop table captured")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -208,6 +218,7 @@ def test_a_table_that_could_not_be_read_is_not_created(
     assert not spark.catalog.tableExists("never")
 
 
+@pytest.mark.slow
 def test_a_stream_of_sparks_own_is_refused_in_one_line(spark: Any, capture: Path, tmp_path: Path) -> None:
     frame = spark.readStream.format("kafka_capture").load(str(capture))
     query = frame.writeStream.format("memory").queryName("other").option("checkpointLocation", str(tmp_path))

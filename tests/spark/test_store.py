@@ -28,7 +28,7 @@ from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import RUN
 from kwsniff.tables.folder import MANIFEST
 from kwsniff.tables.schema import TABLES, arrow_schema
-from tests.spark.compare import Rows, analyzed, in_order, parts, written
+from tests.spark.compare import Rows, analyzed, analyzed_once, in_order, parts, written
 from tests.spark.store import new_bucket, s3
 
 CAPTURES = Path(__file__).parents[2] / "captures"
@@ -72,8 +72,9 @@ def listed(output: Place) -> Rows:
     return read(output, [path for path in output.files() if path.endswith(".parquet")])
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_analyze_and_nothing_else_is_there(output: Place) -> None:
-    wanted = analyzed(ONE)
+    wanted = analyzed_once(ONE)
     for _ in range(2):  # also in the place of a run before
         result = run(ONE, output)
         assert named(output) == listed(output) == wanted
@@ -89,12 +90,13 @@ def test_the_tables_are_those_of_analyze_and_nothing_else_is_there(output: Place
             assert set(table[RUN].to_pylist()) <= {manifest["run_id"]}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_at_any_write_leaves_the_old_or_the_new(
     output: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice at the same place, then one that lives. One that died does nothing to the store any more."""
     tables = ("api_calls", "captures")
-    old, new = ({name: analyzed(path)[name] for name in tables} for path in (ONE, OTHER))
+    old, new = ({name: analyzed_once(path)[name] for name in tables} for path in (ONE, OTHER))
     seen = set()
     steps = 0
     while True:
@@ -166,7 +168,7 @@ def test_of_two_at_once_one_wins_and_the_other_says_so(
     monkeypatch.setattr(pipeline, "decode_bucket", meanwhile)
     run(OTHER, output, ("api_calls",))
     assert said[1:]
-    assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
+    assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed_once(OTHER)["api_calls"]
 
 
 def test_one_that_was_held_for_dead_changes_nothing(output: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,9 +189,10 @@ def test_one_that_was_held_for_dead_changes_nothing(output: Place, monkeypatch: 
     monkeypatch.setattr(pipeline, "decode_bucket", meanwhile)
     with pytest.raises(OutputError, match=r"another kwsniff took over|cannot be written|is not there"):
         run(ONE, output, ("api_calls",))
-    assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
+    assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed_once(OTHER)["api_calls"]
 
 
+@pytest.mark.slow
 def test_on_spark_aggregates_are_there_too(
     spark: Any, settings: Settings, capture: Path, tmp_path: Path
 ) -> None:
@@ -217,6 +220,7 @@ def aggregated(folder: Path, name: str) -> list[dict[str, Any]]:
     return in_order(pa.concat_tables(files), ("sketch",))
 
 
+@pytest.mark.slow
 def test_a_delta_table_in_a_store_has_its_versions(output: Place) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     spark: Any = object()
@@ -225,7 +229,7 @@ def test_a_delta_table_in_a_store_has_its_versions(output: Place) -> None:
             capture, output.root, spark=spark, tables=["api_calls"], num_buckets=1, form="delta", mode=mode
         )
     options = options_of(output)
-    one, other = (analyzed(path)["api_calls"] for path in (ONE, OTHER))
+    one, other = (analyzed_once(path)["api_calls"] for path in (ONE, OTHER))
     for version, wanted in ((1, one), (2, sorted([*one, *other], key=repr))):
         table = deltalake.DeltaTable(output.shown("api_calls"), version=version, storage_options=options)
         found = table.to_pyarrow_table().drop_columns(["date"])
@@ -256,18 +260,19 @@ def test_a_file_that_is_not_what_was_written_is_not_published(
     monkeypatch.setattr(Place, "copy", half)
     with pytest.raises(OutputError, match=r"has \d+ bytes in place of \d+; nothing was published"):
         run(OTHER, output, ("api_calls",))
-    assert named(output)["api_calls"] == analyzed(ONE)["api_calls"]
+    assert named(output)["api_calls"] == analyzed_once(ONE)["api_calls"]
 
 
+@pytest.mark.slow
 def test_a_manifest_that_was_cut_off_is_not_the_last_word(output: Place) -> None:
     """As in a store whose files appear before they are whole: the other copy is."""
     run(ONE, output, ("api_calls",))
     text = output.read_text(MANIFEST) or ""
     output.write_text(NEXT, text)
     output.write_text(MANIFEST, text[:100])
-    assert named(output)["api_calls"] == analyzed(ONE)["api_calls"]
+    assert named(output)["api_calls"] == analyzed_once(ONE)["api_calls"]
     run(OTHER, output, ("api_calls",))
-    assert listed(output)["api_calls"] == analyzed(OTHER)["api_calls"]
+    assert listed(output)["api_calls"] == analyzed_once(OTHER)["api_calls"]
 
 
 @pytest.mark.parametrize("uri", ["ftp://host/x", "s3a:///x", "http://host/x"])

@@ -56,6 +56,7 @@ def parts(store: Place, tmp_path: Path) -> list[Path]:
     return paths
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("given", ["in", "in/rotated.pcap*", "*/rotated*", ""])
 def test_captures_of_a_store_give_the_tables_of_analyze(
     store: Place, parts: list[Path], tmp_path: Path, given: str
@@ -71,6 +72,7 @@ def test_captures_of_a_store_give_the_tables_of_analyze(
     assert made.facts["splits"] > len(parts)
 
 
+@pytest.mark.slow
 def test_a_byte_is_asked_for_once_in_large_pieces(
     store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_store_that_is_not_known_is_an_error(tmp_path: Path) -> None:
         run("ftp://host/x.pcap", tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_times_count_from_the_first_packet_there(store: Place, parts: list[Path], tmp_path: Path) -> None:
     run(f"{store.root}/in", tmp_path / "out", since="+1s")
     found = as_if_local(written(tmp_path / "out"), store, tmp_path)

@@ -44,6 +44,7 @@ def _all_tables_are_there(output: Path, empty: set[str]) -> None:
     assert {path.parts[-3] for path in output.glob("*/*/empty.parquet")} == empty
 
 
+@pytest.mark.slow
 def test_finished_on_spark_without_a_rebalance_the_aggregates_are_there(spark: Any, tmp_path: Path) -> None:
     captures = tmp_path / "captures"
     captures.mkdir()
@@ -62,6 +63,7 @@ def test_finished_on_spark_without_a_rebalance_the_aggregates_are_there(spark: A
     assert counts["talkers"] > 0
 
 
+@pytest.mark.slow
 def test_of_an_empty_directory_finished_on_spark_all_tables_are_there(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "captures").mkdir()
     with closing(Stream(tmp_path / "captures", tmp_path / "tables", spark=spark)) as stream:

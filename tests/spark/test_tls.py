@@ -81,6 +81,7 @@ def test_a_stream_that_dies_on_the_way_opens_what_analyze_opens(
     assert not any(bytes.fromhex(each) in kept or each.encode() in kept for each in secrets)
 
 
+@pytest.mark.slow
 def test_the_data_source_opens_what_analyze_opens(spark: Any) -> None:
     folder = CAPTURES / "tls_key_update"
     read = spark.read.format("kafka_capture").options(tls_keylog=str(folder / "keys.log"))

@@ -46,6 +46,7 @@ def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_bu
     assert sum(row["twin_of"] is not None for row in expected["connections"]) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["error_rates", "talkers", "client_versions", "error_counts", "rebalances"])
 def test_aggregates_count_once(spark: Any, folders: tuple[Path, Path], name: str) -> None:
     rows = []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-import warnings
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from kwsniff.errors import OutputError
 from kwsniff.tables import folder as folder_module
 from kwsniff.tables.folder import Folder, guarded, settle
 
+Writer = Callable[[Path, str], None]
 _CHANGES = ("rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir", "open", "fsync")
 _KILLED = 9
 NAMES = ("api_calls.parquet", "captures.parquet", "groups.parquet", "latencies.parquet")
@@ -67,17 +70,46 @@ def settles(directory: Path, text: str) -> None:
     settle(directory)
 
 
-def broken(how: str, number: int, doing: Callable[[Path, str], None], directory: Path, text: str) -> str:
-    """`killed`, the error that was said, or `done` when it did not come to a change of that number.
+class Breaker:
+    """A process that forks others, one for each writer that is to be broken.
 
-    `how`: `kill` ends the process right after the change, without a word; `refuse` lets it fail with EIO.
+    It has loaded nothing but what writers need: to fork a process of pytest takes ten times as long.
     """
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.tables.faults"]
+        self._process = subprocess.Popen(
+            command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def broken(self, how: str, number: int, doing: Writer, directory: Path, text: str) -> str:
+        """`killed`, the error that was said, or `done` when it did not come to a change of that number.
+
+        `how`: `kill` ends the process right after the change, without a word; `refuse` lets it fail with EIO.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([how, number, doing.__name__, str(directory), text]) + "\n")
+        self._process.stdin.flush()
+        said: str = json.loads(self._process.stdout.readline())
+        return said
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.communicate(timeout=60)
+
+
+def _serve() -> None:
+    os.fsync = lambda fd: None  # the process dies, not the machine: nothing needs to reach the disk
+    for line in sys.stdin:
+        how, number, name, directory, text = json.loads(line)
+        sys.stdout.write(json.dumps(_broken(how, number, globals()[name], Path(directory), text)) + "\n")
+        sys.stdout.flush()
+
+
+def _broken(how: str, number: int, doing: Writer, directory: Path, text: str) -> str:
     reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        # The child does one thing, in one thread, and nothing of what Python and Polars warn of.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
-        child = os.fork()
+    child = os.fork()
     if not child:
         _break_at(number, how)
         try:
@@ -116,3 +148,7 @@ def _break_at(number: int, how: str) -> None:
     for name in _CHANGES:
         setattr(os, name, breaking(getattr(os, name)))
     folder_module.exchange = breaking(folder_module.exchange)
+
+
+if __name__ == "__main__":
+    _serve()

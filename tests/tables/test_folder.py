@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,8 @@ from kwsniff.tables import journal
 from kwsniff.tables.folder import Folder, settle
 from kwsniff.tables.lock import NAME
 from tests.tables import faults
-from tests.tables.faults import broken, settles
+from tests.tables.faults import Breaker, Writer, settles
 
-Doing = Callable[[Path, str], None]
 WRITERS = (
     faults.tables_write,
     faults.pipeline_writes,
@@ -51,13 +50,20 @@ def hidden(folder: Path) -> list[str]:
     return [path.name for root in (folder, folder.parent) for path in root.glob(".*kwsniff*")]
 
 
+@pytest.fixture(scope="module")
+def breaker() -> Iterator[Breaker]:
+    made = Breaker()
+    yield made
+    made.close()
+
+
 @pytest.fixture(autouse=True)
 def exchange_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers that cannot exchange folders run here, too: what they put in its place goes again."""
     monkeypatch.setattr(folder_module, "exchange", folder_module.exchange)
 
 
-def prepared(tmp_path: Path, doing: Doing) -> tuple[Path, dict[str, str], dict[str, str]]:
+def prepared(tmp_path: Path, doing: Writer) -> tuple[Path, dict[str, str], dict[str, str]]:
     """A folder with one run in it, what it shows, and what it shows after another."""
     out, again = tmp_path / uuid.uuid4().hex / "out", tmp_path / uuid.uuid4().hex / "out"
     for folder in (out, again):
@@ -77,19 +83,21 @@ def prepared(tmp_path: Path, doing: Doing) -> tuple[Path, dict[str, str], dict[s
     return out, old, new
 
 
-@pytest.mark.slow
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("doing", WRITERS, ids=lambda doing: doing.__name__)
-def test_a_run_killed_after_any_change_leaves_the_old_or_the_new(tmp_path: Path, doing: Doing) -> None:
+def test_a_run_killed_after_any_change_leaves_the_old_or_the_new(
+    tmp_path: Path, doing: Writer, breaker: Breaker
+) -> None:
     """And so does one that is killed again, at whatever change, while that is put right."""
     seen = []
     for number in range(1, 1000):
         out, old, new = prepared(tmp_path, doing)
-        if broken("kill", number, doing, out, "new") == "done":
+        if breaker.broken("kill", number, doing, out, "new") == "done":
             break
         if doing is faults.pipeline_writes:
             assert visible(out) in (old, new), f"a plain reader, after change {number}"
         for again in range(1, 1000):
-            if broken("kill", again, settles, out, "") != "killed":
+            if breaker.broken("kill", again, settles, out, "") != "killed":
                 break
         settle(out)
         assert visible(out) in (old, new), f"after change {number}"
@@ -101,13 +109,15 @@ def test_a_run_killed_after_any_change_leaves_the_old_or_the_new(tmp_path: Path,
     assert set(seen) == {False, True}
 
 
-@pytest.mark.slow
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("doing", WRITERS, ids=lambda doing: doing.__name__)
-def test_a_run_that_is_refused_any_change_leaves_the_old_or_the_new(tmp_path: Path, doing: Doing) -> None:
+def test_a_run_that_is_refused_any_change_leaves_the_old_or_the_new(
+    tmp_path: Path, doing: Writer, breaker: Breaker
+) -> None:
     said = []
     for number in range(1, 1000):
         out, old, new = prepared(tmp_path, doing)
-        said.append(broken("refuse", number, doing, out, "new"))
+        said.append(breaker.broken("refuse", number, doing, out, "new"))
         if said[-1] == "done":
             assert visible(out) == new, f"change {number} was refused, and nothing said"
         else:

@@ -112,6 +112,7 @@ def test_a_notebook_shows_tables_and_never_markup_of_others(tmp_path: Path) -> N
     assert "34" in page
 
 
+@pytest.mark.slow
 def test_a_users_script_holds_under_strict_mypy(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

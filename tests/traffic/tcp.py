@@ -146,11 +146,11 @@ class Script:
         self._order += 1
         return self._sides[from_client].write(at, self._order, data)
 
-    def close(self, at: int) -> None:
+    def close(self, at: int, *, from_client: bool = True) -> None:
         """FIN both ways and the last ACK."""
-        self._control(at, True, FIN | ACK)
-        self._control(at + MICROSECOND, False, FIN | ACK)
-        self._control(at + 2 * MICROSECOND, True, ACK)
+        self._control(at, from_client, FIN | ACK)
+        self._control(at + MICROSECOND, not from_client, FIN | ACK)
+        self._control(at + 2 * MICROSECOND, from_client, ACK)
 
     def reset(self, at: int, *, from_client: bool = False) -> None:
         self._control(at, from_client, RST | ACK)

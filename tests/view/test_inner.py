@@ -266,9 +266,9 @@ def test_a_record_set_is_shown_with_its_facts():
     lines = [line.strip() for line in produced("orders", records).text().splitlines()]
     assert lines[-4:-1] == [
         f"batch v2: offsets 40 to 41, 2 records, {len(whole)} bytes, not compressed, CreateTime up to "
-        "1970-01-01T00:00:02.000+00:00, leader epoch 0, producer 7 epoch 3 sequence -1, crc ok",
-        "40: 1970-01-01T00:00:01.000+00:00, key 'k', value 'one'",
-        "41: 1970-01-01T00:00:01.001+00:00, key null, value fffe",
+        "1970-01-01 00:00:02.000 UTC, leader epoch 0, producer 7 epoch 3 sequence -1, crc ok",
+        "40: 1970-01-01 00:00:01.000 UTC, key 'k', value 'one'",
+        "41: 1970-01-01 00:00:01.001 UTC, key null, value fffe",
     ]
     assert lines[-1].endswith("bytes of a batch that is cut off")
 

@@ -1,5 +1,8 @@
 from kwsniff.core.columns.numbers import Array, WholeColumn
 
+SEEN: int
+WRITTEN: int
+
 def place_rows(
     columns: tuple[WholeColumn, ...], wanted: int, width: int, places: Array, widths: Array, used: Array
 ) -> None:

@@ -15,6 +15,12 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
 from kwsniff.core.columns.numbers cimport CHUNK, View, keep_least, spread, take_views
 
+cdef enum:
+    SEEN_PLACE = 1
+    WRITTEN_PLACE = 2
+
+SEEN, WRITTEN = SEEN_PLACE, WRITTEN_PLACE
+
 
 def place_rows(
     tuple columns, int64_t wanted, int64_t width, int64_t[::1] places, int64_t[::1] widths, uint8_t[::1] used,
@@ -22,7 +28,8 @@ def place_rows(
     """The place of each row that counts; -1 of others.
 
     `columns`: topic, partition, api_name, record_bytes. A row counts where the API is `wanted` and something was
-    written. `widths` gets each topic's greatest partition and one, `used` the places that there are.
+    written. `widths` gets each topic's greatest partition and one; `used` gets SEEN for each place of a row, and
+    WRITTEN where one counts.
     """
     cdef View[4] views
     cdef int64_t[CHUNK] topic, partition, api, bytes_
@@ -46,10 +53,11 @@ def place_rows(
                     good = False
                     break
                 widths[topic[row]] = max(widths[topic[row]], partition[row] + 1)
+                place = topic[row] * width + partition[row]
+                used[place] |= SEEN_PLACE
                 if api[row] == wanted and bytes_[row] > 0:
-                    place = topic[row] * width + partition[row]
                     places[begin + row] = place
-                    used[place] = 1
+                    used[place] |= WRITTEN_PLACE
             begin += size
     if not good:
         raise IndexError("a place that has no number")

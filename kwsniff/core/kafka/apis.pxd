@@ -31,6 +31,7 @@ cdef struct ApiRange:
     VersionSpan shared          # clients and brokers ask it alike
     VersionSpan tokens          # bare tokens follow the answer
     VersionSpan anonymous       # the request's header has no client id
+    VersionSpan unnumbered      # some brokers answer with correlation id 0
     int details                 # Detail: whose bytes go into rows as they are
 
 cdef struct Apis:

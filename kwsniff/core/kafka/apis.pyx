@@ -18,7 +18,7 @@ from hashlib import blake2b
 from kwsniff.errors import UsageError
 
 MOST_KEY = 32767        # keys and versions are int16 on the wire
-NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0]       # of an API, behind its versions
+NOTHING_SAID = [0, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]       # of an API, behind its versions
 
 
 cdef fill_apis(Apis* apis, api_ranges):
@@ -36,7 +36,8 @@ cdef fill_apis(Apis* apis, api_ranges):
         api.internal, api.rendezvous, api.fallback = said[:3]
         api.shared.first, api.shared.last, api.tokens.first, api.tokens.last = said[3:7]
         api.anonymous.first, api.anonymous.last = said[7:9]
-        api.details = said[9]
+        api.unnumbered.first, api.unnumbered.last = said[9:11]
+        api.details = said[11]
         add_api(apis, &api)
     apis.checksum = int.from_bytes(check.digest(), "little", signed=True)
 

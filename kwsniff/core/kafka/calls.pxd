@@ -13,6 +13,11 @@ cdef void finish_passed(Context* context, Dialog* dialog) noexcept nogil
 cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil
 
 
+cdef inline bint needs_no_answer(Call* call) noexcept nogil:
+    """A Produce with acks=0. It waits only where the broker answers these, too."""
+    return call.has_acks and call.acks == 0
+
+
 cdef inline void finish_call(Context* context, Dialog* dialog, Call* call, int status, int reason, Frame* response,
                              Facts* facts) noexcept nogil:
     cdef int[4] bins = [BIN_ANSWERED, BIN_NO_RESPONSE_EXPECTED, BIN_UNANSWERED, BIN_RESPONSE_NOT_CAPTURED]

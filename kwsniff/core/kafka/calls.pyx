@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc, free
 
 from kwsniff.core.octets.buffer cimport Buffer, shrink
 from kwsniff.core.kafka.kept_texts cimport forget_texts
-from kwsniff.core.kafka.dialog cimport SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call
+from kwsniff.core.kafka.dialog cimport NO_PROTOCOL, SPARE_TEXT, Call, Context, Dialog, new_call_id, waiting_call
 from kwsniff.core.kafka.frames cimport Frame
 from kwsniff.core.octets.octets cimport wipe
 from kwsniff.core.kafka.row_sink cimport write_anomaly
@@ -100,6 +100,9 @@ cdef void finish_all(Context* context, Dialog* dialog) noexcept nogil:
     """The connection ends: nothing that waits is answered any more."""
     cdef int status, reason
     while dialog.num:
+        if needs_no_answer(waiting_call(dialog, 0)):
+            finish_oldest(context, dialog, STATUS_NO_RESPONSE_EXPECTED, waiting_call(dialog, 0).reason)
+            continue
         explain_silence(dialog, waiting_call(dialog, 0), &status, &reason)
         if status == STATUS_UNANSWERED and waiting_call(dialog, 0).passed:
             finish_passed(context, dialog)
@@ -114,6 +117,9 @@ cdef void explain_silence(Dialog* dialog, Call* call, int* status, int* reason) 
     if dialog.connection.direction[broker].packets == 0:
         status[0] = STATUS_RESPONSE_NOT_CAPTURED
         reason[0] = REASON_ONE_DIRECTION
+    elif dialog.answered_in != NO_PROTOCOL:
+        status[0] = STATUS_UNANSWERED
+        reason[0] = REASON_NOT_KAFKA
     elif (may_be_missed(dialog, call) or is_under_way(dialog, call)
             or resets_unseen(dialog.connection, broker)):
         status[0] = STATUS_RESPONSE_NOT_CAPTURED

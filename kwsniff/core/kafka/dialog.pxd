@@ -25,7 +25,7 @@ from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.sealed cimport Opening, Tls
 from kwsniff.core.tcp.connections cimport (
-    GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
+    GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Ages, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
 )
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
@@ -35,6 +35,7 @@ cdef enum:
     RESPONSE = 1
     MAX_FRONT = 8
     HASHED_MESSAGES = 4         # of each side, by which twins are known
+    NO_PROTOCOL = -1
     SPARE_TEXT = 512            # text and partitions of a call up to this size are kept for the next call
 
 cdef enum ProgramState:
@@ -98,6 +99,7 @@ cdef struct Call:
     Known session_epoch
     Known max_wait
     Known min_bytes
+    Known timeout
     int caller
     int64_t most_facts          # bytes that may be kept of what it says
     Buffer parts                # PartRow, what the request says of each partition
@@ -207,6 +209,12 @@ cdef struct Dialog:
     Buffer principal
     Buffer early_messages       # not confirmed yet; see kept_messages.pyx
     int alert                   # of TLS, where the first response should be; or -1
+    int answered_in             # Protocol of the broker's first bytes, where they are none of Kafka's; or NO_PROTOCOL
+    int proxy_version           # of the PROXY protocol header, or 0
+    bint answers_all            # the broker answers Produce with acks=0, too;
+    bint unasked                # while that is not known, the first and the last correlation id of such calls
+    int32_t unasked_from        # that no answer was seen to
+    int32_t unasked_to
     Hello* hello                # of a TLS connection, or NULL
     Tls* tls                    # how its records are opened; or NULL
     bint decrypted              # its bytes are plaintext of TLS records
@@ -271,6 +279,8 @@ cdef struct Context:
     int64_t num_dialogs
     int64_t below               # bytes of the connections themselves, as the latest packet left them
     int64_t most_bytes          # that all of this may be, see memory.pxd
+    Ages sealed                 # connections that have ended and wait for secrets, see sealed_ends.pyx;
+    bint closing                # none waits any more
     void (*drain)(void* owner) noexcept nogil   # has the tables taken; or NULL
     bint keeps_messages
     uint32_t bucket             # only connections of this bucket are followed,

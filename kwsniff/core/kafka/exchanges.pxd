@@ -3,13 +3,17 @@ from libc.stdint cimport int64_t, uint64_t
 
 from kwsniff.core.kafka.dialog cimport Context, Dialog
 from kwsniff.core.octets.octets cimport Octets
-from kwsniff.core.tcp.connections cimport Arrival, Connection
+from kwsniff.core.tcp.connections cimport Arrival, Connection, Streams
 
 cdef void start_context(Context* context, uint64_t seed) noexcept nogil
 cdef void free_context(Context* context) noexcept nogil
 cdef void close_dialog(Context* context, Dialog* dialog) noexcept nogil
 cdef void take_bytes(void* context, Connection* connection, int direction, Arrival* arrival, Octets data) noexcept nogil
 cdef void take_gap(void* context, Connection* connection, int direction, Arrival* arrival, int64_t num, int cause) noexcept nogil
+cdef void end_too_many(Context* context, int64_t time) noexcept nogil
+cdef void forget_sealed(Context* context) noexcept nogil
+cdef void end_all_sealed(Context* context) noexcept nogil
+cdef void take_secrets(Context* context, Streams* streams) noexcept nogil
 cdef void take_end(void* context, Connection* connection) noexcept nogil
 cdef void take_dropped(void* context, int64_t capture, int cause, int64_t num) noexcept nogil
 cdef void take_oddity(void* context, Connection* connection, int direction, Arrival* arrival, int oddity, int64_t value) noexcept nogil

@@ -15,11 +15,13 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from kwsniff.core.kafka.apis cimport free_apis
-from kwsniff.core.kafka.first_bytes cimport carried_in, cut_hello, feed, open_dialog, settle_start, take_first_bytes
+from kwsniff.core.kafka.first_bytes cimport (
+    carried_in, cut_hello, feed, open_dialog, settle_rest, settle_start, take_first_bytes, turn_away,
+)
 from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.calls cimport finish_all
 from kwsniff.core.columns.columns cimport free_tables
-from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, REQUEST, Call, Context, Dialog, count_bytes, lost_bin, side_of
+from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, NO_PROTOCOL, REQUEST, Call, Context, Dialog, count_bytes, lost_bin, side_of
 from kwsniff.core.wire.engine cimport free_tape
 from kwsniff.core.wire.facts cimport free_facts
 from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Frame, free_framing, skip_framing
@@ -30,7 +32,8 @@ from kwsniff.core.kafka.memory cimport drain_if_full, learned_bytes, parked_slot
 from kwsniff.core.kafka.programs cimport NUM_LAYOUTS
 from kwsniff.core.kafka.requests cimport take_request
 from kwsniff.core.kafka.responses cimport take_response
-from kwsniff.core.kafka.plain_streams cimport gap_cipher, plain_sink
+from kwsniff.core.kafka.plain_streams cimport gap_cipher, plain_sink, retry_cipher
+from kwsniff.core.kafka.sealed_ends cimport free_sealed, is_too_much, keep_sealed, next_opened
 from kwsniff.core.kafka.preambles cimport count_early
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
@@ -151,6 +154,8 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
             write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
         gap_cipher(context, dialog, direction, arrival, offset, num, cause)
         return
+    if dialog.answered_in != NO_PROTOCOL and not dialog.confirmed:
+        turn_away(context, dialog, dialog.answered_in)      # whether it was asked in Kafka's words is not known
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
     if cause < GAP_CUT or dialog.framing[direction].gaps == 0:
@@ -186,7 +191,6 @@ cdef void take_oddity(void* opaque, Connection* connection, int direction, Arriv
 cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>connection.dialog
-    cdef int direction
     drain_if_full(context)
     if dialog == NULL:
         end_events(context, connection, NULL)
@@ -198,6 +202,16 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
         cut_hello(context, dialog, 1)
     if dialog.tls != NULL:
         end_cipher(&context.opening, dialog.tls, connection)
+        if keep_sealed(context, connection, dialog):
+            return
+    settle_rest(context, dialog)
+    finish_dialog(context, connection, dialog)
+    connection.dialog = NULL
+
+
+cdef void finish_dialog(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
+    """Nothing more comes: what waits becomes rows, or is counted."""
+    cdef int direction
     finish_all(context, dialog)
     while dialog.num_parked:
         give_up_parked(context, dialog, 0)
@@ -212,7 +226,44 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
     end_events(context, connection, dialog)
     write_connection(context, connection, dialog)
     close_dialog(context, dialog)
-    connection.dialog = NULL
+
+
+cdef void end_sealed(Context* context, Connection* connection) noexcept nogil:
+    """A connection that has waited for secrets, with what they opened of it."""
+    context.frame_sink.dialog = connection.dialog
+    drain_if_full(context)
+    finish_dialog(context, connection, <Dialog*>connection.dialog)
+    free_sealed(context, connection)
+
+
+cdef void take_secrets(Context* context, Streams* streams) noexcept nogil:
+    """Some have come: of any connection, be it open or over."""
+    cdef Connection* connection
+    cdef Connection* next
+    retry_cipher(context, streams)
+    connection = next_opened(context, context.sealed.oldest)
+    while connection != NULL:
+        next = connection.newer
+        end_sealed(context, connection)
+        connection = next_opened(context, next)
+
+
+cdef void end_too_many(Context* context, int64_t time) noexcept nogil:
+    """Those that have waited for secrets for too long, or take too much memory."""
+    while is_too_much(context, time):
+        end_sealed(context, context.sealed.oldest)
+
+
+cdef void forget_sealed(Context* context) noexcept nogil:
+    """Nobody wants their rows any more."""
+    while context.sealed.oldest != NULL:
+        close_dialog(context, <Dialog*>context.sealed.oldest.dialog)
+        free_sealed(context, context.sealed.oldest)
+
+
+cdef void end_all_sealed(Context* context) noexcept nogil:
+    while context.sealed.oldest != NULL:
+        end_sealed(context, context.sealed.oldest)
 
 
 cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
@@ -226,6 +277,8 @@ cdef void take_passed(void* opaque, void* opaque_dialog, int64_t capture, int64_
     cdef int bin = BIN_CONTINUED
     if not continued:
         bin = lost_bin(dialog)
+        if dialog.answered_in != NO_PROTOCOL and dialog.framing[1 - dialog.client].state == FRAMING_IGNORED:
+            bin = BIN_NOT_KAFKA
     count_bytes(<Context*>opaque, capture, bin, num)
 
 

@@ -12,6 +12,7 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
 cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                            Octets data) noexcept nogil
 cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil
+cdef void settle_rest(Context* context, Dialog* dialog) noexcept nogil
 cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil
 cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil
@@ -24,7 +25,7 @@ cdef void turn_away(Context* context, Dialog* dialog, int protocol) noexcept nog
 cdef inline void feed(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t offset,
                       Octets data) noexcept nogil:
     if dialog.hello != NULL and not (dialog.tls != NULL and dialog.tls.inside):
-        count_records(&dialog.hello.side[direction].records, data)
+        count_records(&dialog.hello.side[direction].records, &dialog.hello.side[1 - direction].records.steps, data)
         if dialog.hello.side[direction].state == HELLO_COMES:
             follow_hello(context, dialog, direction, data)
     if dialog.tls != NULL and not dialog.tls.inside:

@@ -7,6 +7,8 @@ Rules
      be Kafka is turned away and never looked at again.
   3. Where no handshake was captured either side may ask; then a header is not enough, the body must be one too.
   4. In the middle of something nothing is believed before a request, or a chain of answers, stands there.
+  5. The side that answers may speak another protocol: that is noted, what it says is passed over, and the other side
+     is followed all the same if it asks as Kafka's clients do.
 
     | preamble | size | key version correlation client_id | body |
 """
@@ -16,23 +18,23 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
-from kwsniff.core.kafka.dialog cimport REQUEST, Context, Dialog, count_bytes, lost_bin
+from kwsniff.core.kafka.dialog cimport NO_PROTOCOL, REQUEST, Context, Dialog, count_bytes, lost_bin
 from kwsniff.core.kafka.frames cimport *
-from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets, u8
+from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME
-from kwsniff.core.kafka.first_answers cimport ANSWER_BYTES, join_kept, wait_for_alert
+from kwsniff.core.kafka.first_answers cimport ANSWER_BYTES, join_kept, judge_answers, wait_for_greeting
 from kwsniff.core.kafka.preambles cimport (
-    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, count_early, note_early, peel,
+    CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, PHASE_START, count_early, note_early, peel,
 )
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
 from kwsniff.core.kafka.recognition cimport (
-    is_gssapi_token, is_surely, look_at_request, may_be_foreign, name_protocol,
+    ANSWERS, ASKS, is_gssapi_token, is_surely, is_tls, look_at_request, may_be_foreign, may_become, name_midway, name_protocol,
 )
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
 from kwsniff.core.wire.tape cimport ENGINE_ARRAY_LONGER_THAN_FRAME, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
-from kwsniff.core.tls.hello cimport end_hello, hello_bytes, make_hello, read_alert, take_hello
+from kwsniff.core.tls.hello cimport HelloSide, end_hello, hello_bytes, make_hello, take_hello
 from kwsniff.core.tls.opening cimport make_tls, take_cipher
 from kwsniff.core.tls.sealed cimport tls_bytes
 from kwsniff.core.declared cimport *
@@ -40,7 +42,7 @@ from kwsniff.core.declared cimport *
 cdef enum:
     START_BYTES = 256           # enough to tell what a direction carries
     HEADER_BYTES = 14           # of a request, up to the client's name
-    SOCKS = 5                   # its version
+    LEAST_NAMED = 4             # bytes that show whether a TLS record begins
 
 
 cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogil:
@@ -55,6 +57,7 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
     dialog.protocol = PROTOCOL_UNDECIDED
     dialog.client = -1
     dialog.alert = -1
+    dialog.answered_in = NO_PROTOCOL
     dialog.role = ROLE_UNKNOWN
     dialog.caller = CALLER_UNKNOWN
     dialog.answered_at = NO_TIME
@@ -95,7 +98,7 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
         if data.num == 0:
             return
     if not may_ask(dialog, direction):
-        if not wait_for_alert(context, framing, arrival, offset, data):
+        if not wait_for_greeting(context, framing, arrival, offset, data):
             take_early_answers(context, dialog, direction, data)
             feed(context, dialog, direction, arrival, offset, data)
         return
@@ -185,27 +188,32 @@ cdef void feed_early(Context* context, Dialog* dialog, int direction) noexcept n
     release(&early)
 
 
+cdef inline int what_begins(Dialog* dialog, Octets data) noexcept nogil:
+    """The protocol of first bytes of the side that asks, as far as it is known which one does."""
+    return name_protocol(data, ASKS) if dialog.connection.opener >= 0 else name_midway(data)
+
+
 cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets data, bint enough) noexcept nogil:
     """Decides by the first bytes of the side that asks (or of either side, while nobody knows which one it is)."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
-    cdef int protocol
-    if look == LOOK_MORE and not enough:
+    cdef int protocol = what_begins(dialog, data)
+    cdef bint unnamed = protocol == PROTOCOL_OTHER or dialog.connection.opener < 0
+    if look == LOOK_MORE and not enough and unnamed:
         return LOOK_MORE
     if look == LOOK_MORE and data.num >= HEADER_BYTES and dialog.client == direction:
         look = LOOK_YES                                     # a gap inside the client's name: all before it fits
-    elif look == LOOK_MORE and name_protocol(data) == PROTOCOL_OTHER:
+    elif look == LOOK_MORE and protocol == PROTOCOL_OTHER:
         dialog.framing[direction].state = FRAMING_LOST      # a gap before anything could tell
         return LOOK_NO
-    if look == LOOK_ODD or look == LOOK_YES and dialog.client < 0:
+    if unnamed and (look == LOOK_ODD or look == LOOK_YES and dialog.client < 0):
         look = look_closely(context, data) if look == LOOK_ODD else look_twice(context, data)
         if look == LOOK_MORE and not enough:
             return LOOK_MORE
-    if look == LOOK_YES:
+    if look == LOOK_YES and unnamed:
         if dialog.client < 0:
             set_client(dialog, direction, ROLE_CONTENT)
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
-    protocol = name_protocol(data)
     if dialog.connection.opener >= 0 and is_gssapi_token(data):
         # Old brokers take GSS-API tokens without a handshake; the first request after them tells what this is.
         if dialog.client < 0:
@@ -213,6 +221,11 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
         dialog.tokens = True
         dialog.framing[direction].state = FRAMING_IN_STEP
         return LOOK_YES
+    if protocol == PROTOCOL_OTHER and not enough and dialog.connection.opener == direction and may_become(data, ASKS):
+        return LOOK_MORE
+    if protocol == PROTOCOL_OTHER and dialog.answered_in != NO_PROTOCOL:
+        turn_away(context, dialog, dialog.answered_in)      # whoever greeted said what it is
+        return LOOK_NO
     if look == LOOK_NO and protocol == PROTOCOL_OTHER and dialog.connection.opener == direction \
             and data.num >= 14 and be32(data, 0) <= context.limits.frame_kept_bytes and may_be_foreign(data):
         # An API that Kafka does not have, before anything else: what follows will tell.
@@ -252,7 +265,7 @@ cdef int look_twice(Context* context, Octets data) noexcept nogil:
 cdef int look_closely(Context* context, Octets data) noexcept nogil:
     """The name of a client with control characters could be anything: all of it must be here, and some of the body."""
     cdef int look
-    if name_protocol(data) != PROTOCOL_OTHER:
+    if name_midway(data) != PROTOCOL_OTHER:
         return LOOK_NO
     look = look_twice(context, data)
     if data.num >= 4 + <size_t>be32(data, 0):
@@ -261,26 +274,9 @@ cdef int look_closely(Context* context, Octets data) noexcept nogil:
 
 
 cdef void start_answers(Context* context, Dialog* dialog, Octets data) noexcept nogil:
-    """The broker's direction begins in step where its beginning was captured; elsewhere a frame is looked for."""
-    cdef int protocol
-    cdef int alert = read_alert(data)
-    if not dialog.connection.direction[1 - dialog.client].syn and not dialog.carrier and alert < 0:
-        dialog.framing[1 - dialog.client].state = FRAMING_LOST
-        return
-    if u8(data, 0) == SOCKS and not dialog.carrier and (
-            dialog.framing[dialog.client].gaps or dialog.framing[dialog.client].state == FRAMING_START):
-        dialog.framing[1 - dialog.client].state = FRAMING_LOST      # it may answer a greeting that is missing
-        return
-    if alert >= 0 and dialog.confirmed:             # a Kafka request to a port that speaks TLS
-        dialog.alert = alert
-        dialog.framing[1 - dialog.client].state = FRAMING_IGNORED
-        return
-    if not dialog.confirmed:
-        protocol = name_protocol(data)
-        if protocol != PROTOCOL_OTHER:
-            turn_away(context, dialog, protocol)
-            return
-    dialog.framing[1 - dialog.client].state = FRAMING_IN_STEP
+    cdef int protocol = judge_answers(context, dialog, data)
+    if protocol != NO_PROTOCOL:
+        turn_away(context, dialog, protocol)
 
 
 cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept nogil:
@@ -294,6 +290,15 @@ cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept
         feed_early(context, dialog, direction)
     elif framing.kept.len:
         take_early_answers(context, dialog, direction, make_octets(NULL, 0))
+
+
+cdef void settle_rest(Context* context, Dialog* dialog) noexcept nogil:
+    """Nothing more comes: first bytes that might have become another protocol's are nobody's."""
+    cdef int asks = dialog.client
+    if (asks >= 0 and dialog.connection.opener == asks and not dialog.forced and dialog.phase[asks] in (PHASE_START, PHASE_PASSED)
+            and dialog.framing[asks].state == FRAMING_START and dialog.framing[asks].kept.len
+            and look_at_request(&context.apis, contents(&dialog.framing[asks].kept), context.limits.frame_bytes) == LOOK_NO):
+        turn_away(context, dialog, what_begins(dialog, contents(&dialog.framing[asks].kept)))
 
 
 cdef void leave_preamble(Context* context, Dialog* dialog) noexcept nogil:
@@ -349,12 +354,21 @@ cdef void follow_hello(Context* context, Dialog* dialog, int direction, Octets d
     context.kept_total -= hello_bytes(dialog.hello)
     if dialog.client >= 0:
         dialog.hello.client = dialog.client
+    note_foreign_hello(dialog, direction, data)
     take_hello(dialog.hello, direction, data)
     if context.kept_total + hello_bytes(dialog.hello) > context.limits.frame_kept_bytes_total:
         end_hello(dialog.hello, direction)
     context.kept_total += hello_bytes(dialog.hello)
     if dialog.client < 0 and dialog.hello.client >= 0:
         set_client(dialog, dialog.hello.client, ROLE_CONTENT)
+
+
+cdef inline void note_foreign_hello(Dialog* dialog, int direction, Octets data) noexcept nogil:
+    """A ClientHello may be answered in another protocol."""
+    cdef HelloSide* side = &dialog.hello.side[direction]
+    if (dialog.hello.greeted and direction != dialog.hello.client and data.num >= LEAST_NAMED
+            and not side.head_num and not side.left and not side.message.len and not is_tls(data)):
+        dialog.answered_in = name_protocol(data, ANSWERS)
 
 
 cdef void cut_hello(Context* context, Dialog* dialog, int direction) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from kwsniff.core.declared cimport ANOMALY_NOT_DECRYPTED, BIN_NOT_KAFKA, PROTOCOL_UNDECIDED, ROLE_CONTENT
-from kwsniff.core.kafka.dialog cimport Context, Dialog, count_bytes, side_of
+from kwsniff.core.kafka.dialog cimport NO_PROTOCOL, Context, Dialog, count_bytes, side_of
 from kwsniff.core.kafka.first_bytes cimport feed, settle_start, take_first_bytes
 from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Framing, free_framing, skip_framing
 from kwsniff.core.kafka.preambles cimport count_early
@@ -60,6 +60,7 @@ cdef void begin_plain(void* opaque, Connection* connection) noexcept nogil:
         if dialog.client >= 0:
             framing.direction = 0 if i == dialog.client else 1
     dialog.protocol = PROTOCOL_UNDECIDED
+    dialog.answered_in = NO_PROTOCOL
     dialog.decrypted = True
 
 

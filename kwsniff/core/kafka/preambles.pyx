@@ -286,6 +286,7 @@ cdef int64_t read_length(Octets data) noexcept nogil:
 cdef void take_proxy_header(Dialog* dialog, int direction, Octets data) noexcept nogil:
     cdef int64_t length = 16 + <int64_t>be16(data, 14)
     dialog.proxied = True
+    dialog.proxy_version = 2 if u8(data, 0) == 13 else 1
     dialog.proxied_len = read_proxy_header(data, dialog.proxied_address, &dialog.proxied_port)
     if u8(data, 0) == 13 and length > PROXY_LOOKED_AT:
         dialog.preamble_left[direction] = length - PROXY_LOOKED_AT

@@ -45,10 +45,10 @@ cdef inline Program* find_program(Context* context, int key, int version, int di
     return program if program.state == PROGRAM_READY else NULL
 
 
-cdef inline int run(Context* context, Program* program, Octets message, EngineStop* stop) noexcept nogil:
-    """An EngineStatus; `message` without its size."""
+cdef inline int run(Context* context, Program* program, Octets message, EngineStop* stop, bint nulls) noexcept nogil:
+    """An EngineStatus; `message` without its size. `nulls`: bytes may be null anywhere."""
     return run_program(program.ops, program.num_ops, message.at, message.num, &context.tape,
-                       most_cells(context, message.num), stop)
+                       most_cells(context, message.num), nulls, stop)
 
 
 cdef inline Program* read_message(Context* context, int key, int version, int direction, Octets message, int* status,
@@ -58,16 +58,16 @@ cdef inline Program* read_message(Context* context, int key, int version, int di
     cdef Program* early
     if program == NULL:
         return NULL
-    status[0] = run(context, program, message, stop)
+    status[0] = run(context, program, message, stop, False)
     if status[0] == ENGINE_OK:
         return program
     early = find_program(context, key, version, direction + EARLY_ACCESS)
     if early == NULL:
         return program
-    if run(context, early, message, stop) == ENGINE_OK:
+    if run(context, early, message, stop, False) == ENGINE_OK:
         status[0] = ENGINE_OK
         return early
-    run(context, program, message, stop)
+    run(context, program, message, stop, False)
     return program
 
 

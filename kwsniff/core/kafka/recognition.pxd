@@ -4,10 +4,18 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.octets.octets cimport Octets
 
+cdef enum Asker:            # who sends first bytes; with the numbers of sides in protocols.pxd
+    ASKS = 0
+    ANSWERS = 1
+    NEITHER = 3             # not known: what either side begins with will do
+
 cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil
 cdef bint is_surely(Octets data, int protocol) noexcept nogil
 cdef bint may_be_foreign(Octets data) noexcept nogil
 cdef int64_t measure_proxy_header(Octets data) noexcept nogil
 cdef int32_t read_proxy_header(Octets data, uint8_t* address, int32_t* port) noexcept nogil
 cdef bint is_gssapi_token(Octets data) noexcept nogil
-cdef int name_protocol(Octets data) noexcept nogil
+cdef bint is_tls(Octets data) noexcept nogil
+cdef int name_protocol(Octets data, int side) noexcept nogil
+cdef int name_midway(Octets data) noexcept nogil
+cdef bint may_become(Octets data, int side) noexcept nogil

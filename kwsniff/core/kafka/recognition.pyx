@@ -5,7 +5,7 @@ Rules
   1. A request is believed in only with every field of its header in range: size, key, version of that key, and a
      client id that fits. Random bytes pass once in millions where it is printable; a decoded body or a paired response
      must still confirm it (exchanges.pyx). Kafka allows control characters there: then nothing but the body tells.
-  2. What is not known is called other, never guessed.
+  2. What is not known is called other, never guessed. What other protocols begin with is text: dissectors/protocols.txt.
 
     | size u32 | key i16 | version i16 | correlation id i32 | client id length i16 | client id ...
 """
@@ -18,6 +18,7 @@ from kwsniff.core.declared cimport (
 )
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
 from kwsniff.core.kafka.frames cimport LOOK_MORE, LOOK_NO, LOOK_ODD, LOOK_YES
+from kwsniff.core.kafka.protocols cimport NUM_BEGINNINGS, Beginning, beginnings
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
 from kwsniff.core.tcp.addresses cimport format_address
 
@@ -76,22 +77,50 @@ cdef inline bint begins(Octets data, const char* text, size_t num) noexcept nogi
     return data.num >= num and memcmp(data.at, text, num) == 0
 
 
-cdef int name_protocol(Octets data) noexcept nogil:
-    """A value of Protocol for the first bytes of a direction that are not Kafka's."""
+cdef bint is_tls(Octets data) noexcept nogil:
+    """A TLS record: content type, then version 3.x (RFC 8446 5.1)."""
+    return 0x14 <= u8(data, 0) <= 0x17 and u8(data, 1) == 3 and u8(data, 2) <= 4
+
+
+cdef inline size_t agreement(const Beginning* begin, Octets data) noexcept nogil:
+    """Bytes that agree, from the first one on."""
+    cdef size_t i, num = <size_t>begin.num if <size_t>begin.num < data.num else data.num
+    for i in range(num):
+        if (data.at[i] ^ begin.bytes[i]) & begin.mask[i]:
+            return i
+    return num
+
+
+cdef int name_protocol(Octets data, int side) noexcept nogil:
+    """A value of Protocol for the first bytes of a stream that are not Kafka's: that of the longest beginning that they have.
+    `side`: ASKS, ANSWERS or NEITHER."""
+    cdef int i, longest = 0, protocol = PROTOCOL_OTHER
     if data.num == 0:
         return PROTOCOL_EMPTY
-    # A TLS record: content type, then version 3.x (RFC 8446 5.1).
-    if 0x14 <= u8(data, 0) <= 0x17 and u8(data, 1) == 3 and u8(data, 2) <= 4:
+    if is_tls(data):
         return PROTOCOL_TLS
-    if begins(data, b"SSH-", 4):
-        return PROTOCOL_SSH
-    if begins(data, b"PROXY ", 6) or begins(data, b"\r\n\r\n\x00\r\nQUIT\n", 12):
-        return PROTOCOL_PROXY
-    if (begins(data, b"GET ", 4) or begins(data, b"POST ", 5) or begins(data, b"HTTP/", 5) or begins(data, b"PUT ", 4)
-            or begins(data, b"HEAD ", 5) or begins(data, b"DELETE ", 7) or begins(data, b"OPTIONS ", 8)
-            or begins(data, b"CONNECT ", 8) or begins(data, b"PATCH ", 6) or begins(data, b"PRI * HTTP/2", 12)):
-        return PROTOCOL_HTTP
-    return PROTOCOL_OTHER
+    for i in range(NUM_BEGINNINGS):
+        if (beginnings[i].side + side != 1 and longest < beginnings[i].num <= <int>data.num
+                and agreement(&beginnings[i], data) == <size_t>beginnings[i].num):
+            longest = beginnings[i].num
+            protocol = beginnings[i].protocol
+    return protocol
+
+
+cdef bint may_become(Octets data, int side) noexcept nogil:
+    """Whether more bytes could make a beginning of it."""
+    cdef int i
+    for i in range(NUM_BEGINNINGS):
+        if (beginnings[i].side + side != 1 and <int>data.num < beginnings[i].num
+                and agreement(&beginnings[i], data) == data.num):
+            return True
+    return False
+
+
+cdef int name_midway(Octets data) noexcept nogil:
+    """The same of bytes from the middle of a stream, where what is inside of messages begins like many a protocol."""
+    cdef int protocol = name_protocol(data, NEITHER)
+    return protocol if protocol in (PROTOCOL_EMPTY, PROTOCOL_TLS, PROTOCOL_HTTP, PROTOCOL_SSH, PROTOCOL_PROXY) else PROTOCOL_OTHER
 
 
 cdef bint is_surely(Octets data, int protocol) noexcept nogil:
@@ -189,13 +218,20 @@ cdef inline size_t word_end(Octets data, size_t at) noexcept nogil:
 
 
 cdef bint is_gssapi_token(Octets data) noexcept nogil:
-    """A frame that holds a GSS-API initial token and nothing else: clients of 0.9 send it without a handshake. The DER
-    length behind the tag 0x60 must agree with the frame's (RFC 2743 3.1)."""
+    """A frame that holds a GSS-API initial token and nothing else: clients of 0.9 send it without a handshake. Behind the
+    tag 0x60 stand its length (DER), then the mechanism: that of Kerberos 5 or of SPNEGO, or any other where the length
+    agrees with the frame's (RFC 2743 3.1, RFC 4121 4.1, RFC 4178 4.2)."""
     cdef uint32_t size = be32(data, 0)
+    cdef size_t at = 6
+    cdef uint32_t length = u8(data, 5)
     if size < 16 or size > MAX_TOKEN or u8(data, 4) != 0x60:
         return False
-    if u8(data, 5) < 0x80:
-        return u8(data, 5) == size - 2
-    if u8(data, 5) == 0x81:
-        return u8(data, 6) == size - 3
-    return u8(data, 5) == 0x82 and be16(data, 6) == size - 4
+    if length == 0x81:
+        length, at = u8(data, 6), 7
+    elif length == 0x82:
+        length, at = be16(data, 6), 8
+    elif length >= 0x80:
+        return False
+    if begins(drop(data, at), b"\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02", 11) or begins(drop(data, at), b"\x06\x06\x2b\x06\x01\x05\x05\x02", 8):
+        return True
+    return length + at - 4 == size

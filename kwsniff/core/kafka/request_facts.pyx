@@ -92,6 +92,7 @@ cdef void keep_party(Context* context, Dialog* dialog, Call* call, Facts* facts)
     call.session_epoch = facts.session_epoch
     call.max_wait = facts.max_wait
     call.min_bytes = facts.min_bytes
+    call.timeout = facts.timeout
     if facts.replica_id.is_known and facts.replica_id.value >= 0:
         call.caller = CALLER_REPLICA
     elif api != NULL:

@@ -4,7 +4,8 @@
 Rules
   1. Nothing counts as Kafka before it is confirmed: a request decoded to its last field, a response paired, or two
      plausible requests in a row. One that is all here and does not decode is not plausible, but where the user says so.
-  2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest).
+  2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest), unless this broker was
+     seen to answer such (responses.pyx).
   3. After an answered SaslHandshake v0 what is no request is a token; at any other time it is no frame.
   4. Bytes behind the last field harm nothing: brokers pass them over. While nothing is confirmed, only few of them
      are believed, behind a client's name.
@@ -15,7 +16,7 @@ Rules
 
 from libc.stdint cimport int16_t, int32_t, int64_t
 
-from kwsniff.core.kafka.calls cimport add_call, finish_call
+from kwsniff.core.kafka.calls cimport add_call, finish_call, needs_no_answer
 from kwsniff.core.kafka.dialog cimport REQUEST, Call, Context, Dialog, Program, confirm, count_bytes, why_torn
 from kwsniff.core.wire.facts cimport gather_facts
 from kwsniff.core.kafka.frames cimport LOOK_NO, LOOK_ODD, LOOK_YES, Frame
@@ -132,13 +133,22 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         write_batches(context, dialog, call, &context.facts, call.first.time)
     if context.keeps_messages:
         keep_message(context, dialog, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
-    if call.has_acks and call.acks == 0:
+    if needs_no_answer(call) and not dialog.answers_all:
+        note_unasked(dialog, call.correlation_id)
         dialog.num -= 1         # it stands at the ring's end and waits for nothing
         finish_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
         return True
     if dialog.num_parked:
         answer_from_parked(context, dialog, call)
     return True
+
+
+cdef inline void note_unasked(Dialog* dialog, int32_t correlation_id) noexcept nogil:
+    """By these ids the answers are known that no broker of Kafka's sends."""
+    if not dialog.unasked:
+        dialog.unasked = True
+        dialog.unasked_from = correlation_id
+    dialog.unasked_to = correlation_id
 
 
 cdef void read_foreign_header(Context* context, Octets data) noexcept nogil:

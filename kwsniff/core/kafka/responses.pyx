@@ -8,17 +8,18 @@ Rules
   2. An ApiVersions response of error 35 has a v0 body whatever was asked (KIP-511).
   3. After an answered SaslHandshake v0 both directions carry bare tokens until the client sends a request again.
   4. The first response after a search must decode to its last byte.
+  5. A response to a call with acks=0 shows that this broker answers all: from then on such calls wait, too.
 
     | size | correlation | body |     waiting: 5 6 7 8, response 7: 5 and 6 are passed over, 8 waits on
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.octets.buffer cimport release
 from kwsniff.core.kafka.apis cimport ApiRange, find_api, in_span
-from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed
+from kwsniff.core.kafka.calls cimport finish_call, finish_oldest, finish_passed, needs_no_answer
 from kwsniff.core.kafka.dialog cimport (
-    KEPT_CLIENT_ID, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_torn,
+    KEPT_CLIENT_ID, NO_PROTOCOL, RESPONSE, Call, Context, Dialog, Parked, Program, confirm, count_bytes, waiting_call, why_torn,
 )
 from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.wire.facts cimport Facts, gather_facts
@@ -29,10 +30,12 @@ from kwsniff.core.kafka.early_responses cimport park, unpark_answer
 from kwsniff.core.kafka.row_sink cimport write_anomaly, write_batches, write_errors
 from kwsniff.core.kafka.served cimport note_served
 from kwsniff.core.kafka.silence cimport may_be_later_one, may_be_missed, was_received, why_missed
-from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
+from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message, run
 from kwsniff.core.tcp.connections cimport GAP_CUT
 from kwsniff.core.kafka.fetch_sessions cimport follow_answered
-from kwsniff.core.wire.tape cimport ENGINE_BYTES_LEFT_OVER, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop
+from kwsniff.core.wire.tape cimport (
+    ENGINE_BYTES_LEFT_OVER, ENGINE_NULL_NOT_ALLOWED, ENGINE_OK, ENGINE_UNEXPECTED_END, EngineStop,
+)
 from kwsniff.core.declared cimport *
 
 cdef extern from *:
@@ -58,17 +61,19 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
     if frame.torn and frame.found and frame.cause != GAP_CUT:
         return False            # found by searching, and now it cannot prove itself
     correlation_id = <int32_t>be32(frame.bytes, 4)
-    for i in range(dialog.num):
-        if waiting_call(dialog, i).correlation_id == correlation_id and not was_received(
-                dialog, frame, waiting_call(dialog, i)):
-            break
-    else:
+    i = find_asked(context, dialog, frame, correlation_id)
+    if i < 0:
         if frame.found:
             return False
         if dialog.tokens:
             if context.keeps_messages:
                 keep_message(context, dialog, frame, MESSAGE_TOKEN, RESPONSE, NULL, -1, -1)
             count_bytes(context, frame.capture, BIN_SASL_TOKENS, frame.captured)
+            return True
+        if is_unasked(dialog, correlation_id):
+            dialog.answers_all = True
+            dialog.unasked_from = correlation_id + 1
+            count_bytes(context, frame.capture, BIN_NO_RESPONSE_EXPECTED, frame.captured)
             return True
         return park(context, dialog, frame, correlation_id)
     i = latest_of_id(dialog, frame, i)
@@ -78,6 +83,31 @@ cdef bint take_response(Context* context, Dialog* dialog, Frame* frame) noexcept
     bring_forward(context, dialog, frame, i)
     answer(context, dialog, frame)
     return True
+
+
+cdef inline int64_t find_asked(Context* context, Dialog* dialog, Frame* frame, int32_t correlation_id) noexcept nogil:
+    """The number of the waiting call with this correlation id, -1: there is none. Some brokers answer some versions with
+    id 0 whatever was asked: then the oldest call, if it is such a one."""
+    cdef int64_t i
+    cdef Call* call
+    cdef ApiRange* api
+    for i in range(dialog.num):
+        if waiting_call(dialog, i).correlation_id == correlation_id and not was_received(
+                dialog, frame, waiting_call(dialog, i)):
+            return i
+    if correlation_id or not dialog.num or frame.torn:
+        return -1
+    call = waiting_call(dialog, 0)
+    api = find_api(&context.apis, call.key)
+    if api == NULL or not in_span(&api.unnumbered, call.version) or was_received(dialog, frame, call):
+        return -1
+    return 0 if decodes(context, call, frame.bytes, False) else -1
+
+
+cdef inline bint is_unasked(Dialog* dialog, int32_t correlation_id) noexcept nogil:
+    """Whether it is the id of a call with acks=0, which brokers do not answer: Azure Event Hubs does."""
+    return dialog.unasked and (<uint32_t>correlation_id - <uint32_t>dialog.unasked_from
+                               <= <uint32_t>dialog.unasked_to - <uint32_t>dialog.unasked_from)
 
 
 cdef inline int64_t latest_of_id(Dialog* dialog, Frame* frame, int64_t number) noexcept nogil:
@@ -126,12 +156,15 @@ cdef void bring_forward(Context* context, Dialog* dialog, Frame* frame, int64_t 
 
 
 cdef inline bint waits_on(Dialog* dialog, Call* call) noexcept nogil:
-    return call.reason == REASON_NONE and call.passed < MOST_PASSED and not may_be_missed(dialog, call)
+    return call.reason == REASON_NONE and not needs_no_answer(call) and call.passed < MOST_PASSED and not may_be_missed(dialog, call)
 
 
 cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     """The oldest call will not be answered."""
     cdef Call* call = waiting_call(dialog, 0)
+    if needs_no_answer(call):
+        finish_oldest(context, dialog, STATUS_NO_RESPONSE_EXPECTED, call.reason)
+        return
     if may_be_missed(dialog, call):
         finish_oldest(context, dialog, STATUS_RESPONSE_NOT_CAPTURED, why_missed(dialog, call))
         return
@@ -143,6 +176,17 @@ cdef void pass_over(Context* context, Dialog* dialog, Frame* frame) noexcept nog
         call.passed_by = frame.first
         call.passed_offset = frame.offset
     finish_passed(context, dialog)
+
+
+cdef inline void note_oddities(Context* context, Dialog* dialog, Call* call, Frame* frame, int version) noexcept nogil:
+    """What the place and the version of an answer show."""
+    dialog.answered_in = NO_PROTOCOL
+    if call.passed:
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_ANSWERED_OUT_OF_ORDER,
+                      call.correlation_id)
+    if version != call.version:
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
+                      ANOMALY_API_VERSIONS_FALLBACK, call.version)
 
 
 cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
@@ -157,10 +201,10 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
     dialog.num -= 1
     if reason == REASON_SEGMENT_LOST:
         reason = REASON_SEGMENT_NOT_CAPTURED    # what was answered had arrived
-    if version != call.version:
-        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset,
-                      ANOMALY_API_VERSIONS_FALLBACK, call.version)
+    note_oddities(context, dialog, call, frame, version)
     program = read_message(context, call.key, version, RESPONSE, message, &status, &stop)
+    if status == ENGINE_NULL_NOT_ALLOWED and not frame.torn:
+        read_nulls(context, dialog, call, frame, program, &status, &stop)
     if not call.doubtful or program != NULL and not frame.torn and proves(
             call, message, status == ENGINE_OK, has_few_behind(message, status, &stop)):
         confirm(dialog)
@@ -195,6 +239,19 @@ cdef void answer(Context* context, Dialog* dialog, Frame* frame) noexcept nogil:
             write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_CALL_FACTS_LIMIT,
                           context.facts.num_errors)
         write_errors(context, dialog, call, frame, &context.facts, program)
+
+
+cdef void read_nulls(Context* context, Dialog* dialog, Call* call, Frame* frame, Program* program, int* status,
+                     EngineStop* stop) noexcept nogil:
+    """Reads a response with null bytes where none may be: Azure Event Hubs sends such. If it is whole then, it is believed."""
+    cdef Octets message = drop(frame.bytes, 4)
+    cdef EngineStop first = stop[0]
+    status[0] = run(context, program, message, stop, True)
+    if status[0] == ENGINE_OK or has_few_behind(message, status[0], stop):
+        write_anomaly(context, dialog.connection, call.id, &frame.first, 1, frame.offset, ANOMALY_NULL_NOT_ALLOWED,
+                      4 + <int64_t>first.offset)
+        return
+    status[0] = run(context, program, message, stop, False)
 
 
 cdef inline bint proves(Call* call, Octets message, bint exact, bint behind) noexcept nogil:

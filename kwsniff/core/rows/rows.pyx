@@ -211,6 +211,7 @@ cdef void put_party(Table* table, Dialog* dialog, Call* call, Facts* facts) noex
     put_known32(table, API_CALLS_SESSION_ID, number)
     put_known32(table, API_CALLS_MAX_WAIT_MS, call.max_wait)
     put_known32(table, API_CALLS_MIN_BYTES, call.min_bytes)
+    put_known(table, API_CALLS_TIMEOUT_MS, call.timeout.is_known and call.timeout.value >= 0, call.timeout.value)
 
 
 cdef inline void put_known32(Table* table, int column, Known number) noexcept nogil:

@@ -17,7 +17,9 @@ Rules
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
      (DelayedFetch), and the few milliseconds by which the broker's timer was late. What is left is the broker's: one
      that stalls is blamed. One that came back with data waited for it if the batches were made meanwhile, by their own
-     timestamps, and did not if they leave more to be fetched. Of a wait whose end nobody tells, all is deliberate but
+     timestamps, and did not if they leave more to be fetched. One with read_committed waits for the end of a transaction
+     as well (the last stable offset, KIP-98): the marker of that end, made meanwhile, proves it; a first batch that is
+     of a transaction may have been held back, and then what is left proves nothing. Of a wait whose end nobody tells, all is deliberate but
      a usual broker's own time, and never more than max_wait.
   5. JoinGroup and SyncGroup wait for the other members (DelayedJoin): the layouts call them rendezvous. The first
      generation of a group waits group.initial.rebalance.delay.ms. Where nothing proves a wait, of fetches neither, a
@@ -30,7 +32,7 @@ Rules
        transmission       network        behind others    deliberate wait | broker   network       transmission
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.kafka.dialog cimport Call, Context, Dialog, MAX_FRONT, Served, waiting_call
@@ -45,10 +47,15 @@ from kwsniff.core.rows.vantage cimport near_trip, tell_vantage, way_to_broker
 from kwsniff.core.tcp.connections cimport AGAIN, PASSED, Again, Direction, Passed
 
 cdef enum:
+    READ_COMMITTED = 1
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     REBALANCE_IN_PROGRESS = 27
     SASL_AUTHENTICATION_FAILED = 58
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_TOPIC_ID = 100
 
 cdef extern from *:
     """
@@ -158,6 +165,12 @@ cdef void split_broker(Parts* parts, Context* context, Dialog* dialog, Call* cal
     parts.broker = rest
 
 
+cdef inline bint ends_wait(int16_t error) noexcept nogil:
+    """A fetch that waits is answered with these when its partition goes to another leader, or is deleted."""
+    return (error == NOT_LEADER_OR_FOLLOWER or error == UNKNOWN_TOPIC_OR_PARTITION or error == FENCED_LEADER_EPOCH
+            or error == UNKNOWN_TOPIC_ID)
+
+
 cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* facts, int64_t rest, int64_t begun,
                             int64_t done) noexcept nogil:
     """`begun`, `done`: by the broker's clock."""
@@ -165,6 +178,7 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
     cdef int64_t most = call.max_wait.value * MILLISECOND
     cdef int64_t made = facts.made_first.value if asked <= 1 else facts.made_last.value
     cdef int64_t late
+    cdef bint held_back = call.isolation.is_known and call.isolation.value == READ_COMMITTED and facts.transactional
     if facts.made_last.is_known and facts.made_last.value > done // MILLISECOND:
         dialog.clocks_differ = True
     if facts.num_errors == 0 and facts.record_bytes < asked and rest >= most:
@@ -172,15 +186,20 @@ cdef int64_t take_long_poll(Parts* parts, Dialog* dialog, Call* call, Facts* fac
         parts.deliberate += most + late
         parts.wait = WAIT_LONG_POLL
         return rest - most - late
-    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left or facts.num_errors and facts.record_bytes < asked:
+    if rest <= LOCAL or parts.wait != WAIT_NONE or facts.more_left and not held_back \
+            or facts.num_errors and facts.record_bytes < asked and not ends_wait(facts.first_error):
         return rest
-    if (facts.record_bytes >= asked and facts.made_first.is_known and not dialog.clocks_differ
+    if held_back and facts.record_bytes >= asked and not dialog.clocks_differ and facts.ended_last.is_known \
+            and begun // MILLISECOND < facts.ended_last.value <= done // MILLISECOND:
+        parts.wait = WAIT_TRANSACTION
+    elif (facts.record_bytes >= asked and facts.made_first.is_known and not dialog.clocks_differ
             and begun // MILLISECOND < made <= done // MILLISECOND):
         parts.wait = WAIT_DATA
     elif rest <= SHORT:
         return rest
     else:
-        parts.wait = WAIT_DATA_POSSIBLE if facts.record_bytes >= asked else WAIT_LONG_POLL_POSSIBLE
+        parts.wait = WAIT_LONG_POLL_POSSIBLE if facts.record_bytes < asked else \
+            WAIT_TRANSACTION_POSSIBLE if held_back else WAIT_DATA_POSSIBLE
     parts.deliberate += at_most(rest - LOCAL, most)
     return rest - at_most(rest - LOCAL, most)
 

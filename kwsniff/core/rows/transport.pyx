@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset, strlen
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
 from kwsniff.core.capture.tunnels cimport write_tunnels
-from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, REQUEST, RESPONSE, Context, Dialog, called_client
+from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, NO_PROTOCOL, REQUEST, RESPONSE, Context, Dialog, called_client
 from kwsniff.core.kafka.preambles cimport CARRIER_CONNECT
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, make_octets
@@ -25,6 +25,7 @@ from kwsniff.core.tcp.connections cimport Connection, Direction, TcpEvent
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.tls.hello_texts cimport name_alert
+from kwsniff.core.tls.outcome cimport ENCRYPTED_ALERT, alert_in_handshake, client_certificate, how_far
 
 
 cdef enum:
@@ -38,6 +39,7 @@ cdef void describe_silent(Connection* connection, Dialog* bare) noexcept nogil:
     bare.role = ROLE_HANDSHAKE if connection.opener >= 0 else ROLE_UNKNOWN
     bare.protocol = PROTOCOL_EMPTY
     bare.alert = -1
+    bare.answered_in = NO_PROTOCOL
     bare.caller = CALLER_UNKNOWN
     bare.address_len[0] = format_address(connection.address[0], bare.address[0])
     bare.address_len[1] = format_address(connection.address[1], bare.address[1])
@@ -100,6 +102,8 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_hello(table, dialog.hello)
     put_records(table, dialog)
     put_alert(table, dialog)
+    put_word(table, CONNECTIONS_ANSWERED_IN, dialog.answered_in if asks_as_kafka(dialog) else NO_PROTOCOL)
+    put_word(table, CONNECTIONS_PROXY_HEADER, PROXY_HEADER_NONE + dialog.proxy_version)
     put_closing(table, connection, dialog)
     put_encapsulation(table, connection, dialog)
     put_int64(table, CONNECTIONS_DUPLICATE_PACKETS, connection.duplicates)
@@ -166,6 +170,18 @@ cdef void put_encapsulation(Table* table, Connection* connection, Dialog* dialog
     put_string(table, CONNECTIONS_ENCAPSULATION, make_octets(text if num else NULL, num))
 
 
+cdef inline bint asks_as_kafka(Dialog* dialog) noexcept nogil:
+    return dialog.protocol == PROTOCOL_KAFKA or dialog.protocol == PROTOCOL_TLS
+
+
+cdef inline void put_word(Table* table, int column, int number) noexcept nogil:
+    """Null where there is none."""
+    if number < 0:
+        put_null(table, column)
+    else:
+        put_enum(table, column, number)
+
+
 cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
     if connection.closer < 0 or dialog.client < 0:
         put_null(table, CONNECTIONS_CLOSED_BY)
@@ -194,18 +210,28 @@ cdef void put_records(Table* table, Dialog* dialog) noexcept nogil:
               hello.side[1 - client].records.num if hello != NULL else 0)
 
 
+cdef inline Octets alert_text(int alert, uint8_t* room) noexcept nogil:
+    if alert == ENCRYPTED_ALERT:
+        return make_octets(<const uint8_t*>b"encrypted", 9)
+    return name_alert(alert, room) if alert >= 0 else make_octets(NULL, 0)
+
+
 cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
-    """An alert in the place of a response, or of a hello, and who sent it."""
+    """What became of a handshake; an alert in it, or in the place of a response, and who sent it."""
     cdef uint8_t[8] room
     cdef int alert = dialog.alert, by = 1 - dialog.client
-    if dialog.hello != NULL and dialog.hello.alert >= 0:
-        alert = dialog.hello.alert
-        by = dialog.hello.alert_by
+    cdef int far = TLS_HANDSHAKE_UNSEEN, certificate = TLS_CLIENT_CERTIFICATE_UNSEEN
     if dialog.hello != NULL:
+        if alert < 0:
+            alert = alert_in_handshake(dialog.hello, &by)
+        far = how_far(dialog.hello)
+        certificate = client_certificate(dialog.hello)
         put_bool(table, CONNECTIONS_TLS_HELLO, dialog.hello.greeted)
     else:
         put_null(table, CONNECTIONS_TLS_HELLO)
-    put_string(table, CONNECTIONS_TLS_ALERT, name_alert(alert, room) if alert >= 0 else make_octets(NULL, 0))
+    put_word(table, CONNECTIONS_TLS_HANDSHAKE, far)
+    put_word(table, CONNECTIONS_TLS_CLIENT_CERTIFICATE, certificate)
+    put_string(table, CONNECTIONS_TLS_ALERT, alert_text(alert, room))
     if alert < 0 or dialog.client < 0:
         put_null(table, CONNECTIONS_TLS_ALERT_BY)
     else:

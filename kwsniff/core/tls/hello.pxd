@@ -45,6 +45,7 @@ cdef struct Hello:
 cdef Hello* make_hello() noexcept nogil
 cdef void take_hello(Hello* hello, int direction, Octets data) noexcept nogil
 cdef void take_clear_messages(Hello* hello, Octets record) noexcept nogil
+cdef void take_opened_alert(Hello* hello, int direction, Octets data) noexcept nogil
 cdef void end_hello(Hello* hello, int direction) noexcept nogil
 cdef void free_hello(Hello* hello) noexcept nogil
 cdef bint may_be_alert(Octets data) noexcept nogil

@@ -25,11 +25,13 @@ from libc.stdlib cimport calloc, free
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
 from kwsniff.core.octets.hash cimport hash_octets
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, make_octets, u8
-from kwsniff.core.tls.records cimport RECORD_ALERT, RECORD_HANDSHAKE, RECORD_HEADER
+from kwsniff.core.tls.records cimport ALERT_BYTES, RECORD_ALERT, RECORD_HANDSHAKE, RECORD_HEADER
 from kwsniff.core.tls.hello_texts cimport name_suite, name_version
 
 cdef enum:
     FATAL = 2                   # level of an alert; 1 is a warning
+    CLOSE_NOTIFY = 0            # its description
+    USER_CANCELED = 90
     LONGEST_PLAIN = 16384       # plaintext in a record (RFC 8446 5.1)
     CLIENT_HELLO = 1
     SERVER_HELLO = 2
@@ -96,6 +98,13 @@ cdef void take_alert(Hello* hello, int direction) noexcept nogil:
         side.message.len = 0
     else:
         forget(side)
+
+
+cdef void take_opened_alert(Hello* hello, int direction, Octets data) noexcept nogil:
+    """The contents of an encrypted one. One that closes the connection in order says nothing (RFC 8446 6.1)."""
+    if data.num == ALERT_BYTES and hello.alert < 0 and u8(data, 1) != CLOSE_NOTIFY and u8(data, 1) != USER_CANCELED:
+        hello.alert = <int>u8(data, 1)
+        hello.alert_by = direction
 
 
 cdef Octets read_record_header(HelloSide* side, Octets data) noexcept nogil:

@@ -22,11 +22,11 @@ from kwsniff.core.octets.buffer cimport contents, release, shrink
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets, u8
 from kwsniff.core.tcp.connections cimport GAP_NOT_DECRYPTED, Arrival, Connection
 from kwsniff.core.tls.hello cimport (
-    HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_clear_messages, take_hello,
+    HELLO_COMES, Hello, end_hello, free_hello, make_hello, take_clear_messages, take_hello, take_opened_alert,
 )
 from kwsniff.core.tls.keys cimport drop_key, key_overhead, note_proven, open_run
 from kwsniff.core.tls.records cimport (
-    RECORD_CHANGE, RECORD_DATA, RECORD_HANDSHAKE, RECORD_HEADER, begins_record,
+    RECORD_ALERT, RECORD_CHANGE, RECORD_DATA, RECORD_HANDSHAKE, RECORD_HEADER, begins_record,
 )
 from kwsniff.core.tls.recovery cimport (
     change_key, find_key, give_up, guess_session, hello_of, is_1_3, lose_record, seek_record,
@@ -340,7 +340,9 @@ cdef size_t take_sealed(Opening* opening, Tls* tls, Connection* connection, int 
 cdef void take_control(Tls* tls, int direction, int kind, Octets data) noexcept nogil:
     """The contents of a record that is no data."""
     cdef TlsSide* side = &tls.side[direction]
-    if kind == RECORD_HANDSHAKE and is_1_3(tls):
+    if kind == RECORD_ALERT:
+        take_opened_alert(tls.hello, direction, data)
+    elif kind == RECORD_HANDSHAKE and is_1_3(tls):
         read_messages(tls, side, data)
     elif kind == RECORD_HANDSHAKE:
         read_again(tls, direction, data)

@@ -2,7 +2,8 @@
 # Where records begin, and how many with data went by: what TLS shows of its traffic without keys.
 #
 # Rule 1: a record counts once its header is there. Where bytes are missing, those of which nothing is there do not.
-# Rule 2: behind a hole that ends inside the record under way, counting goes on; behind others with the first packet that
+# Rule 2: records in the clear are looked into for the steps of a handshake (steps.pxd).
+# Rule 3: behind a hole that ends inside the record under way, counting goes on; behind others with the first packet that
 #         begins like a record, and has another one behind it if there is room.
 #
 #     [ 23 3 3 length ][ ... ][ 23 3 3 length ][ ...        header: type, version 3.x, length of what follows
@@ -12,6 +13,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from kwsniff.core.octets.octets cimport Octets, be16, drop, keep, make_octets, u8
+from kwsniff.core.tls.steps cimport Steps, take_clear_handshake, take_data_record
 
 cdef enum:
     RECORD_HEADER = 5
@@ -20,13 +22,16 @@ cdef enum:
     RECORD_ALERT = 21
     RECORD_HANDSHAKE = 22
     RECORD_DATA = 23
+    ALERT_BYTES = 2         # of an alert in the clear: level, description
 
 cdef struct Records:
     int64_t num             # with data, as far as their headers say
+    Steps steps
     uint8_t head[5]         # of the header under way,
     uint32_t head_num
     uint32_t left           # and bytes of the record that have not come
     bint lost               # nobody knows where the next one begins
+    bint torn               # bytes were missing: the steps are not all there
 
 
 cdef inline bint begins_record(Octets data) noexcept nogil:
@@ -41,8 +46,37 @@ cdef inline bint is_begun(Octets data) noexcept nogil:
     return data.num >= RECORD_HEADER and begins_record(data) and (rest.num < RECORD_HEADER or begins_record(rest))
 
 
-cdef inline void count_records(Records* records, Octets data) noexcept nogil:
-    """The next bytes of a direction, as packets brought them."""
+cdef inline void begin_record(Records* records, Steps* other) noexcept nogil:
+    """A header is whole."""
+    cdef Steps* own = &records.steps
+    cdef int kind = records.head[0]
+    records.num += kind == RECORD_DATA
+    if kind == RECORD_DATA:
+        take_data_record(own, other, records.left)
+    elif kind == RECORD_CHANGE:
+        own.changed = True
+    elif kind == RECORD_HANDSHAKE:
+        own.finished += own.changed
+    elif records.left > ALERT_BYTES:
+        own.sealed_alert = True
+    else:
+        own.alert_num = 0
+
+
+cdef inline void look_into(Records* records, Octets part) noexcept nogil:
+    """Bytes of the record under way."""
+    cdef Steps* own = &records.steps
+    if records.head[0] == RECORD_HANDSHAKE and not own.changed:
+        take_clear_handshake(own, part)
+    elif records.head[0] == RECORD_ALERT:
+        while part.num and own.alert_num < ALERT_BYTES:
+            own.alert[own.alert_num] = <uint8_t>u8(part, 0)
+            own.alert_num += 1
+            part = drop(part, 1)
+
+
+cdef inline void count_records(Records* records, Steps* other, Octets data) noexcept nogil:
+    """The next bytes of a direction, as packets brought them; `other`: what the other one said."""
     cdef Octets part
     if records.lost and not is_begun(data):
         return
@@ -50,6 +84,8 @@ cdef inline void count_records(Records* records, Octets data) noexcept nogil:
     while data.num:
         if records.left:
             part = keep(data, records.left)
+            if records.head[0] != RECORD_DATA:
+                look_into(records, part)
             records.left -= <uint32_t>part.num
             data = drop(data, part.num)
             continue
@@ -63,11 +99,12 @@ cdef inline void count_records(Records* records, Octets data) noexcept nogil:
             records.lost = True
             return
         records.left = be16(make_octets(records.head, RECORD_HEADER), 3)
-        records.num += records.head[0] == RECORD_DATA
+        begin_record(records, other)
 
 
 cdef inline void miss_records(Records* records, int64_t num) noexcept nogil:
     """`num` bytes are missing; -1: nobody knows how many."""
+    records.torn = True
     if 0 <= num <= <int64_t>records.left:
         records.left -= <uint32_t>num
         return

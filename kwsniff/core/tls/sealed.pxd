@@ -96,3 +96,12 @@ cdef inline int64_t tls_bytes(Tls* tls) noexcept nogil:
     """Memory that it holds, without its hellos."""
     return <int64_t>(sizeof(Tls) + tls.side[0].kept.cap + tls.side[1].kept.cap + tls.side[0].carriers.cap
                      + tls.side[1].carriers.cap + tls.side[0].turns.cap + tls.side[1].turns.cap)
+
+
+cdef inline bint waits_for_secrets(Tls* tls) noexcept nogil:
+    """Whether records are kept that no key is known for."""
+    cdef int i
+    for i in range(2):
+        if tls.side[i].kept.len and tls.side[i].key == NULL and tls.side[i].phase != SIDE_GIVEN_UP:
+            return True
+    return False

@@ -10,5 +10,5 @@ from kwsniff.core.wire.tape cimport EngineStop, Op, Tape
 
 cdef const Op* program_ops(const uint8_t* code, size_t size, uint32_t* num_ops) noexcept nogil
 cdef int run_program(const Op* ops, uint32_t num_ops, const uint8_t* data, size_t size,
-                     Tape* tape, size_t max_cells, EngineStop* stop) noexcept nogil
+                     Tape* tape, size_t max_cells, bint nulls, EngineStop* stop) noexcept nogil
 cdef void free_tape(Tape* tape) noexcept nogil

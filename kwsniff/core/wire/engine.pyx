@@ -11,7 +11,8 @@ Rules
 
 Kafka's reader decides what is an error (its generated readers and ByteBufferAccessor, trunk of 2026-08):
   - compact lengths are uvarint - 1 in wrapping 32-bit arithmetic; any negative length is null, or an error
-    where the field is not nullable; a compact string longer than 32767 is an error
+    where the field is not nullable (of bytes: unless the caller says otherwise); a compact string longer than 32767
+    is an error
   - a negative number of tagged fields is none; unknown tags are skipped by their size and kept
   - Kafka ignores the declared size of a known tag and goes on where the parse ended. We do the same, because
     the broker has acted upon that reading; where the two differ a TAG cell reports declared - used. Parsing
@@ -108,7 +109,7 @@ cdef void free_tape(Tape* tape) noexcept nogil:
 
 
 cdef int run_program(const Op* ops, uint32_t num_ops, const uint8_t* data, size_t size,
-                     Tape* tape, size_t max_cells, EngineStop* stop) noexcept nogil:
+                     Tape* tape, size_t max_cells, bint nulls, EngineStop* stop) noexcept nogil:
     cdef Cursor cursor = cursor_over(data, size)
     # Cursor and tape stay in registers because no function that is really called sees their address; the
     # rare ones get copies. That is a third of the time per field.
@@ -179,7 +180,7 @@ cdef int run_program(const Op* ops, uint32_t num_ops, const uint8_t* data, size_
                 if status != ENGINE_OK:
                     break
             if length < 0:
-                status = check_null(length, op.flags)
+                status = ENGINE_OK if nulls and length == -1 and op.kind == KIND_BYTES else check_null(length, op.flags)
                 if status != ENGINE_OK:
                     break
                 value = -1
@@ -493,11 +494,12 @@ cdef int read_tags(Cursor* cursor, Tape* out, size_t max_cells, const uint8_t* d
     return ENGINE_OK
 
 
-def run(bytes program not None, data, *, size_t max_cells=16_000_000):
+def run(bytes program not None, data, *, size_t max_cells=16_000_000, bint nulls=False):
     """Decode `data` with `program`; returns (cells, status, offset, node).
 
     `cells` are 16 bytes each, native: node u32, offset u32, value i64 (tape.pxd). `status` indexes STATUSES.
-    `offset` is where the field that broke begins (status ok: the end), `node` its op.
+    `offset` is where the field that broke begins (status ok: the end), `node` its op. `nulls`: bytes of length -1 are null
+    where the layout allows none, too.
     Hostile bytes never raise. TypeError/ValueError: a program that is none, data over 4 GiB.
     """
     cdef Py_buffer view
@@ -518,7 +520,7 @@ def run(bytes program not None, data, *, size_t max_cells=16_000_000):
             raise ValueError("a message has at most 4 GiB")
         with nogil:
             status = run_program(
-                ops, num_ops, <const uint8_t*>view.buf, <size_t>view.len, &tape, max_cells, &stop)
+                ops, num_ops, <const uint8_t*>view.buf, <size_t>view.len, &tape, max_cells, nulls, &stop)
         cells = PyBytes_FromStringAndSize(<char*>tape.cells, <Py_ssize_t>(tape.num * sizeof(Cell)))
     finally:
         PyBuffer_Release(&view)

@@ -2,13 +2,15 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 
 from kwsniff.core.octets.buffer cimport Buffer
-from kwsniff.core.octets.known cimport Known
+from kwsniff.core.octets.known cimport Known, know
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
 
 cdef enum:
     NO_PARTITION = -0x80000000
+    TRANSACTIONAL = 0x10        # attributes of batches of format 2
+    CONTROL_BATCH = 0x20
 
 cdef extern from *:
     """
@@ -71,6 +73,7 @@ cdef struct Facts:
     Known session_epoch
     Known max_wait
     Known min_bytes
+    Known timeout           # the first one that the message names of itself
     Known replica_id
     int32_t num_errors
     int16_t first_error
@@ -89,6 +92,8 @@ cdef struct Facts:
     int64_t record_bytes
     Known made_first        # milliseconds since the epoch: when the first of the batches was complete,
     Known made_last         # and when the last one was
+    Known ended_last        # when the last marker of a transaction's end (a control batch) was written, likewise
+    bint transactional      # of some partition the first batch belongs to a transaction
     bint more_left          # of some partition there is more than what is in here
     Buffer topics           # Octets, one per distinct topic; `num` has TOPIC_BY_ID set where there is only an id
     bint wants_partitions   # set by the caller, kept over messages
@@ -101,3 +106,17 @@ cdef struct Facts:
 
 cdef void gather_facts(Facts* facts, const Op* ops, Tape* tape, Octets message, TopicIds* topic_ids) noexcept nogil
 cdef void free_facts(Facts* facts) noexcept nogil
+
+
+# Of each batch: when it was complete, and whether a transaction begins or ends the records.
+
+cdef inline void note_made(Facts* facts, int64_t time) noexcept nogil:
+    if not facts.made_first.is_known or time < facts.made_first.value: know(&facts.made_first, time)
+    if not facts.made_last.is_known or time > facts.made_last.value: know(&facts.made_last, time)
+
+
+cdef inline void note_transaction(Facts* facts, int attributes, int64_t time, bint first) noexcept nogil:
+    if not attributes & CONTROL_BATCH:
+        facts.transactional = facts.transactional or first
+    elif not facts.ended_last.is_known or time > facts.ended_last.value:
+        know(&facts.ended_last, time)

@@ -30,7 +30,6 @@ cdef enum:
     MAX_DEPTH = 40              # the engine's own bound is lower
     MAX_PENDING = 64            # error fields of open structs; one per struct in every known layout
     OWN_DEPTH = 2               # the message's own struct, and those that stand right in it
-    CONTROL_BATCH = 0x20        # attribute of format 2
     RECENT_TOPICS = 8           # a topic is looked for among so many before it counts as another
 
 cdef struct Register:
@@ -317,6 +316,7 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
     elif meaning == MEANING_SESSION_EPOCH: know(&facts.session_epoch, cell.value)
     elif meaning == MEANING_MAX_WAIT: know(&facts.max_wait, cell.value)
     elif meaning == MEANING_MIN_BYTES: know(&facts.min_bytes, cell.value)
+    elif op.kind == KIND_INT32 and (meaning == MEANING_TIMEOUT or meaning == MEANING_DURATION): know_first(&facts.timeout, cell.value)
 
 
 cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
@@ -387,11 +387,6 @@ cdef void note_topic(Facts* facts, Octets name) noexcept nogil:
     append_raw(&facts.topics, &name, sizeof(Octets))
 
 
-cdef inline void note_made(Facts* facts, int64_t time) noexcept nogil:
-    if not facts.made_first.is_known or time < facts.made_first.value: know(&facts.made_first, time)
-    if not facts.made_last.is_known or time > facts.made_last.value: know(&facts.made_last, time)
-
-
 cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil:
     """Walks the batches of a record set by their lengths; the last one of a fetched set may be cut off and is then
     not counted (protocol guide, record batch; KIP-74)."""
@@ -416,6 +411,8 @@ cdef void count_records(Facts* facts, Fold* fold, Octets records) noexcept nogil
             facts.records += batch.count
         if batch.magic >= 1 and batch.max_timestamp > 0:
             note_made(facts, batch.max_timestamp)
+        if batch.magic == 2 and batch.attributes & TRANSACTIONAL:
+            note_transaction(facts, batch.attributes, batch.max_timestamp, last < 0)
         last = <int64_t>(<uint64_t>batch.base_offset + <uint64_t>batch.last_offset_delta)
         if hit != NULL:
             hit.batches += 1

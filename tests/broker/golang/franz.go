@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"os"
 	"strings"
@@ -25,8 +26,9 @@ func franz(bootstrap string, more ...kgo.Opt) *kgo.Client {
 	} else if _, there := said["user"]; there {
 		options = append(options, kgo.SASL(plain.Auth{User: said["user"], Pass: said["password"]}.AsMechanism()))
 	}
-	if _, there := said["tls"]; there {
-		options = append(options, kgo.DialTLSConfig(&tls.Config{InsecureSkipVerify: true, KeyLogWriter: keyLog()}))
+	if config := tlsConfig(); config != nil {
+		config.KeyLogWriter = keyLog()
+		options = append(options, kgo.DialTLSConfig(config))
 	}
 	if text("acks", "all") == "1" {
 		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
@@ -34,6 +36,28 @@ func franz(bootstrap string, more ...kgo.Opt) *kgo.Client {
 	client, err := kgo.NewClient(append(options, more...)...)
 	check(err)
 	return client
+}
+
+// `ca`: the file of a CA that is believed; `tls` without it: any certificate will do; `cert` and `secret`: one's own
+func tlsConfig() *tls.Config {
+	_, any := said["tls"]
+	ca, named := said["ca"]
+	if !any && !named {
+		return nil
+	}
+	config := &tls.Config{InsecureSkipVerify: !named}
+	if named {
+		pem, err := os.ReadFile(ca)
+		check(err)
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(pem)
+	}
+	if cert, there := said["cert"]; there {
+		own, err := tls.LoadX509KeyPair(cert, said["secret"])
+		check(err)
+		config.Certificates = []tls.Certificate{own}
+	}
+	return config
 }
 
 // where the secrets of TLS go, if anywhere

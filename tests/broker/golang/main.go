@@ -77,7 +77,8 @@ func main() {
 		"franz produce": franzProduce, "franz consume": franzConsume, "franz transact": franzTransact,
 		"franz look": franzLook, "franz churn": franzChurn,
 		"sarama produce": saramaProduce, "sarama consume": saramaConsume, "sarama churn": saramaChurn,
-		"sarama storm": saramaStorm, "sarama read": saramaRead,
+		"sarama storm": saramaStorm, "sarama read": saramaRead, "sarama commit": saramaCommit,
+		"sarama ensure": saramaEnsure,
 	}
 	plays[os.Args[1]+" "+os.Args[2]](os.Args[3])
 	end()

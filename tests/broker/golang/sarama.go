@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +26,8 @@ func saramaConfig() *sarama.Config {
 	if user, there := said["user"]; there {
 		config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = true, user, said["password"]
 	}
-	if _, there := said["tls"]; there {
-		config.Net.TLS.Enable, config.Net.TLS.Config = true, &tls.Config{InsecureSkipVerify: true}
+	if secure := tlsConfig(); secure != nil {
+		config.Net.TLS.Enable, config.Net.TLS.Config = true, secure
 	}
 	return config
 }
@@ -135,4 +134,41 @@ func saramaChurn(bootstrap string) {
 		producer.Close()
 		time.Sleep(ms("every_ms", 100))
 	}
+}
+
+// commits into a group that others are members of, without being one
+func saramaCommit(bootstrap string) {
+	config := saramaConfig()
+	config.Consumer.Offsets.AutoCommit.Enable = false
+	client, err := sarama.NewClient(brokers(bootstrap), config)
+	check(err)
+	manager, err := sarama.NewOffsetManagerFromClient(text("group", "billing"), client)
+	check(err)
+	place, err := manager.ManagePartition(topics()[0], 0)
+	check(err)
+	go func() {
+		for err := range place.Errors() {
+			counted("", err)
+		}
+	}()
+	for n := 0; n < number("count", 10); n++ {
+		place.MarkOffset(int64(n+1), "")
+		manager.Commit()
+		count("asked")
+		time.Sleep(ms("every_ms", 300))
+	}
+	client.Close()
+}
+
+// creates topics that may be there already
+func saramaEnsure(bootstrap string) {
+	admin, err := sarama.NewClusterAdmin(brokers(bootstrap), saramaConfig())
+	check(err)
+	for n := 0; n < number("count", 1); n++ {
+		for _, topic := range topics() {
+			counted("created", admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: 1, ReplicationFactor: 1}, false))
+		}
+		time.Sleep(ms("every_ms", 0))
+	}
+	admin.Close()
 }

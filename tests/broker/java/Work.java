@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.AdminClient;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.KafkaException;
@@ -37,6 +38,8 @@ public class Work {
             case "transact": transact(); break;
             case "churn": churn(); break;
             case "look": look(); break;
+            case "commit": commit(); break;
+            case "ensure": ensure(); break;
             default: throw new IllegalArgumentException(args[1]);
         }
         StringJoiner said = new StringJoiner(", ", "{", "}");
@@ -141,6 +144,46 @@ public class Work {
             producer.close();
             count("produced");
             Thread.sleep(number("every_ms", 100));
+        }
+    }
+
+    // assigns itself a partition and commits into a group that others are members of
+    static void commit() throws Exception {
+        settings.put("enable.auto.commit", "false");
+        TopicPartition place = new TopicPartition(text("topic", "orders"), number("partition", 0));
+        try (KafkaConsumer<String, byte[]> consumer =
+                new KafkaConsumer<>(settings, new StringDeserializer(), new ByteArrayDeserializer())) {
+            consumer.assign(Collections.singletonList(place));
+            for (int n = 0; n < number("count", 10); n++) {
+                consumer.poll(Duration.ofMillis(50));
+                try {
+                    consumer.commitSync(Collections.singletonMap(place, new OffsetAndMetadata(n)));
+                    count("committed");
+                } catch (KafkaException e) {
+                    count("failed " + e.getClass().getSimpleName());
+                }
+                Thread.sleep(number("every_ms", 300));
+            }
+        }
+    }
+
+    // creates topics that may be there already, as applications do when they begin
+    static void ensure() throws Exception {
+        try (AdminClient admin = AdminClient.create(settings)) {
+            for (int n = 0; n < number("count", 1); n++) {
+                for (String topic : text("topic", "orders").split(",")) {
+                    NewTopic wanted = new NewTopic(topic, number("partitions", 1), (short) number("copies", 1));
+                    long begin = System.currentTimeMillis();
+                    try {
+                        admin.createTopics(Collections.singletonList(wanted)).all().get();
+                        count("created");
+                    } catch (ExecutionException e) {
+                        count("failed " + e.getCause().getClass().getSimpleName());
+                    }
+                    did.merge("ms", (int) (System.currentTimeMillis() - begin), Integer::sum);
+                }
+                Thread.sleep(number("every_ms", 0));
+            }
         }
     }
 

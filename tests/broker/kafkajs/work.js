@@ -13,7 +13,8 @@ const topic = text("topic", "orders");
 
 function kafka() {
   const sasl = said.user && { mechanism: text("mechanism", "plain"), username: said.user, password: said.password };
-  const ssl = said.tls && { rejectUnauthorized: false };
+  const file = (key) => said[key] && require("fs").readFileSync(said[key], "utf8");
+  const ssl = (said.tls || said.ca) && { rejectUnauthorized: Boolean(said.ca), ca: file("ca"), cert: file("cert"), key: file("secret") };
   const retry = { retries: number("retries", 5), initialRetryTime: 300 };
   return new Kafka({ clientId: text("client_id", "js-shop"), brokers: bootstrap.split(","), logLevel: logLevel.NOTHING, sasl, ssl, retry,
     requestTimeout: number("request_timeout_ms", 30000), connectionTimeout: 2000 });
@@ -91,10 +92,22 @@ async function transact() {
   await producer.disconnect();
 }
 
+// creates topics that may be there already
+async function ensure() {
+  const admin = kafka().admin();
+  await admin.connect();
+  for (let n = 0; n < number("count", 1); n++) {
+    for (const name of topic.split(","))
+      count(await admin.createTopics({ topics: [{ topic: name, numPartitions: 1, replicationFactor: 1 }] }) ? "created" : "there");
+    await rest(number("every_ms", 0));
+  }
+  await admin.disconnect();
+}
+
 function end(code) {
   console.log(JSON.stringify(did));
   process.exit(code);
 }
 
 setTimeout(() => end(0), 60000);
-({ produce, consume, churn, look, transact })[play]().then(() => end(0), (error) => { count(`failed ${error.name}`); end(0); });
+({ produce, consume, churn, look, transact, ensure })[play]().then(() => end(0), (error) => { count(`failed ${error.name}`); end(0); });

@@ -20,15 +20,18 @@ from tests.broker.about import MOMENT, camel
 from tests.broker.network import (
     calm,
     clocks,
+    doors,
     elsewhere,
     everyday,
     farther,
+    growth,
     incidents,
     members,
     mistakes,
     namespaces,
     others,
     paths,
+    refused,
     workers,
     zookeepers,
 )
@@ -43,6 +46,7 @@ KINDS = (
     incidents,
     mistakes,
     others,
+    doors,
     farther,
     workers,
     members,
@@ -51,6 +55,8 @@ KINDS = (
     elsewhere,
     zookeepers,
     paths,
+    refused,
+    growth,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Settings = Mapping[str, Any]
@@ -98,6 +98,65 @@ def kp_look(
     return Counter(looked=count)
 
 
+def kp_commit(
+    *,
+    bootstrap: str,
+    client_id: str = "py-recalc",
+    group: str = "billing",
+    topic: str = "orders",
+    count: int = 10,
+    every_s: float = 0.3,
+) -> Counter[str]:
+    """kafka-python: assigns itself a partition and commits into a group that others are members of."""
+    from kafka import KafkaConsumer, TopicPartition
+    from kafka.errors import KafkaError
+    from kafka.structs import OffsetAndMetadata
+
+    did: Counter[str] = Counter()
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, client_id=client_id, group_id=group, enable_auto_commit=False
+    )
+    place = TopicPartition(topic, 0)
+    consumer.assign([place])
+    for number in range(count):
+        consumer.poll(50)
+        try:
+            consumer.commit({place: OffsetAndMetadata(number, "", -1)}, timeout_ms=3000)
+            did["committed"] += 1
+        except KafkaError as error:
+            did[f"failed {type(error).__name__}"] += 1
+        time.sleep(every_s)
+    consumer.close()
+    return did
+
+
+def kp_ensure(
+    *,
+    bootstrap: str,
+    client_id: str = "py-deploy",
+    topics: str = "orders",
+    times: int = 1,
+    every_s: float = 0,
+) -> Counter[str]:
+    """kafka-python: creates topics that may be there already."""
+    from kafka import KafkaAdminClient
+    from kafka.admin import NewTopic
+    from kafka.errors import KafkaError
+
+    did: Counter[str] = Counter()
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id=client_id)
+    for _ in range(times):
+        for topic in topics.split(","):
+            try:
+                admin.create_topics([NewTopic(topic, 1, 1)])
+                did["created"] += 1
+            except KafkaError as error:
+                did[f"failed {type(error).__name__}"] += 1
+        time.sleep(every_s)
+    admin.close()
+    return did
+
+
 def aio_produce(
     *,
     bootstrap: str,
@@ -162,4 +221,7 @@ def aio_consume(
     return did
 
 
-ROLES = {role.__name__: role for role in (kp_produce, kp_consume, kp_look, aio_produce, aio_consume)}
+ROLES: Mapping[str, Callable[..., Counter[str]]] = {
+    role.__name__: role
+    for role in (kp_produce, kp_consume, kp_look, kp_commit, kp_ensure, aio_produce, aio_consume)
+}

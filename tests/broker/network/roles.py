@@ -272,9 +272,90 @@ def share(
     return did
 
 
+def commit(
+    *,
+    bootstrap: str,
+    client_id: str = "recalc",
+    group: str = "billing",
+    topic: str = "orders",
+    count: int = 10,
+    every_s: float = 0.3,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """Assigns itself a partition and commits into a group that others are members of."""
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    did: Counter[str] = Counter()
+    fixed = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer(quiet(bootstrap, client_id, {**fixed, **(settings or {})}))
+    consumer.assign([TopicPartition(topic, 0)])
+    for number in range(count):
+        consumer.poll(0.05)
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, 0, number)], asynchronous=False)
+            did["committed"] += 1
+        except KafkaException as error:
+            did[f"failed {error.args[0].name()}"] += 1
+        time.sleep(every_s)
+    consumer.close()
+    return did
+
+
+def ensure(
+    *,
+    bootstrap: str,
+    client_id: str = "deploy",
+    topics: str = "orders",
+    copies: int = 1,
+    times: int = 1,
+    every_s: float = 0,
+    seconds: float = PATIENCE_S,
+    settings: Settings | None = None,
+) -> Counter[str]:
+    """Creates topics that may be there already, as applications do when they begin."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    did: Counter[str] = Counter()
+    admin = AdminClient(quiet(bootstrap, client_id, settings))
+    for _ in range(times):
+        for topic in topics.split(","):
+            begin = time.monotonic()
+            wanted = [NewTopic(topic, 1, copies)]
+            made = admin.create_topics(wanted, operation_timeout=seconds, request_timeout=seconds)
+            try:
+                made[topic].result(seconds + 5)
+                did["created"] += 1
+            except KafkaException as error:
+                did[f"failed {error.args[0].name()}"] += 1
+            did["ms"] += round(1000 * (time.monotonic() - begin))
+        time.sleep(every_s)
+    return did
+
+
+def remake(
+    *,
+    bootstrap: str,
+    client_id: str = "office",
+    topic: str = "orders",
+    partitions: int = 1,
+    after_s: float = 2,
+) -> Counter[str]:
+    """Deletes a topic and creates it again after so long."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient(quiet(bootstrap, client_id))
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    time.sleep(after_s)
+    wanted = [NewTopic(topic, partitions, replica_assignment=[[1]] * partitions)]
+    admin.create_topics(wanted)[topic].result(PATIENCE_S)
+    return Counter(remade=1)
+
+
 ROLES: dict[str, Callable[..., Counter[str]]] = {
     role.__name__: role for role in (create, produce, consume, assign, transact, connect, ask, insist, share)
 }
+ROLES |= {role.__name__: role for role in (commit, ensure, remake)}
 ROLES |= pythonic.ROLES
 
 

@@ -201,11 +201,11 @@ class Site:
     def work(self, where: str, play: str, **settings: object) -> Role:
         """A Java client begins (java/Work.java): `x_count` is for the play, `client_id` is client.id.
 
-        `x_version` is its release.
+        `x_version` is its release, `x_bootstrap` another address than the brokers'.
         """
         version = str(settings.pop("x_version", NEWEST))
         command = [*inside(self.net.client(where)), "java", *HEAP, "-cp", compiled("Work", version), "Work"]
-        command += [self.cluster.bootstrap, play]
+        command += [str(settings.pop("x_bootstrap", self.cluster.bootstrap)), play]
         for name, value in settings.items():
             begin, _, rest = name.partition("_")
             key = f"x.{rest}" if begin == "x" else name.replace("_", ".")
@@ -214,8 +214,9 @@ class Site:
 
     def foreign(self, where: str, software: str, play: str, **settings: object) -> Role:
         """A client that is neither Java nor Python begins: kafkajs, franz or sarama."""
+        bootstrap = str(settings.pop("x_bootstrap", self.cluster.bootstrap))
         words = [f"{name}={value}" for name, value in settings.items()]
-        command = [*at_work(software, play, self.cluster.bootstrap), *words]
+        command = [*at_work(software, play, bootstrap), *words]
         return self._begun(f"{play} {software}", [*inside(self.net.client(where)), *command])
 
     def _begun(self, name: str, command: Sequence[str]) -> Role:
@@ -233,7 +234,7 @@ class Site:
         return [sys.executable, "-m", "tests.broker.network.roles", role, json.dumps(what)]
 
     @contextmanager
-    def recording(self) -> Iterator[None]:
+    def recording(self, *more_ports: int) -> Iterator[None]:
         """At the client and beside the brokers."""
         at = self.scene.at or next(iter(self.scene.clients))
         places = {
@@ -247,7 +248,7 @@ class Site:
                 stack.enter_context(
                     recording(
                         path,
-                        [*self.cluster.ports, *self.scene.more_ports],
+                        [*self.cluster.ports, *self.scene.more_ports, *more_ports],
                         nanoseconds=True,
                         interface=device,
                         before=inside(namespace),

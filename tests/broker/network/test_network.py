@@ -22,7 +22,6 @@ except OSError as error:
 
 
 @pytest.mark.live
-@pytest.mark.slow
 def test_the_relay_carries_packets_until_it_is_told_to_drop_them() -> None:
     if reason := namespaces.why_not():
         pytest.skip(reason)

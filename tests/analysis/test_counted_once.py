@@ -6,6 +6,9 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +29,24 @@ PLACES = {"run_id", "capture", "captures", "connection_id", "frame"}
 Folders = tuple[Path, Path]
 
 
-@pytest.fixture(scope="module", params=SHOWN)
-def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """Captures and their tables, without and with twins."""
-    made = tmp_path_factory.mktemp(request.param)
-    (path,) = (ROOT / request.param).glob("capture.pcap*")
-    for name, make in (("once", without_twin), ("twice", with_nat_twin)):
-        (made / f"{name}.pcap").write_bytes(make(path))
-        analyze(made / f"{name}.pcap", output=made / name)
-    return made / "once", made / "twice"
+@pytest.fixture(scope="session")
+def folders_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Folders]:
+    @cache
+    def make(recording: str) -> Folders:
+        made = tmp_path_factory.mktemp(recording)
+        (path,) = (ROOT / recording).glob("capture.pcap*")
+        for name, packets_of in (("once", without_twin), ("twice", with_nat_twin)):
+            (made / f"{name}.pcap").write_bytes(packets_of(path))
+            analyze(made / f"{name}.pcap", output=made / name)
+        return made / "once", made / "twice"
+
+    return make
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in SHOWN])
+def folders(request: pytest.FixtureRequest, folders_of: Callable[[str], Folders]) -> Folders:
+    """Captures and their tables, without and with twins. One process has all tests of a recording."""
+    return folders_of(request.param)
 
 
 def plain(value: Any) -> Any:
@@ -54,12 +66,14 @@ def rows(folder: Path, table: str) -> list[Any]:
     return sorted(map(repr, plain(pq.ParquetFile(folder / f"{table}.parquet").read().to_pylist())))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("table", TIMELINES)
 def test_tables_of_what_happened_over_several_calls(folders: Folders, table: str) -> None:
     once, twice = folders
     assert rows(once, table) == rows(twice, table)
 
 
+@pytest.mark.sample(2)
 def test_every_connection_has_its_twin_and_the_time_between(folders: Folders) -> None:
     import pyarrow.parquet as pq
 
@@ -73,10 +87,16 @@ def test_every_connection_has_its_twin_and_the_time_between(folders: Folders) ->
     assert {row["twin_delay_ns"] for row in once} == {None}
 
 
-def summaries(folders: Folders, **options: Any) -> list[dict[str, Any]]:
-    return [analyze(folder.with_suffix(".pcap"), **options).summary for folder in folders]
+@cache
+def summary_of(folder: Path) -> dict[str, Any]:
+    return analyze(folder.with_suffix(".pcap")).summary
 
 
+def summaries(folders: Folders) -> list[dict[str, Any]]:
+    return [deepcopy(summary_of(folder)) for folder in folders]
+
+
+@pytest.mark.sample(2)
 def test_summaries(folders: Folders) -> None:
     once, twice = summaries(folders)
     assert twice["twins"] == {"left_out": twice["rows"]["connections"] // 2, "counted": 0}
@@ -96,6 +116,7 @@ def told(finding: dict[str, Any]) -> str:
     return repr({key: value for key, value in finding.items() if key not in NUMBERED})
 
 
+@pytest.mark.sample(2)
 def test_what_is_on_the_screen(folders: Folders) -> None:
     shown = []
     for summary in summaries(folders):
@@ -114,6 +135,7 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("verb", ["why", "upgrade"])
 def test_verbs(folders: Folders, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["4.3.1"] if verb == "upgrade" else []
@@ -126,6 +148,7 @@ def test_verbs(folders: Folders, verb: str, capsys: pytest.CaptureFixture[str]) 
     assert once == twice
 
 
+@pytest.mark.sample(2)
 def test_nothing_is_different(folders: Folders, capsys: pytest.CaptureFixture[str]) -> None:
     """compare: the same traffic on both sides."""
     once, twice = folders
@@ -135,6 +158,7 @@ def test_nothing_is_different(folders: Folders, capsys: pytest.CaptureFixture[st
 QUESTIONS = ("client_versions", "compression", "consumer_lag", "errors", "slow_producers", "network")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_questions(folders: Folders, question: str, capsys: pytest.CaptureFixture[str]) -> None:
     answers = []
@@ -144,6 +168,7 @@ def test_questions(folders: Folders, question: str, capsys: pytest.CaptureFixtur
     assert answers[0] == answers[1]
 
 
+@pytest.mark.sample(2)
 def test_charts(folders: Folders) -> None:
     """The calls of twins are in no figure of the report."""
     from kwsniff.findings.report import describe_basis
@@ -162,6 +187,7 @@ def test_charts(folders: Folders) -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.sample(1)
 def test_standard_input_is_read_once(folders: Folders) -> None:
     """What cannot be read again is counted with its twins, and says so."""
     with folders[1].with_suffix(".pcap").open("rb") as capture:

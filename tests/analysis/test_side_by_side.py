@@ -23,8 +23,8 @@ from kwsniff.tables.schema import TABLES
 from tests.pipeline.mirrored import recorded
 from tests.pipeline.test_buckets import CAPTURES, MADE
 from tests.pipeline.test_eviction import SECOND, closed, three_connections
-from tests.pipeline.test_twins import OUTSIDE, capture, talk, under
 from tests.sources.test_tls import with_secrets
+from tests.timelines.test_twins import OUTSIDE, capture, talk, under
 from tests.traffic import damage, files, messages, scenes, topics
 from tests.traffic.tcp import MILLISECOND, Endpoint, Scene
 from tests.traffic.tunnels import wrapped
@@ -92,12 +92,14 @@ def capture_of(name: str) -> Path:
     return path
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recording_gives_the_same(in_turns: None, name: str) -> None:
     rows, _ = assert_same(capture_of(name), 2, 7)
     assert rows["connections"]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", MADE)
 def test_damage_loss_fragments_and_several_files_give_the_same(
     in_turns: None, tmp_path: Path, name: str

@@ -130,3 +130,19 @@ def test_a_broker_that_is_killed_is_no_longer_in_sync() -> None:
     before, after = [row for row in leaders if (row["topic"], row["partition"]) == ("orders", 0)]
     assert before["in_sync"] == before["replicas"] == after["replicas"]
     assert after["in_sync"] == after["replicas"] - 1
+
+
+def test_brokers_that_have_copies_are_named_and_those_in_sync() -> None:
+    """about.toml: two copies, on brokers 1 and 3; broker 3 is killed."""
+    (leaders,) = rows_of(CAPTURES / "incidents" / "not_enough_replicas" / "broker.pcap", "leaders")
+    told = {
+        (tuple(row["replica_nodes"]), tuple(row["isr_nodes"])) for row in leaders if row["topic"] == "orders"
+    }
+    assert told == {((1, 3), (1,))}
+    (leaders,) = rows_of(CAPTURES / "incidents" / "healthy_three_brokers" / "broker.pcap", "leaders")
+    found = {
+        row["partition"]: (row["replica_nodes"], sorted(row["isr_nodes"]))
+        for row in leaders
+        if row["topic"] == "orders"
+    }
+    assert found == {0: ([1, 2, 3], [1, 2, 3]), 1: ([2, 3, 1], [1, 2, 3])}

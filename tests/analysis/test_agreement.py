@@ -26,6 +26,7 @@ needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark
 RECORDED = ["first_steps", "kafka_python", "transaction", "group_classic", "no_acks", "any_interface"]
 
 
+@pytest.mark.sample(2)
 @needs_tshark
 @pytest.mark.parametrize("name", RECORDED)
 def test_every_request_that_brokers_counted_is_compared_and_the_same(name: str) -> None:

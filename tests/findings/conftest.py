@@ -1,0 +1,33 @@
+"""Tables of recordings, made once by the process that needs them first."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kwsniff
+
+TablesOf = Callable[[Path], Path]
+
+
+@pytest.fixture(scope="session")
+def tables_of(tmp_path_factory: pytest.TempPathFactory) -> TablesOf:
+    """A capture -> the folder of its tables. Several tests read it, and none changes it."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tables"
+    root.mkdir(exist_ok=True)
+
+    def make(capture: Path) -> Path:
+        folder = root / hashlib.sha256(str(capture).encode()).hexdigest()[:16]
+        with folder.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "findings.parquet").exists():
+                kwsniff.analyze(capture, output=folder)
+        return folder
+
+    return make

@@ -1,0 +1,129 @@
+"""A short run leaves out what is marked and nothing else, and every room keeps tests in it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from .tree import ROOT, relative, tracked_files
+
+_MODULE = """
+import pytest
+from tests import short_run
+
+@pytest.mark.slow
+def test_slow():
+    pass
+
+def test_quick():
+    pass
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("number", range(100))
+def test_case(number):
+    pass
+
+def test_some(request):
+    chosen = short_run.some(request.config, range(1000), 5)
+    print("chosen", *chosen)
+"""
+_CONFTEST = """
+from tests import short_run
+
+def pytest_addoption(parser):
+    short_run.add_option(parser)
+
+def pytest_report_header(config):
+    return short_run.describe(config)
+
+def pytest_collection_modifyitems(config, items):
+    short_run.leave_out(config, items)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "test_one.py").write_text(_MODULE, "utf-8")
+    (tmp_path / "conftest.py").write_text(_CONFTEST, "utf-8")
+    return tmp_path
+
+
+def ran(checkout: Path, *arguments: str) -> tuple[set[str], list[int]]:
+    """Which tests passed, and what `some` chose."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-vs", *arguments],
+        cwd=checkout,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("whole run" if "--whole" in arguments else "short run") in done.stdout
+    chosen = re.search(r"chosen((?: \d+)+)", done.stdout)
+    return set(re.findall(r"::(test_\S+)", done.stdout)), [
+        int(n) for n in chosen[1].split()
+    ] if chosen else []
+
+
+def test_a_short_run_has_no_slow_test_and_the_cases_that_its_seed_chooses(checkout: Path) -> None:
+    names, chosen = ran(checkout, "--randomly-seed=7")
+    assert {name.partition("[")[0] for name in names} == {"test_quick", "test_some", "test_case"}
+    assert (len(names), len(chosen)) == (2 + 3, 5)
+    assert ran(checkout, "--randomly-seed=7") == (names, chosen)
+    others, other = ran(checkout, "--randomly-seed=8")
+    assert others != names
+    assert other != chosen
+
+
+def test_a_whole_run_has_every_test_and_every_case(checkout: Path) -> None:
+    names, chosen = ran(checkout, "--whole")
+    assert len(names) == 3 + 100
+    assert chosen == list(range(1000))
+
+
+def test_a_test_that_is_named_runs(checkout: Path) -> None:
+    assert ran(checkout, "test_one.py::test_slow")[0] == {"test_slow"}
+    assert ran(checkout, f"{checkout / 'test_one.py'}::test_case[99]")[0] == {"test_case[99]"}
+
+
+def test_every_room_keeps_half_of_its_tests_in_a_short_run() -> None:
+    slow: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for path in tracked_files():
+        if not re.fullmatch(r"tests/.*/test_\w+\.py", relative(path)):
+            continue
+        room = relative(path.parent)
+        module = ast.parse(path.read_text("utf-8"))
+        is_slow = any(_is_mark(node) and "mark.slow" in ast.unparse(node) for node in module.body)
+        for node in module.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                tests[room] += 1
+                slow[room] += is_slow or any("mark.slow" in ast.unparse(mark) for mark in node.decorator_list)
+    assert len(tests) > 20
+    assert {room: (slow[room], count) for room, count in tests.items() if slow[room] > count / 2} == {}
+
+
+def _is_mark(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+
+
+def test_contributing_names_the_tests_of_every_folder() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", text.partition("## Which tests to run")[2], re.MULTILINE)[1:]
+    run = {f"tests/{name}" for _, tests in rows for name in re.findall(r"tests/(\w+)", tests)}
+    assert [folder for folder in run if not (ROOT / folder).is_dir()] == []
+    changed = {name.rpartition("/")[2] for what, _ in rows for name in re.findall(r"`([\w/]+)`", what)}
+    folders = {
+        path.parent.name
+        for path in tracked_files()
+        if re.fullmatch(r"(kwsniff/(core/)?\w+/[\w.]+|dissectors/[\w.]+)", relative(path))
+    }
+    assert folders - {"core"} <= changed

@@ -1,0 +1,81 @@
+"""What a short run leaves out: tests marked `slow`, and all but a few cases of tests marked `sample`.
+
+`--whole` leaves out nothing. The seed that pytest-randomly prints chooses the cases: `--randomly-seed=N` runs
+the same ones again. A test that the command line names (`FILE::TEST`) always runs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import pytest
+
+Case = TypeVar("Case")
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """`--whole`."""
+    parser.addoption("--whole", action="store_true", help="run slow tests and every case, too")
+
+
+def describe(config: pytest.Config) -> str:
+    """A line for the head of the run."""
+    if config.getoption("whole"):
+        return "whole run: slow tests and every case, too"
+    return "short run: no slow tests, and a sample of the cases of some; --whole runs all"
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes what a short run does not run out of `items`."""
+    if config.getoption("whole"):
+        return
+    out = {item.nodeid for item in items if item.get_closest_marker("slow")}
+    out |= _beyond_samples(items, _seed(config))
+    named = _named_tests(config)
+    out = {nodeid for nodeid in out if not nodeid.startswith(named)}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
+    items[:] = [item for item in items if item.nodeid not in out]
+
+
+def some(config: pytest.Config, cases: Sequence[Case], size: int) -> list[Case]:
+    """All cases in a whole run, else `size` of them in their order, chosen by the seed."""
+    if config.getoption("whole") or len(cases) <= size:
+        return list(cases)
+    chosen = random.Random(_seed(config)).sample(range(len(cases)), size)
+    return [cases[number] for number in sorted(chosen)]
+
+
+def _beyond_samples(items: Iterable[pytest.Item], seed: int) -> set[str]:
+    cases: dict[str, list[str]] = defaultdict(list)
+    sizes: dict[str, int] = {}
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark:
+            test = item.nodeid.partition("[")[0]
+            cases[test].append(item.nodeid)
+            (sizes[test],) = mark.args
+    out: set[str] = set()
+    for test, nodeids in cases.items():
+        ordered = sorted(nodeids)
+        # Tests with the same cases have the same ones chosen, and share what is made for these.
+        kept = random.Random(seed).sample(ordered, min(sizes[test], len(ordered)))
+        out |= set(ordered) - set(kept)
+    return out
+
+
+def _seed(config: pytest.Config) -> int:
+    return int(config.getoption("randomly_seed", 0))  # 0: without pytest-randomly
+
+
+def _named_tests(config: pytest.Config) -> tuple[str, ...]:
+    named = []
+    for argument in config.args:
+        path, colons, test = argument.partition("::")
+        if colons:
+            file = (config.invocation_params.dir / path).resolve()
+            if file.is_relative_to(config.rootpath):
+                named.append(f"{file.relative_to(config.rootpath).as_posix()}::{test}")
+    return tuple(named)
