@@ -18,6 +18,7 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.losses import LOSSES, each_side
 from kwsniff.tables.words import WORDS
 
 
@@ -31,12 +32,6 @@ def _both_sides(name: str, doc: str, source: str, unit: str | None = None) -> tu
 
 def _count(name: str, doc: str, source: str, *, unit: str | None = None, null: str | None = None) -> Column:
     return Column(name=name, type="int64", unit=unit, doc=doc, source=source, null=null)
-
-
-def _each_side(name: str, doc: str, source: str, **more: str) -> list[Column]:
-    """For client and broker; `doc` names the side, and the other one."""
-    sides = (("client", "broker"), ("broker", "client"))
-    return [_count(f"{side}_{name}", doc.format(side=side, other=o), source, **more) for side, o in sides]
 
 
 def _word(name: str, enum: str, doc: str, source: str, null: str | None = None) -> Column:
@@ -87,41 +82,14 @@ CONNECTIONS = TableSchema(
         *_both_sides(
             "missing_bytes", "Bytes not in the capture, sent by the", "TCP sequence numbers", "bytes"
         ),
-        *_each_side(
-            "lost_bytes",
-            "Missing bytes of the {side} that never arrived: the {other} had bytes behind them and still "
-            "asked for them, or closed without them. The network lost them, not the capture.",
-            "acknowledgements, selective ones too (RFC 2018)",
-            unit="bytes",
-        ),
-        *_each_side(
-            "lost_before_bytes",
-            "Bytes sent again by the {side} of which the capture has only a later copy: the first one was "
-            "lost between the {side} and the capture.",
-            "order of TCP sequence numbers, timestamps and acknowledgements",
-            unit="bytes",
-        ),
-        *_each_side(
-            "unacknowledged_bytes",
-            "Bytes of the {side} that the {other} had not acknowledged when connection or capture ended.",
-            "TCP sequence numbers and acknowledgements",
-            unit="bytes",
-            null="no acknowledgement of them was seen",
-        ),
-        *_each_side(
-            "largest_acknowledged",
-            "Payload of the largest packet of the {side} that surely arrived: all that was sent until then "
-            "was acknowledged. Network cards join packets before they are captured.",
-            "TCP sequence numbers and acknowledgements",
-            unit="bytes",
-        ),
+        *LOSSES,
         _count("calls", "Calls on the connection.", "rows of api_calls"),
         replace(CLIENT_ID, doc="The first name the client gave itself.", null="no request named the client"),
         SOFTWARE_NAME,
         SOFTWARE_VERSION,
         replace(SASL_MECHANISM, source="SaslHandshake request, mechanism", null="no SaslHandshake was seen"),
         _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
-        *_each_side(
+        *each_side(
             "round_trip_ns",
             "Smallest time from a segment of the {other} to its acknowledgement by the {side}, as seen at "
             "the place of the capture.",
@@ -135,7 +103,7 @@ CONNECTIONS = TableSchema(
             "Where the capture looks to have been taken.",
             "which side acknowledges faster",
         ),
-        *_each_side(
+        *each_side(
             "zero_window_ns",
             "How long the {side} said that it has no room.",
             "TCP window",

@@ -5,13 +5,14 @@ Rules
   1. A broker takes a connection's next request when the response before it has been sent (KafkaChannel is muted
      meanwhile): until then a request waits behind its predecessors.
   2. What lies beyond the capture point is the network's: a round trip to the broker, as acknowledgements near the call
-     tell it; that of the request's own last segment where its acknowledgement came later than any receiver delays it:
-     a full link, whose line the request stood in; by how much longer than usual its answer came by the broker's own stamps and the numbers of its packets
-     (tcp/stamps.pxd, tcp/unseen.pxd), and the time until a lost segment had come again. A segment sent again counts
-     when the receiver had asked for it, or had been silent for longer than it may delay an acknowledgement, and when
-     the answer came late enough to be its fruit; a hole in what the capture shows counts from when it was noticed
-     until it was filled. Where an answer to the next request was what showed it, as soon as one could come, the lost
-     answer had been on its way: the broker, quick then, is not blamed for the time before.
+     tell it; that of the request's own last segment where its acknowledgement came later than any receiver delays it: a
+     full link, whose line the request stood in; by how much longer than usual its answer came by the broker's own
+     stamps and the numbers of its packets (tcp/stamps.pxd, tcp/unseen.pxd), and the time until a lost segment had come
+     again. A segment sent again counts when the receiver had asked for it, or had been silent for longer than it may
+     delay an acknowledgement, and when the answer came late enough to be its fruit; a hole in what the capture shows
+     counts from when it was noticed until it was filled. Where an answer to the next request was what showed it, as
+     soon as one could come, the lost answer had been on its way: the broker, quick then, is not blamed for the time
+     before.
   3. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
      next request waits for that is deliberate. One from before answers late: the throttle lies in the call itself.
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data

@@ -36,7 +36,7 @@ cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
             or own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, acked) > 0)
 
 
-cdef inline void note_passed(Direction* other, Segment* segment) noexcept nogil:
+cdef inline void note_passed(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """The receiver has more of this direction's bytes than it said before."""
     cdef int32_t ahead = distance(segment.ack, other.next_seq)
     cdef Passed* latest = &other.passed[(other.num_passed - 1) & (PASSED - 1)]
@@ -44,10 +44,13 @@ cdef inline void note_passed(Direction* other, Segment* segment) noexcept nogil:
         if other.largest_sent > other.largest:
             other.largest = other.largest_sent
         other.largest_sent = 0
-    if other.num_passed == 0 or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
+    if other.num_passed == 0 or latest.time == NO_TIME or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
         latest = &other.passed[other.num_passed & (PASSED - 1)]
         other.num_passed += 1
         latest.time = segment.time
+    if own.unseen:
+        # A packet is missing that may have acknowledged them before.
+        latest.time = NO_TIME
     latest.offset = other.offset + ahead
 
 
@@ -69,7 +72,7 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
         if other.num_sacked:
             forget_ranges(other, segment.ack)
         if other.known and not other.beginning and segment.time != NO_TIME:
-            note_passed(other, segment)
+            note_passed(own, other, segment)
     elif (other.known and segment.length == 0 and segment.ack == other.acked
             and is_under_way(other, segment.ack) and not segment.flags & (TCP_SYN | TCP_FIN)):
         if other.repeated_acks == 0:

@@ -122,7 +122,8 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
     connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
         if (connection.hash == hash and connection.seen_at == streams.seen_at
-                and same_endpoints(connection, low, high, low_port, high_port) and not is_over(streams, connection, segment.time, 0)):
+                and same_endpoints(connection, low, high, low_port, high_port)
+                and not is_over(streams, connection, segment.time, 0)):
             strange = strangeness(connection, segment, sender)
             num += 1
             if best == NULL or strange >= 0 and (least < 0 or strange < least):
