@@ -18,9 +18,9 @@ from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.times import TimeRange
 from kwsniff.tables.arrays import Bits, valid_rows, whole_numbers
 from kwsniff.tables.captures import printable
+from kwsniff.tables.connection_ports import ports_of
 from kwsniff.tables.grouping import Groups
 from kwsniff.tables.kernels import cast, kept
-from kwsniff.tables.ports import ports_of
 from kwsniff.timelines.twins import Twins
 
 MOST_DISTINCT = 10_000

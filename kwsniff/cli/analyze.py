@@ -3,8 +3,8 @@
 import argparse
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from kwsniff.cli.chosen_calls import add_filters, are_chosen, chosen_filters, fi
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.port_option import add_port_option, parse_ports
+from kwsniff.cli.progress import Progress, progress_bar
 from kwsniff.cli.standard_streams import say_left, say_read
 from kwsniff.cli.times import add_time_options, since_and_until, time_range, zone_of
 from kwsniff.errors import UsageError
@@ -35,8 +37,6 @@ they are.
 """
 
 DONE, NOTHING_FOUND = 0, 1
-
-Progress = Callable[[str, int, int | None], None]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -64,13 +64,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="NAME[,NAME...]",
         help="make these tables only, may be repeated; the summary then says less, too",
     )
-    parser.add_argument(
-        "--port",
-        action="append",
-        default=[],
-        metavar="N[,N...]",
-        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
-    )
+    add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
@@ -100,7 +94,7 @@ def _add_jobs_option(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit status 0, or 1 where no call fits the filters, or there was nothing to read; what cannot be read
     or written raises a KwsniffError."""
-    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    ports = parse_ports(args.port)
     limits = parse_limits(args.limit)
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
@@ -120,10 +114,7 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
         # Tables that nobody wants go to the disk as well: captures may be larger than memory.
         spare = stack.enter_context(temporary_folder()) if args.output is None else None
-        only = None
-        if filters and not filters.is_empty:
-            refuse_pipes(args.captures)
-            only = _only(args, filters, ports, limits, progress)
+        only = _only(args, filters, ports, limits, progress) if filters and not filters.is_empty else None
         summary = analyze(
             args.captures,
             output=args.output or spare,
@@ -156,13 +147,14 @@ def _only(
     filters: "Filters",
     ports: Sequence[int],
     limits: Mapping[str, int],
-    progress: "Progress | None",
+    progress: Progress | None,
 ) -> "Chosen":
-    """The calls that fit the filters, as `kwsniff show` finds them."""
+    """The calls that fit the filters, as `kwsniff show` finds them: by a first pass over the captures."""
     from kwsniff.analysis.chosen import Chosen
     from kwsniff.limits import Limits
     from kwsniff.view.reader import CallReader
 
+    refuse_pipes(args.captures)
     bounds = Limits.with_changes(dict(limits))
     times = time_range(args)
     reader = CallReader(
@@ -180,43 +172,3 @@ def _only(
             calls.append(call.id)
             connections.add(call.packets[0]["connection_id"])
     return Chosen(calls, connections)
-
-
-def parse_port(text: str) -> int:
-    """A port of --port. Raises UsageError."""
-    if not text.strip().isdecimal() or not 0 < int(text) < 65536:
-        raise UsageError(f"--port {text}: give a number from 1 to 65535, for example --port 9092")
-    return int(text)
-
-
-@contextmanager
-def progress_bar(*, shown: bool) -> Iterator[Progress | None]:
-    """A bar on standard error that moves with the bytes read, and the time that is left."""
-    if not shown:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.progress import TransferSpeedColumn as Speed
-    from rich.table import Column
-
-    console = Console(stderr=True)
-    # One line, whatever the width: a size of 15 cells, a time of 7, a speed of 11 where there is room for it.
-    fast = console.width >= 80
-    room = console.width - (40 if fast else 28)
-    named = max(min(40, room - 12), 8)
-    whole = Column(no_wrap=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(max(min(40, room - named), 4)),
-        DownloadColumn(table_column=whole),
-        *([Speed(table_column=whole)] if fast else []),
-        TimeRemainingColumn(table_column=whole),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def show(name: str, done: int, total: int | None) -> None:
-            bar.update(task, description=name[-named:].replace("[", r"\["), completed=done, total=total)
-
-        yield show

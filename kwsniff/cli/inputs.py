@@ -13,6 +13,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from kwsniff.cli.chosen_calls import refuse_pipes
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.outputs import PAGE, add_force_option, refuse_loss
+from kwsniff.cli.port_option import add_port_option, parse_ports
+from kwsniff.cli.progress import progress_bar
 from kwsniff.cli.standard_streams import say_read
 from kwsniff.cli.times import add_time_options, asked_words, refuse_times, since_and_until
 from kwsniff.errors import UsageError
@@ -28,9 +30,7 @@ _NARROWEST, _WIDEST = 60, 100
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """The options with which captures are read."""
-    parser.add_argument(
-        "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
-    )
+    add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
@@ -60,7 +60,6 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
 
     Raises KwsniffError where nothing can be read.
     """
-    from kwsniff.cli.analyze import parse_port, progress_bar
     from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
     folders = [name for name in inputs if is_folder_of_tables(name)]
@@ -84,7 +83,7 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
             summary = analyze(
                 inputs,
                 output=folder,
-                ports=[parse_port(port) for text in args.port for port in text.split(",")],
+                ports=parse_ports(args.port),
                 limits=limits,
                 tls_keylog=args.tls_keylog,
                 tables=READ,

@@ -9,6 +9,7 @@ from kwsniff.cli.collector import look_as_usual
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option
 from kwsniff.cli.live_wishes import check
+from kwsniff.cli.port_option import add_port_option
 from kwsniff.cli.times import add_time_options
 
 _EXAMPLES = """examples:
@@ -58,13 +59,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _add_capture_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--port",
-        action="append",
-        default=[],
-        metavar="N[,N...]",
-        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
-    )
+    add_port_option(parser)
     parser.add_argument(
         "-f", "--filter", metavar="BPF", help="capture filter in libpcap's language, in place of the ports'"
     )

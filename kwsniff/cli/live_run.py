@@ -42,7 +42,7 @@ from kwsniff.sources.live import kernel_filter, open_live
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.sources.replay import Replay
-from kwsniff.tables.ports import ports_of
+from kwsniff.tables.connection_ports import ports_of
 from kwsniff.texts import plural
 
 if TYPE_CHECKING:

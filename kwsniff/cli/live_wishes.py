@@ -4,9 +4,9 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.chosen_calls import chosen_filters
 from kwsniff.cli.limits import parse_limits
+from kwsniff.cli.port_option import parse_ports
 from kwsniff.cli.times import refuse_times
 from kwsniff.errors import UsageError
 from kwsniff.live.retention import Retention
@@ -59,7 +59,7 @@ def check(args: argparse.Namespace) -> Wishes:
     ring_files, ring_bytes = _parse_ring(args.ring)
     seconds, size = _parse_rotate(args.rotate)
     return Wishes(
-        ports=[parse_port(port) for text in args.port for port in text.split(",")],
+        ports=parse_ports(args.port),
         limits=parse_limits(args.limit),
         interval=_parse_time("--interval", args.interval),
         duration=None if args.duration is None else _parse_time("--duration", args.duration),

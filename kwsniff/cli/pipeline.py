@@ -51,9 +51,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Exit status 0, or 1 where there was nothing to read; what cannot be read, written or run raises a
     KwsniffError."""
-    from kwsniff.cli.analyze import parse_port
+    from kwsniff.cli.port_option import parse_ports
 
-    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    ports = parse_ports(args.port)
     limits = parse_limits(args.limit)
     settings = dict(_parse_conf(text) for text in args.conf)
     _check(args)

@@ -4,6 +4,7 @@ import argparse
 
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option
+from kwsniff.cli.port_option import add_port_option
 from kwsniff.cli.times import add_time_options
 
 
@@ -29,13 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[,NAME...]",
         help="make these tables and aggregates only, may be repeated",
     )
-    parser.add_argument(
-        "--port",
-        action="append",
-        default=[],
-        metavar="N[,N...]",
-        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
-    )
+    add_port_option(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
     _add_sparks_options(parser)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, refuse_pipes
 from kwsniff.cli.inputs import refuse_tables
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.port_option import add_port_option, parse_ports
 from kwsniff.cli.standard_streams import say_there, say_unread, says
 from kwsniff.cli.times import add_time_options, refuse_times, time_range, zone_of
 from kwsniff.errors import UsageError
@@ -76,7 +76,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_time_options(parser)
     add_limit_option(parser)
     add_layouts_option(parser)
-    parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
+    add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         action="append",
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     limits = Limits.with_changes(parse_limits(args.limit))
     if args.json and args.hexdump:
         raise UsageError("--json and --hexdump do not go together")
-    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    ports = parse_ports(args.port)
     refuse_tables(args.captures)
     filters, times = chosen_filters(args), time_range(args)
     reader = (

@@ -6,12 +6,13 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from kwsniff.cli.analyze import parse_port, progress_bar
 from kwsniff.cli.chosen_calls import add_filters, chosen_filters, fitting
 from kwsniff.cli.inputs import opened, read_again, refuse_tables
 from kwsniff.cli.layouts import add_layouts_option
 from kwsniff.cli.limits import add_limit_option, parse_limits
 from kwsniff.cli.outputs import add_force_option, refuse_loss
+from kwsniff.cli.port_option import add_port_option, parse_ports
+from kwsniff.cli.progress import Progress, progress_bar
 from kwsniff.cli.standard_streams import say_there, say_unread, says
 from kwsniff.cli.times import add_time_options, time_range
 from kwsniff.errors import UsageError
@@ -21,7 +22,6 @@ from kwsniff.texts import clean, json_text, plural, versioned
 if TYPE_CHECKING:
     from kwsniff.sources.times import TimeRange
     from kwsniff.view.filters import Filters
-    from kwsniff.view.reader import Progress
     from kwsniff.view.wanted_packets import WantedPackets
 
 _EXAMPLES = """examples:
@@ -76,7 +76,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--json", action="store_true", help="what was written as JSON, with the comments of packets"
     )
-    parser.add_argument("--port", action="append", default=[], metavar="N[,N...]", help="broker port")
+    add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         action="append",
@@ -161,7 +161,7 @@ def _slice(
     around: int | None,
     file: IO[bytes],
     *,
-    progress: "Progress | None",
+    progress: Progress | None,
 ) -> tuple[int, "WantedPackets"]:
     """How many packets were written, and what was wanted."""
     from kwsniff.sources.slice_secrets import add_secrets
@@ -169,7 +169,6 @@ def _slice(
     from kwsniff.view.reader import CallReader
     from kwsniff.view.wanted_packets import WantedPackets
 
-    everything = filters.is_empty and not args.finding
     proof = _proof(args) if args.finding else _Proof(None, [])
     if not proof.read:
         return 0, WantedPackets([])
@@ -177,7 +176,7 @@ def _slice(
         both = proof.calls if filters.calls is None else proof.calls & filters.calls
         filters = replace(filters, calls=both)
     limits = Limits.with_changes(parse_limits(args.limit))
-    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    ports = parse_ports(args.port)
     reader = CallReader(
         args.captures, ports=ports, tls_keylog=args.tls_keylog, limits=limits, times=times, filters=filters,
         progress=progress,
@@ -191,11 +190,11 @@ def _slice(
     there = say_there(reader.packets, reader.ports, missed=times.missed)
     for name, frame in proof.frames:
         wanted.of[reader.captures.index(name)].single.add(frame)
-    for each in wanted.of if everything else ():
+    for each in wanted.of if filters.is_empty and not args.finding else ():
         each.everything = True
+    if there and wanted.is_empty:
+        says("nothing in the captures fits; no file was written")
     if wanted.is_empty or not there:
-        if there:
-            says("nothing in the captures fits; no file was written")
         return 0, wanted
     with add_secrets(file, args.tls_keylog or () if args.secrets else ()) as body:
         out = SliceWriter(body)

@@ -7,19 +7,14 @@ from typing import Any, TextIO
 
 from kwsniff.cli.failures import failure_grids
 from kwsniff.cli.grids import Grid, Prose, fitted, plain, wrap
+from kwsniff.cli.summary_captures import capture_lines
 from kwsniff.cli.summary_connections import connections_line, encrypted_lines, twins_line
 from kwsniff.cli.summary_findings import findings_part, reason_of_waits
 from kwsniff.tables.words import WORDS
 from kwsniff.texts import clean, in_bytes, in_percent, in_time, plural
-from kwsniff.zones import UTC_ZONE, Zone, from_iso
+from kwsniff.zones import UTC_ZONE, Zone
 
 Facts = Mapping[str, Any]
-_SKIPPED = {
-    "skipped_fragment": "later IP fragments",
-    "skipped_malformed": "malformed headers",
-    "skipped_other_time": "of another time",
-}
-_NOT_READ = ("skipped_not_ip", "skipped_not_tcp", "skipped_unknown_link_type")
 _SLOWEST = 3  # rows per kind of thing
 _SLOW = {
     "apis": ("API", "api_name"),
@@ -50,7 +45,6 @@ _IN_LINE = {
     "throttle": "a throttled call",
     "authentication_delay": "a failed authentication",
 }
-_BINS = {"answered": "in answered calls"}
 _SURE = 0.75  # share of the connections that must agree on where the capture was taken
 _FAR_NS = 10_000_000  # from here on the way is worth a word
 
@@ -78,7 +72,7 @@ def show_parts(parts: Sequence[Part], out: TextIO) -> None:
 def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[Part]:
     """Lines and grids of the summary, in the order they are shown."""
     unread = summary["unread"]
-    yield from _captures(summary["captures"][: len(summary["captures"]) - len(unread)], top, zone)
+    yield from capture_lines(summary["captures"][: len(summary["captures"]) - len(unread)], top, zone)
     yield from (f"{clean(each['capture'])}: not read: {clean(each['reason'])}" for each in unread[:top])
     if len(unread) > top:
         yield f"and {plural(len(unread) - top, 'more file')} not read"
@@ -108,54 +102,6 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
     yield LeftOut()
     # Last: a terminal shows the end of what is longer than a screen.
     yield from findings_part(summary, top, zone)
-
-
-def _captures(captures: Sequence[Facts], top: int, zone: Zone) -> Iterator[str]:
-    for capture in captures[:top]:
-        skipped = [*_not_read(capture, top)]
-        skipped += [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
-        first, last = from_iso(capture["first_time"]), from_iso(capture["last_time"])
-        span = f", {zone.between(first, last)}" if first is not None else ""
-        size = f"{plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}"
-        yield f"{clean(capture['capture'])}: {size}{span}"
-        if skipped:
-            yield f"  passed over: {', '.join(skipped)}"
-        if capture["encapsulations"]:
-            named = [text.rpartition("=") for text in capture["encapsulations"]]
-            yield f"  inside tunnels: {', '.join(f'{int(number):,} {name}' for name, _, number in named)}"
-        if payload := _payload(capture):
-            yield f"  payload: {payload}"
-        yield from (f"  note: {note}" for note in _quality(capture))
-    if len(captures) > top:
-        yield f"and {plural(len(captures) - top, 'more capture')}"
-
-
-def _not_read(capture: Facts, top: int) -> Iterator[str]:
-    """123 packets of Frame Relay: by what they carry, and those that nobody can name."""
-    left = sum(capture[key] for key in _NOT_READ)
-    for text in (capture["not_read"] or [])[:top]:
-        name, _, number = text.rpartition("=")
-        left -= int(number)
-        yield f"{plural(int(number), 'packet')} of {name}"
-    if left > 0:
-        yield f"{plural(left, 'other packet')}"
-
-
-def _payload(capture: Facts) -> str:
-    """Where the payload ended up, the larger parts first."""
-    whole = capture["tcp_payload_bytes"]
-    parts = sorted(((capture[f"{name}_bytes"], name) for name in WORDS["bin"]), reverse=True)
-    return ", ".join(f"{in_percent(part, whole)} {_BINS.get(name, name)}" for part, name in parts if part)
-
-
-def _quality(capture: Facts) -> Iterator[str]:
-    if capture["dropped_by_kernel"]:
-        yield f"the capturing system lost {plural(capture['dropped_by_kernel'], 'packet')}"
-    if capture["damaged"]:
-        yield "the file is damaged; what comes after the damage was not read"
-    elif capture["truncated"] and not capture["notes"]:
-        yield "the file ends inside a packet"
-    yield from capture["notes"]
 
 
 def _network(transport: Facts) -> Iterator[str]:

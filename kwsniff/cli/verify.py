@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.analyze import parse_port
 from kwsniff.cli.grids import Grid
 from kwsniff.cli.inputs import read_again, refuse_tables
 from kwsniff.cli.limits import add_limit_option, parse_limits
+from kwsniff.cli.port_option import add_port_option, parse_ports
 from kwsniff.cli.standard_streams import say_broken, say_there, say_unread
 from kwsniff.errors import UsageError
 from kwsniff.sources.ports import AskedPorts
@@ -45,9 +45,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="CAPTURE",
         help="pcap or pcapng files, or a directory of them; - for standard input",
     )
-    parser.add_argument(
-        "--port", action="append", default=[], metavar="N[,N...]", help="broker port, may be repeated"
-    )
+    add_port_option(parser)
     parser.add_argument("--json", action="store_true", help="the comparison as JSON")
     parser.add_argument(
         "--top", type=int, default=10, metavar="N", help="differences and versions shown (default: 10)"
@@ -67,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from kwsniff.sources.second_witness import witness_version
 
     witness = witness_version()
-    ports = [parse_port(port) for text in args.port for port in text.split(",")]
+    ports = parse_ports(args.port)
     limits = parse_limits(args.limit)
     facts, agree, packets = [], True, 0
     asked = AskedPorts(ports)

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwsniff.errors import UsageError
 from kwsniff.findings.database import hush, open_database
+from kwsniff.findings.references import REFERENCES
 from kwsniff.tables.column import Column
 from kwsniff.tables.folder import settle
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.tables.words import WORDS
 from kwsniff.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-    from kwsniff.layout.causes import Cause
 
 READ: tuple[str, ...] = tuple(name for name in TABLES if name != "findings")
 _SMALL = 64 << 20
@@ -249,8 +247,8 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 
 SMALL: Final = (
-    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy", "span",
-    "stretch",
+    "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
+    "span", "stretch",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 
@@ -332,7 +330,7 @@ def _views() -> dict[str, str]:
     """Name of a view -> the statement that makes it, in order."""
     text = re.sub("--.*", "", files("kwsniff.findings").joinpath("views.sql").read_text("utf-8"))
     made = {found[1]: each for each in text.split(";") if (found := _MADE.search(each))}
-    return {"least_version": "", "error_cause": "", "foreign_protocol": "", **made}
+    return {**dict.fromkeys(REFERENCES, ""), **made}
 
 
 _MADE: Final = re.compile(r"create temp view (\w+)")
@@ -345,68 +343,10 @@ _NO_TWINS: Final = "create temp view twin as select '' as run_id, 0::bigint as c
 def _with_views(
     database: "duckdb.DuckDBPyConnection", views: Mapping[str, str], wanted: Container[str]
 ) -> "duckdb.DuckDBPyConnection":
-    if "least_version" in wanted:
-        _add_least_versions(database)
-    if "error_cause" in wanted:
-        _add_error_causes(database)
-    if "foreign_protocol" in wanted:
-        _add_foreign_protocols(database)
+    for name, add in REFERENCES.items():
+        if name in wanted:
+            add(database)
     for name, statement in views.items():
         if statement and name in wanted:
             database.execute(statement)
     return database
-
-
-def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
-    """least_version(api_key, least, since): what the newest release takes at least, and since which one."""
-    from kwsniff.layout.catalog import load_catalog
-
-    releases = load_catalog().releases
-    rows = []
-    for key, spans in releases.ranges.items():
-        newest = spans[-1]
-        if newest is not None and newest[0] > 0:
-            since = next(
-                name
-                for name, span in zip(releases.names, spans, strict=True)
-                if span and span[0] == newest[0]
-            )
-            rows.append((key, newest[0], since))
-    listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
-    database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
-
-
-def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
-    """error_cause(error_code, cause, advice, asked, asked_name, owner, passes, has_rule): the blocks of
-    causes.txt; `passes` is in seconds, `asked` a column of api_calls with what the client asked for."""
-    from kwsniff.layout.catalog import load_catalog
-
-    rows = []
-    for code, cause in load_catalog().causes.items():
-        asked = cause.asked or (None, None)
-        texts_ = [cause.cause, with_settings(cause), *asked, cause.owner]
-        quoted = ", ".join("null" if text is None else _quoted(text) for text in texts_)
-        rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
-    columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
-    database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
-
-
-def with_settings(cause: "Cause") -> str:
-    """What to change, and the settings that decide as far as that does not name them."""
-    named = [
-        f"{name} ({side})" for side, names in cause.settings.items() for name in names if name not in cause.do
-    ]
-    return f"{cause.do} Settings: {', '.join(named)}." if named else cause.do
-
-
-def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
-    """foreign_protocol(protocol, what, port): a row for each usual port, and one with port null."""
-    from kwsniff.layout.protocols import load_protocols
-
-    rows = [
-        (name, WORDS["protocol"][name], port)
-        for name, protocol in load_protocols().items()
-        for port in (None, *protocol.ports)
-    ]
-    listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
-    database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")

@@ -197,11 +197,20 @@ where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_
     and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
 
 -- ApiVersions that was asked again in a lower version and answered then: how clients find out what old brokers offer.
+-- Each with the next one that was answered (asof join): all pairs of a client's would take as long as there are of both.
 create temp view asked_lower as
-select c.run_id, c.connection_id, c.call_id from client_call c
-where c.api_name = 'ApiVersions' and c.status = 'unanswered' and exists (
-    from client_call o where o.api_name = 'ApiVersions' and o.broker = c.broker and o.client = c.client and o.status = 'answered'
-        and o.api_version < c.api_version and o.request_time between c.request_time and c.request_time + to_milliseconds(10000));
+with refused as (
+    select run_id, connection_id, call_id, client, broker, api_version, request_time from client_call
+    where api_name = 'ApiVersions' and status = 'unanswered' and request_time is not null
+),
+lower_answered as (
+    select o.client, o.broker, o.api_version, o.request_time
+    from client_call o join (select client, broker, max(api_version) as most from refused group by client, broker) m using (client, broker)
+    where o.api_name = 'ApiVersions' and o.status = 'answered' and o.request_time is not null and o.api_version < m.most
+)
+select r.run_id, r.connection_id, r.call_id
+from refused r asof join lower_answered o on o.client = r.client and o.broker = r.broker and r.request_time <= o.request_time
+where o.api_version < r.api_version and o.request_time <= r.request_time + to_milliseconds(10000);
 
 -- Connections closed behind what no broker takes: bytes where a request begins that are none, or one that does not decode.
 create temp view malformed as

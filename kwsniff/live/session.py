@@ -45,7 +45,6 @@ _BUFFER_BYTES = 1 << 20
 _GLANCE_S = 0.05
 _FEW_BYTES = 1 << 16
 _GATHER_S = 0.01
-"""Between two looks at key logs."""
 _EVERYTHING = tuple(TABLES)
 
 
@@ -113,10 +112,9 @@ class Session:
         self._bytes = self._packets = 0
         self.ended_by_itself = False
         """Whether the capture was over before anybody ended it. Known after `finish`."""
-        self._finished = self._midway = self._stopping = False
+        self._finished = self._midway = self._stopping = self._closed = False
         self._failure: BaseException | None = None
         self._ending: str | None = None
-        self._closed = False
         self._overflow: list[dict[str, Sequence[tuple[Any, ...]]]] = []
         # Held while the core works or is looked at; waited on while too many rows wait.
         self._turn = threading.Condition()

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kwsniff.sources.ports import AskedPorts
 from kwsniff.spark.parts import Part, part_writer
 from kwsniff.spark.storage import Place
-from kwsniff.tables.ports import ports_of
+from kwsniff.tables.connection_ports import ports_of
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.twins import Twins, find_twins
 

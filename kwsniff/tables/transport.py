@@ -192,7 +192,7 @@ CONNECTIONS = TableSchema(
         _word(
             "answered_in",
             "protocol",
-            "The protocol of the broker's first bytes, where a client asks in Kafka's or TLS and they are neither.",
+            "Protocol of the broker's first bytes, where a client asks in Kafka or TLS: neither of these.",
             "first bytes of the broker",
             "the broker answered in the same protocol, or sent nothing, or the client asked in another one",
         ),

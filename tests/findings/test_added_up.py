@@ -87,7 +87,7 @@ def _random_rows(dice: random.Random, nobody: float = 0.0) -> dict[str, list[dic
     calls, errors, partitions, records = [], [], [], []
     for call_id in range(600):
         client = {
-            "client_id": maybe(f"client {dice.randrange(5)}"),
+            "client_id": None if dice.random() < nobody else f"client {dice.randrange(5)}",
             "client_address": f"10.0.0.{dice.randrange(3)}",
         }
         call = {
@@ -141,8 +141,7 @@ def test_figures_of_any_rows_add_up(seed: int, nobody: float) -> None:
     dice = random.Random(seed)
     batches = _in_batches(_random_rows(dice, nobody))
     expected = told(_counted(batches))
-    assert expected[1]["call_sum"]
-    assert ("written" in expected[1]) == (nobody == 0)
+    assert expected[1].keys() >= {"call_sum", "written"} if nobody == 0 else expected[1] == {}
     assert told(_added_up(batches, dice.randint(2, 9), dice)) == expected
 
 

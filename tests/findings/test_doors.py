@@ -10,95 +10,31 @@ from typing import Any
 import pytest
 
 import kwsniff
-from tests.traffic import files, messages
-from tests.traffic.hello import client_hello, records, server_hello
-from tests.traffic.tcp import MILLISECOND, Endpoint, Scene, Script
-
-BROKER = Endpoint("10.1.0.92", 9092)
-CLIENT = "10.1.0.7"
-SECOND = 1000 * MILLISECOND
-CLOSING, OPEN, RESET = "close", "open", "reset"
-
-
-def framed(message: bytes) -> bytes:
-    return struct.pack(">i", len(message)) + message
-
-
-def request(key: int, version: int, number: int, body: bytes = b"", name: bytes = b"shop") -> bytes:
-    return framed(struct.pack(">hhih", key, version, number, len(name)) + name + body)
-
-
-def versions(number: int, **offered: tuple[int, int]) -> bytes:
-    """ApiVersions v0's answer (ApiVersionsResponse.json); `k3=(0, 8)`: of API 3 versions 0 to 8."""
-    spans = {int(name[1:]): span for name, span in offered.items()} | {18: (0, 4)}
-    listed = b"".join(struct.pack(">hhh", key, *span) for key, span in sorted(spans.items()))
-    return framed(struct.pack(">ihi", number, 0, len(spans)) + listed)
-
-
-ASK = request(18, 0, 1)
-
-
-class Stage:
-    """Connections one after the other, and a healthy client of the same broker beside them."""
-
-    def __init__(self, folder: Path, *, neighbour: bool = True) -> None:
-        self.path = folder / "capture.pcap"
-        self.scene = Scene()
-        if neighbour:
-            script = self.scene.connection(Endpoint("10.1.0.8", 60_000), BROKER)
-            script.open()
-            for number in range(1, 30):
-                at = number * 200 * MILLISECOND
-                only = messages.api_versions(0, number, supported=[(18, 0, 4)])
-                script.call(only, at=at, answer_at=at + MILLISECOND)
-            script.close(at=7 * SECOND)
-
-    def talk(
-        self,
-        *said: bytes | tuple[bytes],
-        at: int = 0,
-        broker: Endpoint = BROKER,
-        end: str = CLOSING,
-        by_client: bool = False,
-        address: str = CLIENT,
-        port: int = 0,
-    ) -> Script:
-        """One connection: bytes are the client's, a tuple's are the broker's; then someone ends it."""
-        client = Endpoint(address, port or 50_000 + len(self.scene.scripts))
-        script = self.scene.connection(client, broker)
-        script.open(at=at)
-        moment = at + MILLISECOND
-        for each in said:
-            moment += MILLISECOND
-            data, from_client = (each[0], False) if isinstance(each, tuple) else (each, True)
-            script.write(data, moment, from_client=from_client)
-        if end == RESET:
-            script.reset(moment + 2 * MILLISECOND, from_client=by_client)
-        elif end == CLOSING:
-            script.close(moment + 2 * MILLISECOND, from_client=by_client)
-        return script
-
-    def found(self) -> list[tuple[str, str, str, str]]:
-        """Problems and warnings: name, confidence, who has to act, subject."""
-        return [
-            (row["finding"], row["confidence"], row["blames"], row["subject"])
-            for row in self.rows()
-            if row["severity"] != "info"
-        ]
-
-    def rows(self) -> list[dict[str, Any]]:
-        self.path.write_bytes(files.pcap(files.frames(self.scene.packets())))
-        rows: list[dict[str, Any]] = kwsniff.analyze(self.path).findings.to_pylist()
-        return rows
+from tests.findings.stage import (
+    ASK,
+    CLIENT,
+    CLOSING,
+    FLIGHT,
+    HELLO,
+    OPEN,
+    RESET,
+    SECOND,
+    TLS,
+    Stage,
+    alert,
+    at,
+    framed,
+    request,
+    versions,
+)
+from tests.traffic import files
+from tests.traffic.hello import client_hello, records
+from tests.traffic.tcp import MILLISECOND, Endpoint
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
-
-
-def at(*numbers: int) -> list[int]:
-    return [number * 500 * MILLISECOND for number in numbers]
 
 
 # -- requests that no broker takes -------------------------------------------------------------------------
@@ -340,89 +276,6 @@ def test_a_proxy_header_where_it_is_expected_is_no_finding(tmp_path: Path, heade
     stage = Stage(tmp_path, neighbour=False)
     for moment in at(1, 3):
         stage.talk(header + ASK, (versions(1),), at=moment, by_client=True)
-    assert stage.found() == []
-
-
-# -- TLS ---------------------------------------------------------------------------------------------------
-
-HELLO = records(client_hello())
-FLIGHT = records(server_hello()) + b"\x14\x03\x03\0\1\1" + b"\x17\x03\x03\x03\x84" + bytes(900)
-FINISHED = b"\x17\x03\x03\0\x35" + bytes(53)
-TICKET = b"\x17\x03\x03\0\xef" + bytes(239)
-
-
-def sealed(length: int) -> bytes:
-    return b"\x17\x03\x03" + struct.pack(">H", length) + bytes(length)
-
-
-def alert(description: int) -> bytes:
-    return bytes([21, 3, 3, 0, 2, 2, description])
-
-
-TLS = Endpoint("10.1.0.92", 9093)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        ((HELLO, (FLIGHT,), alert(45)), True, "certain", "configuration", "certificate has expired"),
-        ((HELLO, (FLIGHT,), alert(48)), True, "certain", "configuration", "does not know the CA"),
-        ((HELLO, (FLIGHT,), alert(42)), True, "certain", "configuration", "another name than kafka.example"),
-        ((HELLO, (FLIGHT,), sealed(19)), True, "likely", "configuration", "does not accept the broker's"),
-        ((HELLO, (FLIGHT,), sealed(25) + FINISHED, (sealed(19),)), False, "likely", "client", "no cert"),
-        ((HELLO, (FLIGHT,), sealed(900) + FINISHED, (sealed(19),)), False, "likely", "client", "accept"),
-        ((HELLO, (alert(70),)), False, "certain", "configuration", "no TLS version in common"),
-        ((HELLO, (alert(40),)), False, "certain", "configuration", "no cipher suite"),
-        ((HELLO, (alert(112),)), False, "certain", "configuration", "the name kafka.example"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("end", [CLOSING, RESET, OPEN])
-def test_a_handshake_that_fails(stage: Stage, case: tuple[Any, ...], end: str) -> None:
-    """At the same listener another client's handshake completes."""
-    said, by_client, confidence, blames, words = case
-    stage.talk(HELLO, (FLIGHT,), FINISHED, (TICKET,), broker=TLS, address="10.1.0.8", by_client=True)
-    for moment in at(1, 2):
-        stage.talk(*said, at=moment, broker=TLS, by_client=by_client, end=end)
-    assert stage.found() == [("tls_handshake_failed", confidence, blames, "10.1.0.92:9093")]
-    text = stage.rows()[0]["text"]
-    assert words in text
-    assert f"{CLIENT} fails to open TLS to 10.1.0.92:9093: 2 of 2 handshakes." in text
-
-
-@pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_client_that_leaves_in_a_handshake_without_a_word(stage: Stage, times: int) -> None:
-    for number in range(times):
-        stage.talk(HELLO, (FLIGHT,), at=(number + 1) * SECOND, broker=TLS, by_client=True)
-    found = [("tls_handshake_failed", "possible", "configuration", "10.1.0.92:9093")]
-    assert stage.found() == (found if times > 1 else [])
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        (HELLO, (FLIGHT,), FINISHED, (TICKET,), sealed(19)),  # a health check
-        (HELLO, (FLIGHT,), FINISHED + sealed(200), (TICKET + sealed(400),), sealed(19), (sealed(19),)),
-        (HELLO,),  # a client that gives up waiting
-    ],
-)
-def test_a_handshake_that_succeeds_or_was_never_answered_is_no_failure(
-    stage: Stage, said: Sequence[Any]
-) -> None:
-    for moment in at(1, 2, 3):
-        stage.talk(*said, at=moment, broker=TLS, by_client=True)
-    assert stage.found() == []
-
-
-def test_tls_at_a_plaintext_listener_needs_a_client_hello(stage: Stage) -> None:
-    stage.talk(HELLO, at=SECOND)
-    assert stage.found() == [("tls_on_plaintext", "likely", "client", "10.1.0.92:9092")]
-
-
-def test_tls_that_was_there_before_the_capture_and_closes_is_no_finding(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    script = stage.scene.connection(Endpoint(CLIENT, 50_999), BROKER)
-    script.write(b"\x15\x03\x03\0\x1a" + bytes(26), SECOND, from_client=True)
-    script.close(SECOND + MILLISECOND)
     assert stage.found() == []
 
 

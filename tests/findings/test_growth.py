@@ -72,6 +72,16 @@ def test_no_rule_compares_calls_with_each_other(folder: str, times: int, tmp_pat
 # in a join depends on DuckDB's version.
 _OF_FEW = {
     "far_away": "a client's round trip",
+    "broker_stalled": "the least version of an API",
+    "broker_hangs_up": "the least version of an API; the highest that a client was refused",
+    "broker_slow": "the restarts of a broker",
+    "commit_refused": "members of a group",
+    "connection_refused": "the brokers of a client",
+    "not_kafka": "the least version of an API",
+    "read_committed_held_back": "a hundred waits",
+    "tls_handshake_failed": "the handshakes of a client, added up",
+    "topic_recreated": "when a topic was deleted",
+    "unknown_topic": "a hundred unknown topics, and ten thousand known ones",
     "hot_partition": "a topic's partitions",
     "persistent_error": "an error of a client",
     "timeout_too_short": "the time of a broker in which clients waited",

@@ -30,7 +30,7 @@ def _connections(*nodes: int) -> list[dict[str, Any]]:
 
 
 def _written(bytes_by_partition: dict[int, int], calls: int = 20) -> list[dict[str, Any]]:
-    at = {"api_name": "Produce", "client_id": "shop", "topic": "orders", "error_code": 0}
+    at: dict[str, Any] = {"api_name": "Produce", "client_id": "shop", "topic": "orders", "error_code": 0}
     rows = []
     for partition, total in bytes_by_partition.items():
         for number in range(calls):
@@ -64,14 +64,16 @@ def test_one_of_many_partitions_of_a_broker_is_hot_among_these() -> None:
     told = {"brokers": _brokers(), "leaders": _leaders(18), "connections": _connections(1)}
     rows = _written({0: 1000, 3: 1000, 6: 90_000, 9: 1000, 12: 1000, 15: 1000})
     (found,) = _hot(**told, partitions=rows)
-    assert (found.subject, found.expected) == ("orders-6", pytest.approx(1 / 6))
+    assert found.subject == "orders-6"
+    assert found.expected == pytest.approx(1 / 6)
     assert "of which the capture shows 6 partitions" in found.text
 
 
 def test_where_all_brokers_are_there_lower_partitions_count_that_nothing_was_written_to() -> None:
     told = {"brokers": _brokers(), "leaders": _leaders(6), "connections": _connections(1, 2, 3)}
     (found,) = _hot(**told, partitions=_written({1: 5000, 5: 30_000}))
-    assert (found.subject, found.expected) == ("orders-5", pytest.approx(1 / 6))
+    assert found.subject == "orders-5"
+    assert found.expected == pytest.approx(1 / 6)
 
 
 def test_hosts_that_are_names_count_where_as_many_brokers_are_there() -> None:

@@ -84,7 +84,7 @@ def test_whoever_is_answered_meanwhile_is_another_connection() -> None:
                 rng.randint(1, 3),
                 "Produce",
             )
-            calls.append({**row, "acks": -1 if slow else 1, "topics": ["orders"]})
+            calls.append({**row, "acks": -1 if slow else 1, "topics": [f"orders {number}"]})
         held = [each for each in calls if each["acks"] == -1]
         alone = [
             each["call_id"]

@@ -7,8 +7,7 @@ Rules
      be Kafka is turned away and never looked at again.
   3. Where no handshake was captured either side may ask; then a header is not enough, the body must be one too.
   4. In the middle of something nothing is believed before a request, or a chain of answers, stands there.
-  5. The side that answers may speak another protocol: that is noted, what it says is passed over, and the other side
-     is followed all the same if it asks as Kafka's clients do.
+  5. The side that answers may speak another protocol: its bytes are passed over; the other side is followed if it asks.
 
     | preamble | size | key version correlation client_id | body |
 """
@@ -27,9 +26,7 @@ from kwsniff.core.kafka.preambles cimport (
     CARRIER_CONNECT, CARRIER_SOCKS5, PHASE_BROKEN, PHASE_PASSED, PHASE_START, count_early, note_early, peel,
 )
 from kwsniff.core.kafka.programs cimport MIN_TRIAL, has_few_behind, read_message
-from kwsniff.core.kafka.recognition cimport (
-    ANSWERS, ASKS, is_gssapi_token, is_surely, is_tls, look_at_request, may_be_foreign, may_become, name_midway, name_protocol,
-)
+from kwsniff.core.kafka.recognition cimport *
 from kwsniff.core.kafka.row_sink cimport write_anomaly
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Arrival, Connection, GAP_PASSED_OVER
@@ -393,11 +390,10 @@ cdef void look_midway(Context* context, Dialog* dialog, int direction, Arrival* 
         return
     if alone:
         follow_chain(framing, &context.limits, arrival, offset, data)
-    if alone and framing.chain_num == CHAIN_LENGTH:
-        # Nothing but answers was captured: the other side is the client.
-        set_client(dialog, 1 - direction, ROLE_CONTENT)
-        feed(context, dialog, direction, arrival, offset, data)
-        return
+        if framing.chain_num == CHAIN_LENGTH:  # nothing but answers was captured: the other side is the client
+            set_client(dialog, 1 - direction, ROLE_CONTENT)
+            feed(context, dialog, direction, arrival, offset, data)
+            return
     count_bytes(context, arrival.capture, BIN_UNDECIDED, <int64_t>data.num)
     framing.searched += <int64_t>data.num
     if framing.searched > context.limits.search_bytes:

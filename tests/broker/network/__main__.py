@@ -32,6 +32,7 @@ from tests.broker.network import (
     others,
     paths,
     refused,
+    tls_doors,
     workers,
     zookeepers,
 )
@@ -47,6 +48,7 @@ KINDS = (
     mistakes,
     others,
     doors,
+    tls_doors,
     farther,
     workers,
     members,

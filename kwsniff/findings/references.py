@@ -1,0 +1,78 @@
+"""What protocols define, as views that rules join: versions by release, causes of error codes, ports."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kwsniff.tables.words import WORDS
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from kwsniff.layout.causes import Cause
+
+
+def _add_least_versions(database: "duckdb.DuckDBPyConnection") -> None:
+    """least_version(api_key, least, since): what the newest release takes at least, and since which one."""
+    from kwsniff.layout.catalog import load_catalog
+
+    releases = load_catalog().releases
+    rows = []
+    for key, spans in releases.ranges.items():
+        newest = spans[-1]
+        if newest is not None and newest[0] > 0:
+            since = next(
+                name
+                for name, span in zip(releases.names, spans, strict=True)
+                if span and span[0] == newest[0]
+            )
+            rows.append((key, newest[0], since))
+    listed = ", ".join(f"({key}, {least}, '{since}')" for key, least, since in rows)
+    database.execute(f"create temp view least_version as from (values {listed}) v(api_key, least, since)")
+
+
+def _add_error_causes(database: "duckdb.DuckDBPyConnection") -> None:
+    """error_cause(error_code, cause, advice, asked, asked_name, owner, passes, has_rule): the blocks of
+    causes.txt; `passes` is in seconds, `asked` a column of api_calls with what the client asked for."""
+    from kwsniff.layout.catalog import load_catalog
+
+    rows = []
+    for code, cause in load_catalog().causes.items():
+        asked = cause.asked or (None, None)
+        texts_ = [cause.cause, _with_settings(cause), *asked, cause.owner]
+        quoted = ", ".join("null" if text is None else _quote(text) for text in texts_)
+        rows.append(f"({code}, {quoted}, {cause.passes_s or 'null'}, {bool(cause.findings)})")
+    columns = "error_code, cause, advice, asked, asked_name, owner, passes, has_rule"
+    database.execute(f"create temp view error_cause as from (values {', '.join(rows)}) v({columns})")
+
+
+def _with_settings(cause: "Cause") -> str:
+    """What to change, and the settings that decide as far as that does not name them."""
+    named = [
+        f"{name} ({side})" for side, names in cause.settings.items() for name in names if name not in cause.do
+    ]
+    return f"{cause.do} Settings: {', '.join(named)}." if named else cause.do
+
+
+def _add_foreign_protocols(database: "duckdb.DuckDBPyConnection") -> None:
+    """foreign_protocol(protocol, what, port): a row for each usual port, and one with port null."""
+    from kwsniff.layout.protocols import load_protocols
+
+    rows = [
+        (name, WORDS["protocol"][name], port)
+        for name, protocol in load_protocols().items()
+        for port in (None, *protocol.ports)
+    ]
+    listed = ", ".join(f"('{name}', '{what}', {port or 'null'})" for name, what, port in rows)
+    database.execute(f"create temp view foreign_protocol as from (values {listed}) v(protocol, what, port)")
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+REFERENCES: Final[dict[str, "Callable[[duckdb.DuckDBPyConnection], None]"]] = {
+    "least_version": _add_least_versions,
+    "error_cause": _add_error_causes,
+    "foreign_protocol": _add_foreign_protocols,
+}
+"""Name of a view -> the function that adds it to a database."""
