@@ -183,7 +183,7 @@ class Figures:
     def _add_latencies(self, batch: pa.RecordBatch) -> None:
         broker = numbers_of(batch, "broker_ns", null=0)
         self._most("longest_ns", broker + numbers_of(batch, "queue_wait_ns", null=0))
-        # What stood in line on its way, beyond the round trip that the handshake showed.
+        # What waited in a queue on its way, beyond the round trip that the handshake showed.
         held_up = numbers_of(batch, "network_ns", null=0) - numbers_of(batch, "round_trip_ns", null=0)
         self._sums["queued_calls"] += np.count_nonzero(held_up >= 30_000_000)
         totals = numbers_of(batch, "total_ns", null=0)
