@@ -1,12 +1,12 @@
 """Captures of one run that hold the same packets: taken at several places, each with a clock of its own.
 
-A rotation goes on in its next file and repeats nothing. Where two captures share packets, down to the numbers
-that IP and TCP gave them, one conversation was seen twice: nobody sent anything again, and connections must
-not go on from one of these captures to the other. Every capture gets the number of a place; what is seen at
-more than one place counts once (kwsniff/timelines/twins.py).
+The next file of a rotation repeats nothing. Where two captures share packets, down to the numbers that IP and
+TCP gave them, one conversation was captured twice: its bytes were not sent again, and a connection must not
+continue from one of these captures in the other. Every capture gets the number of a place; a conversation
+captured at several places counts once (kwsniff/timelines/twins.py).
 
     client-1  |-----------|                 place 0
-    client-2              |----------|      place 0     no packet of client-1: goes on there
+    client-2              |----------|      place 0     no packet of client-1: continues it
     broker       |---------------|          place 1     packets of both
 """
 
@@ -39,7 +39,7 @@ Numbers = np.ndarray[Any, Any]
 
 
 def samples_of_each(captures: int) -> int:
-    """How many packets are to be kept of each of so many captures; none of one alone."""
+    """How many packets are kept of each capture, where there are `captures` of them; none of one alone."""
     return 0 if captures < 2 else max(min(_EACH, _ALL // captures), _LEAST)
 
 

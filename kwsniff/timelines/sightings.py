@@ -1,8 +1,8 @@
 """One conversation in captures of several places, under the same addresses and ports.
 
 Sequence numbers prove it: the connections have numbers in common in every direction that both show. The place
-counts whose captures have more calls in all, so that times come from one clock where they can; another one
-where it saw more than a tenth more calls of the conversation.
+counts whose captures have more calls in all, so that times come from one clock where possible; another place
+counts where it saw more than a tenth more calls of the conversation.
 
     at the client   |======= calls =======|
     at the broker         |== the same ==|       its twin, although it began later

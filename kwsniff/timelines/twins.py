@@ -13,7 +13,7 @@ What proves it, and nothing less does:
 Both ask for times that overlap. The first seen of them is the one that counts.
 
 Where captures of a run were taken at several places, their connections under the same addresses are one
-conversation as sightings.py tells.
+conversation where sightings.py proves it.
 """
 
 from collections import Counter

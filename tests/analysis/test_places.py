@@ -1,4 +1,4 @@
-"""Captures of one conversation at two places: it counts once. Files of a rotation go on in each other."""
+"""Captures of one conversation at two places: it counts once. A rotation is read as one capture."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_keep_alive_before_anything_else_is_no_data() -> None:
 
 
 def test_keep_alive_as_the_first_packet_of_all_is_no_data() -> None:
-    """Its acknowledgement says that nothing comes behind it."""
+    """Its acknowledgement shows that nothing follows it."""
     talk = Talk(2_000, 8_000)
     for _ in range(2):
         talk.send(True, b"\0", seq=1_999)

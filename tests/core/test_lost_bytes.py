@@ -1,4 +1,4 @@
-"""What never arrived, by what its receiver says: the network lost it, not the capture."""
+"""Bytes that never arrived, as their receiver acknowledges: the network lost them, not the capture."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_copy_of_what_is_there_was_not_lost_before_the_capture() -> None:
 
 @pytest.mark.parametrize("acknowledged", [0, 1, 2])
 def test_what_was_not_acknowledged_is_counted(acknowledged: int) -> None:
-    """Two requests of 20 bytes; the broker has so many of them."""
+    """Two requests, of which the broker acknowledges `acknowledged`."""
     talk = Talk().open()
     begin = talk.next[True]
     talk.send(True, request(1))

@@ -56,7 +56,7 @@ def test_an_acknowledgement_of_its_own_that_comes_late_tells_the_way() -> None:
 
 @pytest.mark.parametrize("acked_ms", [20, 21, 59, 61])
 def test_a_broker_that_is_slow_acknowledges_and_is_blamed(acked_ms: int) -> None:
-    """Its kernel does so at once, or 40 ms later."""
+    """Its kernel does so immediately, or 40 ms later."""
     row = _latency(acked_ms, 320)
     assert row["network_ns"] == WAY
     assert row["broker_ns"] == 300 * MS

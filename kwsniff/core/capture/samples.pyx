@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Samples of a capture: begun, thinned out, and told to Python; what they are, samples.pxd says.
+"""Samples of a capture (see samples.pxd): begun, thinned out, and handed to Python.
 
 Rules
   1. The mask only grows while a capture is read: what was let go would not be taken now.

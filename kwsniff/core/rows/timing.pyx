@@ -6,7 +6,7 @@ Rules
      meanwhile): until then a request waits behind its predecessors.
   2. What lies beyond the capture point is the network's: a round trip to the broker, as acknowledgements near the call
      tell it; that of the request's own last segment where its acknowledgement came later than any receiver delays it: a
-     full link, whose line the request stood in; by how much longer than usual its answer came by the broker's own
+     full link, in whose queue the request waited; by how much longer than usual its answer came by the broker's own
      stamps and the numbers of its packets (tcp/stamps.pxd, tcp/unseen.pxd), and the time until a lost segment had come
      again. A segment sent again counts when the receiver had asked for it, or had been silent for longer than it may
      delay an acknowledgement, and when the answer came late enough to be its fruit; a hole in what the capture shows
@@ -78,7 +78,7 @@ cdef extern from *:
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
     const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
     const int64_t SILENCE           # longer than acknowledgements are delayed (Linux: 40 ms)
-    const int64_t LOADED            # so long a line on the way is believed to be there still
+    const int64_t LOADED            # how long a queue on the way is believed to last
 
 cdef struct Parts:
     int64_t request

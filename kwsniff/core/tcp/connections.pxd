@@ -160,7 +160,7 @@ cdef struct Direction:
     int64_t retransmitted
     int64_t out_of_order
     int64_t missing
-    int64_t lost            # of what is missing: its receiver told that it never came
+    int64_t lost            # of what is missing: its receiver acknowledged that it never came
     int64_t lost_before     # of what was sent again: its first copy never came here
     uint32_t largest        # payload of the largest segment whose receipt is proven,
     uint32_t largest_sent   # and of those since all of them were acknowledged
@@ -176,7 +176,7 @@ cdef struct Direction:
     int64_t num_near        # how many of these there were
     Passed passed[16]
     int64_t num_passed
-    int64_t loaded_until    # acknowledgements were held up by what stood in line on the way: until then they may be again
+    int64_t loaded_until    # a queue on the way held up acknowledgements: until then it may do so again
     bint stamped            # its segments have stamps: see stamps.pxd
     uint32_t first_stamp
     int64_t first_stamp_time
@@ -291,7 +291,7 @@ cdef struct Streams:
     int64_t frames_before   # packets of the captures before this one
     int64_t ordinal         # of the packet under way, counted over all captures from 1; whoever hands segments in sets it
     int64_t capture
-    int64_t seen_at         # number of the place where the capture was taken: captures of one place go on in each other
+    int64_t seen_at         # number of the place where the capture was taken: a connection continues in captures of one place only
     int64_t held_total
     int64_t event_rooms     # connections with room for events
     int64_t now             # time of the latest segment, or NO_TIME
@@ -307,7 +307,7 @@ cdef struct Streams:
     Limits limits
     StreamSink sink
     void* above             # the context that whoever hands segments in works for
-    Samples* samples        # of the capture under way; or NULL: nobody compares captures
+    Samples* samples        # of the capture under way; or NULL: captures are not compared
     bint no_memory
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil

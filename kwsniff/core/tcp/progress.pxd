@@ -4,8 +4,8 @@
 Rules
   1. A number means something only near the ones that are known: a window is 1 GiB at most.
   2. What is known of a direction is the furthest of what it showed, what it said and what was acknowledged.
-  3. A keep-alive stands one number before the next one, with a byte of garbage or none: its sender waits for nothing
-     else. One byte that its receiver still asks for was sent again.
+  3. A keep-alive has the number before the next one, with a byte of garbage or none: all else of its sender is
+     acknowledged. One byte that its receiver still asks for was sent again.
 
     acked    next_seq         held             sent
     -----------|-----[ hole ][####]-------------|

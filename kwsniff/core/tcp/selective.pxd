@@ -97,7 +97,7 @@ cdef inline int judge_hole(Direction* own, uint32_t* end) noexcept nogil:
 
 
 cdef inline bint never_came(Direction* own, Direction* other, uint32_t end) noexcept nogil:
-    """Whether the receiver told that it has not got the missing bytes from `next_seq` to `end`: it has a range behind them,
+    """Whether the receiver acknowledged that it has not got the missing bytes from `next_seq` to `end`: it has a range behind them,
     or asked for the first of them again, or closed without them. `other`: what the receiver sends."""
     cdef uint32_t i
     if not own.acked_known or distance(own.acked, own.next_seq) > 0:

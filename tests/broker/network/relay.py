@@ -2,7 +2,7 @@
 
 `python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then
 takes lines `LEFT ONE_WAY_MS LOSS [RATE ROOM LARGEST_UP LARGEST_DOWN]` on standard input: from now on frames
-of that pair wait so long, and so many of them (0 to 1) are dropped. RATE: bytes per second that go each way
+of that pair wait ONE_WAY_MS, and the share LOSS of them (0 to 1) is dropped. RATE: bytes per second that go each way
 (0: any number), of which ROOM wait in line at most. LARGEST_UP, LARGEST_DOWN: bytes of the largest IP packet
 that goes from left to right, and from right to left (0: any). ARP is never dropped. Frames of one direction
 keep their order.
@@ -42,7 +42,7 @@ class Pair:
     """When the line of each direction is empty."""
 
     def change(self, words: list[str]) -> None:
-        """What lies between is another way now."""
+        """The way between both devices is another one now."""
         one_way_ms, loss, rate, room, up, down = [*map(float, words), 0.0, 0.0, 0.0, 0.0][:6]
         self.one_way_s, self.loss, self.rate, self.room = one_way_ms / 1000, loss, rate, room
         self.largest = int(up), int(down)

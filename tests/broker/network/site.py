@@ -140,7 +140,7 @@ class Site:
         self._out_of_sight(command)
 
     def fill(self, topic: str, count: int, size: int) -> None:
-        """Records of so many bytes, written out of sight."""
+        """`count` records of `size` bytes, written out of sight."""
         what = {"bootstrap": self.cluster.backstage, "client_id": "early", "topic": topic}
         self._out_of_sight(
             self._command("produce", {**what, "count": count, "every_s": 0, "size": size, "settings": {}})
