@@ -18,6 +18,7 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.losses import LOSSES, each_side
 from kwsniff.tables.proven_ends import EVIDENCE
 from kwsniff.tables.words import WORDS
 
@@ -82,22 +83,20 @@ CONNECTIONS = TableSchema(
         *_both_sides(
             "missing_bytes", "Bytes not in the capture, sent by the", "TCP sequence numbers", "bytes"
         ),
+        *LOSSES,
         _count("calls", "Calls on the connection.", "rows of api_calls"),
         replace(CLIENT_ID, doc="The first name the client gave itself.", null="no request named the client"),
         SOFTWARE_NAME,
         SOFTWARE_VERSION,
         replace(SASL_MECHANISM, source="SaslHandshake request, mechanism", null="no SaslHandshake was seen"),
         _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
-        *(
-            _count(
-                f"{side}_round_trip_ns",
-                "Smallest time from a segment of the other side to its acknowledgement by the "
-                f"{side}, as seen where the capture was taken.",
-                "times of segments and acknowledgements",
-                unit="nanoseconds",
-                null="no segment and its acknowledgement were seen",
-            )
-            for side in ("client", "broker")
+        *each_side(
+            "round_trip_ns",
+            "Smallest time from a segment of the {other} to its acknowledgement by the {side}, as seen at "
+            "the place of the capture.",
+            "times of segments and acknowledgements",
+            unit="nanoseconds",
+            null="no segment and its acknowledgement were seen",
         ),
         _word(
             "vantage",
@@ -105,14 +104,11 @@ CONNECTIONS = TableSchema(
             "Where the capture looks to have been taken.",
             "which side acknowledges faster",
         ),
-        *(
-            _count(
-                f"{side}_zero_window_ns",
-                f"How long the {side} said that it has no room.",
-                "TCP window",
-                unit="nanoseconds",
-            )
-            for side in ("client", "broker")
+        *each_side(
+            "zero_window_ns",
+            "How long the {side} said that it has no room.",
+            "TCP window",
+            unit="nanoseconds",
         ),
         PRINCIPAL,
         CALLER,

@@ -198,6 +198,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "undecided": "of connections too short to tell",
         "memory_refused": "given up because the operating system gave no memory",
         "captured_twice": "in copies of packets that the capture has already; nobody sent them again",
+        "keep_alive": "in keep-alives: the last byte that the receiver had acknowledged, or one of garbage",
     },
     "anomaly": {
         "segment_not_captured": "TCP data the receiver acknowledged is not in the capture",

@@ -8,7 +8,7 @@ Rules
     opener -- SYN --> | hello, alert, PROXY header | calls | FIN, RST
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset, strlen
 
 from kwsniff.core.columns.columns cimport *
@@ -25,6 +25,7 @@ from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_e
 from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Connection, Direction, ResetMarks, TcpEvent
+from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.tls.hello_texts cimport name_alert
 from kwsniff.core.tls.outcome cimport ENCRYPTED_ALERT, alert_in_handshake, client_certificate, how_far
@@ -83,6 +84,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_int64(table, CONNECTIONS_BROKER_OUT_OF_ORDER, answers.out_of_order)
     put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
     put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
+    put_losses(table, asks, answers)
     put_int64(table, CONNECTIONS_CALLS, dialog.num_calls)
     put_string(table, CONNECTIONS_CLIENT_ID, known_text(&dialog.client_id))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&dialog.software_name))
@@ -116,6 +118,23 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_icmp_error(table, connection)
     put_bool(table, CONNECTIONS_PORT_NAMED, is_forced(context, connection.port[1 - client]))
     end_row(table)
+
+
+cdef void put_losses(Table* table, Direction* asks, Direction* answers) noexcept nogil:
+    """What never arrived, and what nothing proves the receipt of."""
+    put_int64(table, CONNECTIONS_CLIENT_LOST_BYTES, asks.lost)
+    put_int64(table, CONNECTIONS_BROKER_LOST_BYTES, answers.lost)
+    put_int64(table, CONNECTIONS_CLIENT_LOST_BEFORE_BYTES, asks.lost_before)
+    put_int64(table, CONNECTIONS_BROKER_LOST_BEFORE_BYTES, answers.lost_before)
+    put_known(table, CONNECTIONS_CLIENT_UNACKNOWLEDGED_BYTES, asks.acked_known, unacknowledged(asks))
+    put_known(table, CONNECTIONS_BROKER_UNACKNOWLEDGED_BYTES, answers.acked_known, unacknowledged(answers))
+    put_int64(table, CONNECTIONS_CLIENT_LARGEST_ACKNOWLEDGED, asks.largest)
+    put_int64(table, CONNECTIONS_BROKER_LARGEST_ACKNOWLEDGED, answers.largest)
+
+
+cdef inline int64_t unacknowledged(Direction* own) noexcept nogil:
+    cdef int32_t left = distance(own.next_seq, own.acked) if own.known else 0
+    return left if left > 0 else 0
 
 
 cdef inline int64_t first_number(Direction* own) noexcept nogil:
