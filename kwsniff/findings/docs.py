@@ -11,7 +11,7 @@ _HEAD = """\
 
 `kwsniff why capture.pcap`, or `kwsniff why DIR` for a folder of tables, says what is wrong, worst first:
 who has to act, and the calls or packets that prove it. `analyze`, `pipeline` and `live` write the same
-into the table [findings](tables.md#findings), and `analyze` begins its summary with it.
+into the table [findings](tables/findings.md), and `analyze` begins its summary with it.
 
 - A **problem** harms somebody now, a **warning** is waste or a risk, an **info** explains figures and
   harms nobody.

@@ -1,4 +1,4 @@
-"""How often `kwsniff why` names the cause: `python -m tests.findings.measured > docs/measured.md`.
+"""How often `kwsniff why` names the cause: `python -m tests.findings.measured > docs/accuracy.md`.
 
 Every recording of captures/incidents and captures/clocks, at each place where it was taken. What was done to
 the system stands in its about.toml, written when it was recorded; nothing here comes from what kwsniff says.
@@ -49,7 +49,7 @@ HIDDEN: Final = {
 _HEAD: Final = """\
 # How often the cause is named
 
-<!-- Made by `python -m tests.findings.measured > docs/measured.md`. -->
+<!-- Made by `python -m tests.findings.measured > docs/accuracy.md`. -->
 
 Recordings of real brokers to which something was done on purpose, or nothing. What was done was written down
 when they were recorded; the same incident, recorded at the client and at the broker, counts twice.
@@ -171,7 +171,7 @@ def _share(right: int, of: int) -> str:
 
 
 def page(judged: Sequence[Judged]) -> str:
-    """docs/measured.md."""
+    """docs/accuracy.md."""
     caused = [each for each in judged if each.recording.cause]
     shown = [each for each in caused if (each.recording.name, each.recording.place) not in HIDDEN]
     healthy = [each for each in judged if not each.recording.cause]

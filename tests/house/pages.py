@@ -1,7 +1,7 @@
 """Pages made of what the code says and does. `python -m tests.house.pages` writes them anew.
 
-docs/coverage.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples in README.md, docs/five_minutes.md
-and docs/reading_tables.md.
+docs/compatibility.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples in README.md,
+docs/quickstart.md and docs/python.md.
 """
 
 import ast
@@ -72,7 +72,7 @@ of jobs.
 
 
 def coverage_page(catalog: Catalog) -> str:
-    """docs/coverage.md."""
+    """docs/compatibility.md."""
     layouts = sum(api.max_version - api.min_version + 1 for api in catalog.apis.values()) * 2
     lines = [
         f"| {api.key} | {api.name} | {_span(api.min_version, api.max_version)} "
@@ -146,15 +146,15 @@ def readme() -> str:
 
 
 def five_minutes() -> str:
-    """docs/five_minutes.md with what its commands print."""
-    text = (DOCS / "five_minutes.md").read_text("utf-8")
+    """docs/quickstart.md with what its commands print."""
+    text = (DOCS / "quickstart.md").read_text("utf-8")
     commands = re.findall(r"^```text\n\$ (kwsniff [^\n]*)$", text, re.MULTILINE)
     return _with_outputs(text, [f"$ {command}\n{_said(command)}" for command in commands])
 
 
 def reading_tables() -> str:
-    """docs/reading_tables.md with what its last lines of Python print of first_steps' tables."""
-    text = (DOCS / "reading_tables.md").read_text("utf-8")
+    """docs/python.md with what its last lines of Python print of first_steps' tables."""
+    text = (DOCS / "python.md").read_text("utf-8")
     python = text.rpartition("```python\n")[2].partition("```")[0]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "kwsniff", "analyze", "captures/first_steps/capture.pcap"]
@@ -218,10 +218,10 @@ def manual_page() -> str:
 def pages() -> dict[Path, str]:
     """Path -> content of every page that is made."""
     return {
-        DOCS / "coverage.md": coverage_page(load_catalog()),
+        DOCS / "compatibility.md": coverage_page(load_catalog()),
         DOCS / "limits.md": limits_page(),
-        DOCS / "five_minutes.md": five_minutes(),
-        DOCS / "reading_tables.md": reading_tables(),
+        DOCS / "quickstart.md": five_minutes(),
+        DOCS / "python.md": reading_tables(),
         ROOT / "README.md": readme(),
         ROOT / "kwsniff" / "cli" / "kwsniff.1": manual_page(),
     }

@@ -1,6 +1,6 @@
-"""Why parts of calls are not as the brokers' own clocks say: docs/clocks.md.
+"""Why parts of calls are not as the brokers' own clocks say: docs/latency_breakdown.md.
 
-`python -m tests.pipeline.explained > docs/clocks.md` makes the page.
+`python -m tests.pipeline.explained > docs/latency_breakdown.md` makes the page.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SHOWN = {
 }
 _PAGE = """# How close the parts of a call are
 
-<!-- Made by `python -m tests.pipeline.explained > docs/clocks.md`. -->
+<!-- Made by `python -m tests.pipeline.explained > docs/latency_breakdown.md`. -->
 
 `latencies` says where the time of a call went. Brokers keep clocks of their own: how long a request queued,
 worked, waited for others, was held back, waited to be sent. {recordings} recordings of brokers with such a
@@ -75,7 +75,7 @@ processor. No packet tells of that, whoever's machine it is.
 {kinds}
 
 Nearly all of it is a few ms that no packet tells of. Waits that nothing proves have names that end in
-`_possible` in [latencies](tables.md#latencies).
+`_possible` in [latencies](tables/latencies.md).
 """
 
 
@@ -138,7 +138,7 @@ def explained(names: Iterable[str] = NAMES) -> str:
 
 
 def page() -> str:
-    """docs/clocks.md."""
+    """docs/latency_breakdown.md."""
     every = {side: shares(one for name in NAMES for one in compared(name, side)) for side in SIDES}
     found = kinds()
     lines = []

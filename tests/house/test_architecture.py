@@ -1,4 +1,4 @@
-"""docs/floor_plan.md names the folders there are."""
+"""docs/architecture.md names the folders there are."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections import Counter
 from .test_circles import CORE_ROOMS
 from .tree import DOCS, ROOT, relative, tracked_files
 
-PLAN = (DOCS / "floor_plan.md").read_text("utf-8")
+PLAN = (DOCS / "architecture.md").read_text("utf-8")
 PLACES = re.findall(r"^\| `([\w/]+)` \|", PLAN, re.MULTILINE)
 
 
