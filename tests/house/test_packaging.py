@@ -112,11 +112,12 @@ def test_a_release_refuses_changes_that_are_not_committed(clone: Path) -> None:
 
 
 def test_a_release_refuses_a_changelog_without_news(clone: Path) -> None:
-    (clone / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 0.1.0, 2026-01-01\n\n- all\n")
+    log = "# Changelog\n\n## [0.2.0] - unreleased\n\n## [0.1.0] - 2026-01-01\n\n- all\n"
+    (clone / "CHANGELOG.md").write_text(log)
     git(clone, "commit", "-qam", "nothing new")
     done = release(clone, "0.2.0")
     assert done.returncode != 0
-    assert "nothing under '## Unreleased'" in done.stderr
+    assert "nothing under '## [0.2.0] - unreleased'" in done.stderr
 
 
 def signed(folder: Path, config: dict[str, str]) -> subprocess.CompletedProcess[str]:
