@@ -154,23 +154,3 @@ def test_every_extra_and_dependency_is_named_once() -> None:
     assert set(needs) == {
         "cryptography", "duckdb", "numpy", "pandas", "pyarrow", "rich", "shtab",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "anomalies",
-        "coverage",
-        "decisions",
-        "findings",
-        "limits",
-        "live",
-        "performance",
-        "spark",
-        "tables",
-        "tls",
-    ],
-)
-def test_a_page_of_the_docs_is_found_from_the_readme(page: str) -> None:
-    assert (DOCS / f"{page}.md").is_file()
-    assert f"docs/{page}.md" in README

@@ -176,12 +176,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "WARNING -" not in done.stderr
-    pages = {path.stem for path in DOCS.glob("*.md")}
+    pages = {path.stem for path in DOCS.rglob("*.md")}
     built = {path.parent.name for path in (tmp_path / "site").rglob("index.html")}
     assert pages <= built
     assert 'href="captures/"' in (tmp_path / "site" / "index.html").read_text("utf-8")
 
 
 def test_every_page_of_the_docs_is_in_the_sites_list() -> None:
-    listed = re.findall(r": (\w+)\.md$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
-    assert {path.stem for path in DOCS.glob("*.md")} - set(listed) == set()
+    listed = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - set(listed) == set()
