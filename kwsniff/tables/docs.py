@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kwsniff.core.declared import ENUMS
 from kwsniff.tables.aggregates import AGGREGATES
 from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.words import WORDS
+
+EXPLAINED: Final = ("status", "reason", "wait", "vantage", "anomaly", "tcp_event")
+"""Closed lists whose words docs/anomalies.md explains, with what to do; others are on the page of a table."""
 
 _MADE: Final = "<!-- Made by `python -m kwsniff.tables.docs docs`: edit kwsniff/tables/, not this page. -->\n"
 
@@ -105,7 +107,7 @@ def tables_pages() -> dict[str, str]:
             made=_MADE,
             tables=_contents(tables),
             aggregates=_contents(aggregates),
-            common="\n".join([*_COLUMNS, *map(_row, common.values())]) + "\n",
+            common="\n".join([*_COLUMNS, *(_row(column, "tables.md") for column in common.values())]) + "\n",
         )
     }
     for table in [*tables, *aggregates]:
@@ -142,13 +144,24 @@ def _table(table: TableSchema, common: dict[_Identity, Column]) -> str:
     own = [column for column in table.columns if _identity(column) not in common]
     shared = [column for column in table.columns if _identity(column) in common]
     lines = [f"# {table.name}", "", _MADE, f"One row is {table.row}. {table.doc}", ""]
-    lines += [*_COLUMNS, *map(_row, own), ""]
+    lines += [*_COLUMNS, *(_row(column, table.name) for column in own), ""]
     names = ", ".join(f"`{column.name}`{_null(column, common[_identity(column)])}" for column in shared)
     lines += [f"[Common columns](../tables.md#common-columns): {names}.", ""]
     for name in dict.fromkeys(column.enum for column in own if column.enum):
-        if name not in ENUMS:
+        if _home(name) == table.name:
             lines += [f"## {name}", "", *(f"- `{word}`: {text}" for word, text in WORDS[name].items()), ""]
     return "\n".join(lines)
+
+
+def _home(enum: str) -> str:
+    """The table whose page has a closed list: the first that uses it; empty for those of EXPLAINED."""
+    if enum in EXPLAINED:
+        return ""
+    return next(
+        table.name
+        for table in [*TABLES.values(), *AGGREGATES.values()]
+        if any(column.enum == enum for column in table.columns)
+    )
 
 
 def _null(column: Column, usual: Column) -> str:
@@ -158,19 +171,17 @@ def _null(column: Column, usual: Column) -> str:
     return f" (null: {column.null})" if column.null else " (never null)"
 
 
-def _row(column: Column) -> str:
+def _row(column: Column, page: str) -> str:
     kind = f"{column.type}, {column.unit}" if column.unit else column.type
-    return (
-        f"| `{column.name}` | {kind} | {column.doc}{_words(column)} | {column.null or ''} | {column.source} |"
-    )
+    words = f" One of [{column.enum}]({_link(column.enum, page)})." if column.enum else ""
+    return f"| `{column.name}` | {kind} | {column.doc}{words} | {column.null or ''} | {column.source} |"
 
 
-def _words(column: Column) -> str:
-    """Where the closed list of a column's words is."""
-    if not column.enum:
-        return ""
-    page = "../anomalies.md" if column.enum in ENUMS else ""
-    return f" One of [{column.enum}]({page}#{column.enum})."
+def _link(enum: str, table: str) -> str:
+    """From the page of a table to a closed list."""
+    home = _home(enum)
+    page = f"{home}.md" if home else "../anomalies.md"
+    return f"#{enum}" if home == table else f"{page}#{enum}"
 
 
 def write_pages(folder: Path) -> None:

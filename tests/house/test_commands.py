@@ -11,7 +11,7 @@ import pytest
 
 from kwsniff.cli.main import VERBS, make_parser
 
-from .tree import DOCS, ROOT
+from .tree import ROOT
 
 HEAVY = ("cryptography", "duckdb", "numpy", "pandas", "pyarrow", "pyshark", "pyspark", "rich", "scapy")
 README = (ROOT / "README.md").read_text("utf-8")
