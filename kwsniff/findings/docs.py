@@ -67,8 +67,7 @@ def findings_page() -> str:
 
 def _row(rule: Rule) -> str:
     says = rule.says.format_map(rule.floors)
-    cause = f" May follow from {', '.join(rule.explained_by)}." if rule.explained_by else ""
-    return f"| `{rule.name}` | {rule.severity} | {rule.blames} | {says}{cause} | {_plain(rule.advice)} |\n"
+    return f"| `{rule.name}` | {rule.severity} | {rule.blames} | {says} | {_plain(rule.advice)} |\n"
 
 
 def _plain(advice: str) -> str:

@@ -1,8 +1,10 @@
 """docs/tables.md and a page for each table, made of the declarations: `python -m kwsniff.tables.docs docs`"""
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -120,7 +122,7 @@ def _identity(column: Column) -> _Identity:
 
 
 def _common_columns(tables: Iterable[TableSchema]) -> dict[_Identity, Column]:
-    """Columns of three tables or more, with the meaning of null that most of them have."""
+    """Columns of several tables, with the meaning of null that most of them have."""
     found: dict[_Identity, list[Column]] = {}
     for table in tables:
         for column in table.columns:
@@ -128,7 +130,7 @@ def _common_columns(tables: Iterable[TableSchema]) -> dict[_Identity, Column]:
     return {
         identity: Counter(columns).most_common(1)[0][0]
         for identity, columns in found.items()
-        if len(columns) > 2
+        if len(columns) > 1
     }
 
 
@@ -141,9 +143,14 @@ _COLUMNS: Final = ("| column | type | meaning | null | from |", "|---|---|---|--
 
 
 def _table(table: TableSchema, common: dict[_Identity, Column]) -> str:
-    own = [column for column in table.columns if _identity(column) not in common]
+    own = _paired([column for column in table.columns if _identity(column) not in common])
+    usual, times = Counter(column.source for column in own).most_common(1)[0]
+    if times > 2:
+        own = [replace(column, source="") if column.source == usual else column for column in own]
     shared = [column for column in table.columns if _identity(column) in common]
     lines = [f"# {table.name}", "", _MADE, f"One row is {table.row}. {table.doc}", ""]
+    if times > 2:
+        lines += [f"From, where the cell is empty: {usual}.", ""]
     lines += [*_COLUMNS, *(_row(column, table.name) for column in own), ""]
     names = ", ".join(f"`{column.name}`{_null(column, common[_identity(column)])}" for column in shared)
     lines += [f"[Common columns](../tables.md#common-columns): {names}.", ""]
@@ -162,6 +169,26 @@ def _home(enum: str) -> str:
         for table in [*TABLES.values(), *AGGREGATES.values()]
         if any(column.enum == enum for column in table.columns)
     )
+
+
+def _paired(columns: list[Column]) -> list[Column]:
+    """One row for a column of the client and the same column of the broker after it."""
+    rows: list[Column] = []
+    for column in columns:
+        other = rows[-1] if rows else None
+        if other and _swapped(other) == replace(column, derived_from=None, statistics=False):
+            doc = re.sub(r"\bclient('s)?", r"client\1 (broker\1)", other.doc, count=1)
+            rows[-1] = replace(other, name=f"{other.name}`, `{column.name}", doc=doc)
+        else:
+            rows.append(column)
+    return rows
+
+
+def _swapped(column: Column) -> Column:
+    """The same of the broker."""
+    texts = {field: getattr(column, field) for field in ("name", "doc", "source", "null")}
+    swapped = {field: text and text.replace("client", "broker") for field, text in texts.items()}
+    return replace(column, **swapped, derived_from=None, statistics=False)
 
 
 def _null(column: Column, usual: Column) -> str:

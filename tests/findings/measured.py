@@ -74,15 +74,12 @@ faster, with a healthy cluster beside them.
 
 ## Incidents
 
-`client` and `broker`: place of the true cause among the findings, by where the capture was taken. `others`:
-problems and warnings that are neither the cause nor one of its consequences.
-
-| recording | finding | client | broker | owner | others |
-|---|---|---:|---:|---|---|"""
+| finding | owner | recordings | first | among the first 3 | owner right |
+|---|---|---:|---:|---:|---:|"""
 _HEALTHY: Final = """
 ## Healthy recordings
 
-Nothing is wrong there, and no finding above info may appear"""
+Nothing is wrong there, and `why` may report nothing above info"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,36 +182,41 @@ def page(judged: Sequence[Judged]) -> str:
         "nothing is wrong, and nothing is said": (sum(each.is_right for each in healthy), len(healthy)),
     }
     lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _BLIND]
-    names = dict.fromkeys(each.recording.name for each in caused)
-    lines += [_row([each for each in caused if each.recording.name == name]) for name in names]
-    said = {each.recording.name: each for each in healthy if each.others}
+    causes = sorted({(each.recording.cause, each.recording.blames) for each in caused})
+    lines += [_row([each for each in caused if _truth(each) == truth]) for truth in causes]
+    lines += ["", *filter(None, map(_exception, caused))]
     quiet = ", ".join(f"`{name}`" for name in dict.fromkeys(each.recording.name for each in healthy))
-    lines += [
-        f"{_HEALTHY}: {quiet}.",
-        *(f"\n{name}: {', '.join(each.others)}." for name, each in said.items()),
-    ]
+    lines += [f"{_HEALTHY}: {quiet}.", *filter(None, map(_exception, healthy))]
     return "\n".join([*lines, ""])
 
 
+def _truth(judged: Judged) -> tuple[str, str]:
+    return judged.recording.cause, judged.recording.blames
+
+
 def _row(judged: Sequence[Judged]) -> str:
-    """The line of one incident, at each place where it was recorded."""
-    first = judged[0].recording
-    places = {each.recording.place: _place(each) for each in judged}
-    owners = dict.fromkeys(_owner(each) for each in judged if each.rank)
-    others = dict.fromkeys(other for each in judged for other in each.others)
-    columns = (first.name, first.cause, places.get("client", ""), places.get("broker", ""))
-    return f"| {' | '.join(columns)} | {'; '.join(owners)} | {', '.join(others)} |"
+    """The line of all recordings of one cause."""
+    counts = (
+        len(judged),
+        sum(each.rank == 1 for each in judged),
+        sum(each.is_right for each in judged),
+        sum(each.blames_right for each in judged),
+    )
+    return f"| {' | '.join((*_truth(judged[0]), *map(str, counts)))} |"
 
 
-def _place(judged: Judged) -> str:
-    if judged.rank:
-        return str(judged.rank)
-    why = HIDDEN.get((judged.recording.name, judged.recording.place))
-    return f"not found: {why}" if why else "not found"
-
-
-def _owner(judged: Judged) -> str:
-    return judged.blames if judged.blames_right else f"{judged.blames}, not {judged.recording.blames}"
+def _exception(judged: Judged) -> str:
+    """What is not as it should be with one recording; empty where all is."""
+    said, found = judged.recording, []
+    if said.cause and judged.rank != 1:
+        why = HIDDEN.get((said.name, said.place))
+        place = f"place {judged.rank}" if judged.rank else f"not found ({why})" if why else "not found"
+        found.append(f"{said.cause} is {place}")
+    if judged.rank and not judged.blames_right:
+        found.append(f"owner {judged.blames}, not {said.blames}")
+    if judged.others:
+        found.append(f"also {', '.join(judged.others)}")
+    return f"- `{said.name}`, at the {said.place}: {'; '.join(found)}." if found else ""
 
 
 if __name__ == "__main__":

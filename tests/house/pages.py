@@ -1,4 +1,4 @@
-"""Pages made of what the code says and does. `python -m tests.house.pages` writes them anew.
+"""Pages made of what the code says and does. `python -m tests.house.pages` regenerates them.
 
 docs/compatibility.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples in README.md,
 docs/quickstart.md and docs/python.md.
@@ -24,19 +24,18 @@ from kwsniff.limits import Limits
 from .tree import DOCS, ROOT
 
 _COVERAGE = """\
-# Protocol coverage
+# Compatibility
 
 <!-- Made by `python -m tests.house.pages`: edit dissectors/kafka/, not this page. -->
 
-{apis} APIs, {messages} layouts of requests and responses, {schemas} schemas of what travels inside bytes
-fields and records. A version is covered when some Kafka release spoke it, early ones included. "Flexible
-from" is the first version with compact lengths and tagged fields (KIP-482). Where early releases sent other
-bytes under the same version number, the column "also" names them; `kwsniff decode` tries them when the newest
-layout does not fit.
+kwsniff decodes {apis} APIs, {messages} layouts of requests and responses and {schemas} schemas inside bytes
+fields and records: every version that a Kafka release used. "Flexible from" is the first version with
+compact lengths and tagged fields (KIP-482). "Also" names early releases that sent other bytes under the
+same version; `kwsniff decode` tries them when the newest layout does not fit.
 
-A request with a newer version than these, or of an API that is not here, is counted and paired with its
-response; its fields stay closed (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one,
-see [CONTRIBUTING](../CONTRIBUTING.md).
+A newer version, or an API of another vendor, is counted and paired; its fields stay closed
+(`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one, see
+[CONTRIBUTING](../CONTRIBUTING.md).
 
 ## APIs
 
@@ -56,15 +55,13 @@ _LIMITS = """\
 
 <!-- Made by `python -m tests.house.pages`: edit kwsniff/limits.py, not this page. -->
 
-Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly and costs what the anomaly says
-(see [anomalies](anomalies.md)); it never stops a run. Set one by its name:
+Every bound on memory and work. Reaching one is an [anomaly](anomalies.md#anomaly) and never stops a run.
+Set one by its name:
 
     kwsniff analyze capture.pcap -o out --limit connections=1000000
     kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
 
-With `--jobs` bounds over all connections hold for all analyzers together. Where what they keep adds up to
-more than three quarters of one, the captures are read again by one analyzer: rows never depend on the number
-of jobs.
+With `--jobs`, bounds over all connections hold for all analyzers together.
 
 | limit | default | greatest | what it bounds |
 |---|---:|---:|---|
@@ -88,7 +85,7 @@ def coverage_page(catalog: Catalog) -> str:
 
 
 def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def _list(versions: tuple[int, ...]) -> str:
