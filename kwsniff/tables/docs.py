@@ -109,7 +109,7 @@ def tables_pages() -> dict[str, str]:
             made=_MADE,
             tables=_contents(tables),
             aggregates=_contents(aggregates),
-            common="\n".join([*_COLUMNS, *(_row(column, "tables.md") for column in common.values())]) + "\n",
+            common="\n".join([*_COLUMNS, *(_row(column, "") for column in common.values())]) + "\n",
         )
     }
     for table in [*tables, *aggregates]:
@@ -154,7 +154,7 @@ def _table(table: TableSchema, common: dict[_Identity, Column]) -> str:
     lines += [*_COLUMNS, *(_row(column, table.name) for column in own), ""]
     names = ", ".join(f"`{column.name}`{_null(column, common[_identity(column)])}" for column in shared)
     lines += [f"[Common columns](../tables.md#common-columns): {names}.", ""]
-    for name in dict.fromkeys(column.enum for column in own if column.enum):
+    for name in dict.fromkeys(column.enum for column in table.columns if column.enum):
         if _home(name) == table.name:
             lines += [f"## {name}", "", *(f"- `{word}`: {text}" for word, text in WORDS[name].items()), ""]
     return "\n".join(lines)
@@ -205,10 +205,13 @@ def _row(column: Column, page: str) -> str:
 
 
 def _link(enum: str, table: str) -> str:
-    """From the page of a table to a closed list."""
+    """To a closed list, from the page of a table, or from the list of tables (empty)."""
     home = _home(enum)
-    page = f"{home}.md" if home else "../anomalies.md"
-    return f"#{enum}" if home == table else f"{page}#{enum}"
+    if home == table:
+        return f"#{enum}"
+    page, folder = (f"{home}.md", "tables/") if home else ("anomalies.md", "")
+    up = "../" if table and not home else ""
+    return f"{up if table else folder}{page}#{enum}"
 
 
 def write_pages(folder: Path) -> None:
