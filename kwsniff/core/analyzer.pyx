@@ -11,9 +11,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
-from kwsniff.core.declared cimport (
-    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS, NUM_TABLES,
-)
+from kwsniff.core.declared cimport *
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
 from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
@@ -30,6 +28,7 @@ from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NONE, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     bound_reader, count_drops, feed_reader, free_reader, start_reader,
 )
+from kwsniff.core.capture.samples cimport Sample, Samples, begin_samples, take_sample, tell_samples
 from kwsniff.core.capture.told cimport tell_fragments, tell_packets
 from kwsniff.core.tls.keys cimport Keyring
 from kwsniff.core.kafka.apis cimport fill_apis
@@ -42,14 +41,14 @@ from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_SOME, Runs, feed_som
 from kwsniff.core.capture.named_runs cimport Window, close_window, look_through
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
+from kwsniff.core.tcp.connections cimport note_icmp_error
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 
 import secrets
 from hashlib import blake2b
 
 from kwsniff.core.capture.packets import LINK_TYPES
-from kwsniff.core.declared import COLUMNS, INNER_COLUMNS, TABLES
-from kwsniff.core.declared import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS, INNER_COLUMNS, TABLES
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
@@ -64,6 +63,8 @@ cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
     streams.ordinal = streams.frames_before + segment.frame
     streams.place[0] = streams.ordinal
     streams.place[1] = <int64_t>PLACE_FIRST
+    if streams.samples != NULL:
+        take_sample(streams.samples, segment)
     take_segment(streams, segment)
     if (<Context*>streams.above).sealed.num:
         end_too_many(<Context*>streams.above, segment.time)
@@ -73,6 +74,8 @@ cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
 cdef void pass_time(void* opaque, Segment* segment) noexcept nogil:
     cdef Streams* streams = <Streams*>opaque
     streams.place[0] = streams.frames_before + segment.frame
+    if streams.samples != NULL:
+        take_sample(streams.samples, segment)
     take_time(streams, segment.time)
 
 
@@ -126,6 +129,7 @@ cdef class Analyzer:
     cdef bint in_runs           # feed_runs has more to do, in these two
     cdef Runs runs
     cdef Window window
+    cdef Samples samples
     cdef Py_buffer view
     cdef Py_buffer shared_view
     cdef bint by_runs           # the open capture is read so
@@ -136,10 +140,11 @@ cdef class Analyzer:
         memset(&self.context, 0, sizeof(Context))
         memset(&self.streams, 0, sizeof(Streams))
         memset(&self.reader, 0, sizeof(Reader))
+        memset(&self.samples, 0, sizeof(Samples))
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
-                 compile_early=None, bucket=None, beside=False):
+                 compile_early=None, bucket=None, beside=False, samples=0):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
@@ -179,6 +184,9 @@ cdef class Analyzer:
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
             raise MemoryError
         self.streams.above = &self.context
+        if samples > 0:
+            self.samples.most = samples * sizeof(Sample)
+            self.streams.samples = &self.samples
         if beside:
             self.context.tables[0].spares.place = self.streams.place
             self.context.topic_ids.packet = self.streams.place
@@ -200,6 +208,7 @@ cdef class Analyzer:
             self.end_runs()
         close_window(&self.window)
         free_reader(&self.reader)
+        release(&self.samples.kept)
         forget_sealed(&self.context)
         free_context(&self.context)
 
@@ -334,8 +343,8 @@ cdef class Analyzer:
             raise UsageError("a capture is open; bounds are set between captures")
         self.context.since, self.context.until = [NO_TIME if time is None else time for time in (since, until)]
 
-    def open_capture(self, name):
-        """Begins a capture; connections of the captures before go on."""
+    def open_capture(self, name, *, int64_t place=0):
+        """Begins a capture; connections go on of the captures before that were taken at the same place (a number)."""
         cdef bytes text
         cdef int64_t end
         cdef int64_t[NUM_BINS] no_bytes
@@ -352,8 +361,13 @@ cdef class Analyzer:
         if not append_raw(&self.context.bins, no_bytes, sizeof(no_bytes)):
             raise MemoryError
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
+        if place != self.streams.seen_at:
+            self.streams.seen_at = place
+            self.streams.last = NULL
+        begin_samples(&self.samples)
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
+        self.reader.icmp_sink = note_icmp_error
         if self.keyring is not None:
             self.reader.take_secrets = learn_secrets
             self.reader.owner = <void*>self
@@ -531,6 +545,11 @@ cdef class Analyzer:
         return facts
 
     @property
+    def samples(self):
+        """Of the capture opened last, as many packets as `samples` asked for at most: see capture/samples.pxd."""
+        return tell_samples(&self.samples)
+
+    @property
     def when_full(self):
         """Called in the middle of `feed`, `feed_runs` and `finish`, between two calls, once as many rows wait as
         `--limit memory` gives them room for, to take them; with None they wait until somebody does."""
@@ -618,6 +637,7 @@ cdef class Analyzer:
         cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early, tables=tables)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0, 0)
+        analyzer.reader.icmp_sink = note_icmp_error
         check = blake2b(data, digest_size=CHECK_BYTES).digest()
         if check != bytes(state)[:CHECK_BYTES] or len(data) < 3 or not load_state(
                 drop(make_octets(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,

@@ -16,7 +16,8 @@ with owner and proof. `analyze`, `pipeline` and `live` write the same into the t
 - A **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
 - `certain`: proven by the packets. `likely`: one assumption that the packets cannot confirm. `possible`:
   one of several explanations.
-- A finding that follows from another one says so (`explained_by`) and comes after it.
+- A finding that follows from another one says so (`explained_by`). It comes after it, is never more severe,
+  and does not decide the exit status alone.
 - Exit status of `why`: 0 no problem, 1 a problem, 2 it could not run.
 
 Every rule is a query over the tables, in `kwsniff/findings/rules/`. Its figures are minimums: below them it
@@ -43,6 +44,7 @@ client.
 
 _TITLES = {
     "brokers": "Brokers",
+    "opening": "Opening connections",
     "network": "Network",
     "clients": "Clients",
     "groups": "Groups",

@@ -13,7 +13,7 @@ from kwsniff.tables.column import Column, TableSchema
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.words import WORDS
 
-EXPLAINED: Final = ("status", "reason", "wait", "vantage", "anomaly", "tcp_event")
+EXPLAINED: Final = ("status", "reason", "wait", "vantage", "anomaly", "tcp_event", "icmp_error")
 """Closed lists whose words docs/anomalies.md explains, with what to do; others are on the page of a table."""
 
 _MADE: Final = "<!-- Made by `python -m kwsniff.tables.docs docs`: edit kwsniff/tables/, not this page. -->\n"

@@ -18,6 +18,8 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.losses import LOSSES, each_side
+from kwsniff.tables.proven_ends import EVIDENCE
 from kwsniff.tables.words import WORDS
 
 
@@ -81,22 +83,20 @@ CONNECTIONS = TableSchema(
         *_both_sides(
             "missing_bytes", "Bytes not in the capture, sent by the", "TCP sequence numbers", "bytes"
         ),
+        *LOSSES,
         _count("calls", "Calls on the connection.", "rows of api_calls"),
         replace(CLIENT_ID, doc="The first name the client gave itself.", null="no request named the client"),
         SOFTWARE_NAME,
         SOFTWARE_VERSION,
         replace(SASL_MECHANISM, source="SaslHandshake request, mechanism", null="no SaslHandshake was seen"),
         _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
-        *(
-            _count(
-                f"{side}_round_trip_ns",
-                "Smallest time from a segment of the other side to its acknowledgement by the "
-                f"{side}, as seen where the capture was taken.",
-                "times of segments and acknowledgements",
-                unit="nanoseconds",
-                null="no segment and its acknowledgement were seen",
-            )
-            for side in ("client", "broker")
+        *each_side(
+            "round_trip_ns",
+            "Smallest time from a segment of the {other} to its acknowledgement by the {side}, as seen at "
+            "the place of the capture.",
+            "times of segments and acknowledgements",
+            unit="nanoseconds",
+            null="no segment and its acknowledgement were seen",
         ),
         _word(
             "vantage",
@@ -104,14 +104,11 @@ CONNECTIONS = TableSchema(
             "Where the capture looks to have been taken.",
             "which side acknowledges faster",
         ),
-        *(
-            _count(
-                f"{side}_zero_window_ns",
-                f"How long the {side} said that it has no room.",
-                "TCP window",
-                unit="nanoseconds",
-            )
-            for side in ("client", "broker")
+        *each_side(
+            "zero_window_ns",
+            "How long the {side} said that it has no room.",
+            "TCP window",
+            unit="nanoseconds",
         ),
         PRINCIPAL,
         CALLER,
@@ -149,6 +146,9 @@ CONNECTIONS = TableSchema(
             "position of that FIN or RST in its capture",
             null="neither side was seen to close it",
         ),
+        _moment(
+            "close_time", "When that packet passed.", f"neither side was seen to close it, or {_NO_TIME}"
+        ),
         Column(
             name="refused",
             type="bool",
@@ -160,6 +160,13 @@ CONNECTIONS = TableSchema(
             "How often the client sent its SYN again.",
             "TCP SYN with the same number",
             null="the client's SYN was not captured",
+        ),
+        _count(
+            "connect_ns",
+            "From the client's first SYN to the first answer to one.",
+            "times of SYN and SYN-ACK",
+            unit="nanoseconds",
+            null="one of them was not captured, or has no time",
         ),
         Column(
             name="encapsulation",
@@ -273,6 +280,7 @@ CONNECTIONS = TableSchema(
             )
             for side in ("client", "broker")
         ),
+        *EVIDENCE,
     ),
 )
 

@@ -28,6 +28,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "limit_reached": "one of kwsniff's limits was reached",
         "segment_not_captured": "TCP data that was acknowledged is not in the capture",
         "not_decrypted": "TLS records that cannot be decrypted, because something before them is missing",
+        "cut_off_by_client": "the client closed the connection inside the response",
         "not_kafka": "the other side answered in another protocol",
     },
     "protocol": {
@@ -154,6 +155,16 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "syn_again": "a SYN, or its answer, sent again",
         "duplicate_acks": "three or more acknowledgements in a row that ask for the same missing byte",
     },
+    "icmp_error": {
+        "net_unreachable": "no router knows a way to that network",
+        "host_unreachable": "no machine with that address answers in its network",
+        "protocol_unreachable": "the machine does not speak TCP",
+        "port_unreachable": "the machine, or a firewall in its name, refuses the port",
+        "prohibited": "a firewall or router forbids it, and says so",
+        "too_big": "the packet does not fit into a link on the way, and must not be cut up",
+        "time_exceeded": "the packet passed too many routers, as in a loop",
+        "other": "another reason why the packet was not delivered",
+    },
     "codec": {
         "none": "not compressed",
         "gzip": "gzip",
@@ -187,6 +198,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "undecided": "of connections too short to tell",
         "memory_refused": "given up because the operating system gave no memory",
         "captured_twice": "in copies of packets that the capture has already; nobody sent them again",
+        "keep_alive": "in keep-alives: the last byte that the receiver had acknowledged, or one of garbage",
     },
     "anomaly": {
         "segment_not_captured": "TCP data the receiver acknowledged is not in the capture",
@@ -234,7 +246,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 """The closed lists that the core fills. Their order is that of the numbers in kwsniff/core/declared.pxd."""
 
 ABSENT: Final = {
-    "reason": "none", "caller": "unknown", "tunnel": "none", "proxy_header": "none",
+    "reason": "none", "caller": "unknown", "tunnel": "none", "icmp_error": "none", "proxy_header": "none",
     "tls_handshake": "unseen", "tls_client_certificate": "unseen",
 }  # fmt: skip
 """What the core calls the number before the first, in lists that may have no word."""

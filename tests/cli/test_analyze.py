@@ -202,7 +202,9 @@ def test_wrong_options_are_said_in_one_line(
 def test_ports_and_limits_are_taken(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--port", "9092,9093", "--port", "9094", "--limit", "connections=100"]
     assert run(["analyze", str(capture), *options]) == 0
-    assert "10 calls on 2 connections (2 kafka)" in lines_of(capsys)
+    captured = capsys.readouterr()
+    assert "10 calls on 2 connections (2 kafka)" in captured.out.splitlines()
+    assert captured.err == "kwsniff: note: no TCP packet has port 9093, 9094; Kafka was seen on port 9092\n"
 
 
 def test_an_output_that_cannot_be_written_is_one_line(

@@ -42,7 +42,7 @@ from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TC
 from kwsniff.core.octets.octets cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.arrivals cimport begin_arrival, latest_arrival
-from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream
+from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream, drop_keep_alives
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
@@ -50,15 +50,15 @@ from kwsniff.core.tcp.handshakes cimport (
 )
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_held, drain_held, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
-from kwsniff.core.tcp.held cimport drop_held, held_to, is_reached, keep_held
-from kwsniff.core.tcp.progress cimport WINDOW, fits, note_sent
+from kwsniff.core.tcp.held cimport drop_held, held_to, is_held, is_reached, keep_held
+from kwsniff.core.tcp.progress cimport WINDOW, fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
     note_again, note_mended, note_window, tell_again, time_segment,
     was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
-    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
+    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, note_ttl, resets,
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
@@ -145,6 +145,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     other = &connection.direction[1 - sender]
     if segment.encapsulation and not connection.encapsulation:
         connection.encapsulation = segment.encapsulation
+    note_ttl(own, segment)
     if is_copy(connection, sender, segment) and not differs(own, segment.seq, segment.payload):
         connection.duplicates += 1
         streams.now = segment.time
@@ -190,7 +191,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             settle_beginning(streams, connection, 1 - sender)
     if own.beginning and connection.packets - own.begun_at >= streams.limits.gap_patience:
         settle_beginning(streams, connection, sender)
-    if segment.length:
+    if segment.length and is_keep_alive(own, segment):
+        drop_payload(streams, &arrival, DROP_KEEP_ALIVE, segment.payload.num)
+    elif segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
         own.sent_at = segment.time
         own.told_ack = segment.ack
@@ -327,9 +330,11 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     connection.reset_at = segment.time
     connection.reset_frame = segment.frame
     connection.reset_capture = streams.capture
+    connection.reset_marks = own.reset_marks
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+        connection.close_time = segment.time
     ahead = distance(segment.seq, end_of(own))
     for i in range(2):
         if ahead <= 0 and connection.direction[i].beginning:
@@ -352,6 +357,7 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
 
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
     connection.direction[sender].beginning = False
+    drop_keep_alives(streams, &connection.direction[sender], &connection.direction[1 - sender])
     deliver_held(streams, connection, sender, True)
 
 
@@ -366,9 +372,11 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
     if connection.fin_by < 0:
         connection.fin_by = sender
         connection.fin_frame = segment.frame
+        connection.fin_time = segment.time
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+        connection.close_time = segment.time
     if not own.known:           # a direction whose payload was never captured ends here all the same
         own.fin_done = True
 
@@ -378,6 +386,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     cdef Direction* own = &connection.direction[sender]
     cdef int32_t ahead
     cdef uint32_t repeated
+    if segment.length > own.largest_sent:
+        own.largest_sent = segment.length
     if not own.known:
         begin_stream(connection, own, &connection.direction[1 - sender], segment)
     ahead = distance(segment.seq, own.next_seq)
@@ -436,6 +446,7 @@ cdef void take_lost(Streams* streams, Connection* connection, int sender, Segmen
     """The first copy that is seen of what was sent again."""
     cdef Direction* own = &connection.direction[sender]
     own.retransmitted += <int64_t>segment.length
+    own.lost_before += <int64_t>segment.length
     own.retransmissions += 1
     arrival.retransmissions += 1
     tell_again(streams, connection, sender, segment, 0, segment.length)
@@ -492,6 +503,7 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
 cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
                Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
+    cdef bint is_again
     if (own.held_bytes + segment.length > streams.limits.held_bytes
             or own.held_num >= streams.limits.held_segments
             or streams.held_total + segment.length > streams.limits.held_bytes_total):
@@ -505,7 +517,9 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
         return
-    drop_payload(streams, arrival, DROP_NO_MEMORY, keep_held(streams, own, segment, arrival))
+    is_again = segment.length > 1 and is_held(own, segment.seq, segment.length)
+    own.retransmissions += is_again
+    drop_payload(streams, arrival, DROP_NO_MEMORY, keep_held(streams, own, segment, arrival, is_again))
 
 
 cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,

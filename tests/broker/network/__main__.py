@@ -18,6 +18,7 @@ from tests.broker import artifacts, requestlog
 from tests.broker.__main__ import CAPTURES, alone
 from tests.broker.about import MOMENT, camel
 from tests.broker.network import (
+    between,
     calm,
     clocks,
     doors,
@@ -29,7 +30,9 @@ from tests.broker.network import (
     members,
     mistakes,
     namespaces,
+    openings,
     others,
+    paths,
     refused,
     tls_doors,
     workers,
@@ -46,6 +49,8 @@ KINDS = (
     incidents,
     mistakes,
     others,
+    between,
+    openings,
     doors,
     tls_doors,
     farther,
@@ -55,6 +60,7 @@ KINDS = (
     everyday,
     elsewhere,
     zookeepers,
+    paths,
     refused,
     growth,
 )
