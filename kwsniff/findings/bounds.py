@@ -308,8 +308,9 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
-    "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls", "queued_calls",
-    "ended", "refused", "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
+    "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
+    "queued_calls", "ended", "refused",
+    "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
     "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
     "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",

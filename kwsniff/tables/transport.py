@@ -19,7 +19,7 @@ from kwsniff.tables.columns import (
     SOFTWARE_VERSION,
 )
 from kwsniff.tables.losses import LOSSES, each_side
-from kwsniff.tables.proven_ends import EVIDENCE
+from kwsniff.tables.proven_ends import EVIDENCE, OPENING
 from kwsniff.tables.words import WORDS
 
 
@@ -149,25 +149,7 @@ CONNECTIONS = TableSchema(
         _moment(
             "close_time", "When that packet passed.", f"neither side was seen to close it, or {_NO_TIME}"
         ),
-        Column(
-            name="refused",
-            type="bool",
-            doc="Whether its SYN was answered by a reset: nobody listens there, or a firewall says so.",
-            source="TCP SYN and RST",
-        ),
-        _count(
-            "syn_retries",
-            "How often the client sent its SYN again.",
-            "TCP SYN with the same number",
-            null="the client's SYN was not captured",
-        ),
-        _count(
-            "connect_ns",
-            "From the client's first SYN to the first answer to one.",
-            "times of SYN and SYN-ACK",
-            unit="nanoseconds",
-            null="one of them was not captured, or has no time",
-        ),
+        *OPENING,
         Column(
             name="encapsulation",
             type="string",

@@ -97,7 +97,6 @@ _OF_FEW = {
     "producer_fenced": "clients of one transactional id",
     "metadata_storm": "a client's sums",
     "path_mtu": "the largest packet of one side that got through to the other",
-    "path_dead": "a client's latest connection to a broker",
 }
 
 

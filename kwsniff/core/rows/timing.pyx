@@ -124,7 +124,10 @@ cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, 
     done = answered - within(response.first.mended - call.last.mended_back, 0, answered - sent)
     way = way_to_broker(asks, answers)
     arrived = arrived_again(asks, call, sent, done, way)
-    way = at_most(way_at_the_time(asks, answers, call, arrived, done, way), done - arrived)
+    # What came with lost packets first is not known.
+    if response.first.mended == call.last.mended_back:
+        way = way_at_the_time(asks, answers, call, arrived, done, way)
+    way = at_most(way, done - arrived)
     if had_left(context, dialog, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
     # This time the answer was longer on its way than usual.
@@ -276,7 +279,7 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
     cdef int vantage = tell_vantage(asks, answers)
     # Linux holds an acknowledgement up for 40 ms, or for a round trip where that is longer (tcp_send_delayed_ack).
     cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
-    if acked == NO_TIME or vantage == VANTAGE_BROKER or vantage == VANTAGE_SAME_MACHINE:
+    if acked == NO_TIME or vantage == VANTAGE_BROKER or vantage == VANTAGE_SAME_MACHINE or was_repeated(asks, call):
         return way
     took = at_most(acked, done) - arrived
     if acked >= done and (call.max_wait.is_known and call.max_wait.value or asks.missing or answers.missing):
@@ -286,6 +289,15 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
     if took > way + most:
         asks.loaded_until = done + LOADED
     return at_most(took, at_least(done - arrived - LOCAL, way))
+
+
+cdef inline bint was_repeated(Direction* asks, Call* call) noexcept nogil:
+    """Whether the request was sent again: which copy an acknowledgement is for is not known (RFC 6298 3)."""
+    cdef int64_t i
+    for i in range(at_most(asks.num_again, AGAIN)):
+        if asks.again[i].offset < call.end_offset and asks.again[i].time >= call.first.time:
+            return True
+    return False
 
 
 cdef inline int64_t acked_at(Direction* asks, int64_t end) noexcept nogil:

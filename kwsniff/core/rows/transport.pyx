@@ -74,16 +74,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_int64(table, CONNECTIONS_LAST_FRAME, connection.last_frame)
     put_bool(table, CONNECTIONS_HANDSHAKE, connection.opener >= 0)
     put_known(table, CONNECTIONS_ROUND_TRIP_NS, connection.round_trip >= 0, connection.round_trip)
-    put_int64(table, CONNECTIONS_CLIENT_BYTES, asks.bytes)
-    put_int64(table, CONNECTIONS_BROKER_BYTES, answers.bytes)
-    put_int64(table, CONNECTIONS_CLIENT_PACKETS, asks.packets)
-    put_int64(table, CONNECTIONS_BROKER_PACKETS, answers.packets)
-    put_int64(table, CONNECTIONS_CLIENT_RETRANSMITTED_BYTES, asks.retransmitted)
-    put_int64(table, CONNECTIONS_BROKER_RETRANSMITTED_BYTES, answers.retransmitted)
-    put_int64(table, CONNECTIONS_CLIENT_OUT_OF_ORDER, asks.out_of_order)
-    put_int64(table, CONNECTIONS_BROKER_OUT_OF_ORDER, answers.out_of_order)
-    put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
-    put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
+    put_traffic(table, asks, answers)
     put_losses(table, asks, answers)
     put_int64(table, CONNECTIONS_CALLS, dialog.num_calls)
     put_string(table, CONNECTIONS_CLIENT_ID, known_text(&dialog.client_id))
@@ -91,12 +82,7 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&dialog.software_version))
     put_string(table, CONNECTIONS_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
     put_enum(table, CONNECTIONS_END, connection.end)
-    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
-    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, answers.round_trip >= 0, answers.round_trip)
-    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, asks.round_trip >= 0, asks.round_trip)
     put_enum(table, CONNECTIONS_VANTAGE, tell_vantage(asks, answers))
-    put_int64(table, CONNECTIONS_CLIENT_ZERO_WINDOW_NS, asks.zero_window)
-    put_int64(table, CONNECTIONS_BROKER_ZERO_WINDOW_NS, answers.zero_window)
     put_string(table, CONNECTIONS_PRINCIPAL, known_text(&dialog.principal))
     if dialog.caller == CALLER_UNKNOWN:
         put_null(table, CONNECTIONS_CALLER)
@@ -135,6 +121,25 @@ cdef void put_losses(Table* table, Direction* asks, Direction* answers) noexcept
 cdef inline int64_t unacknowledged(Direction* own) noexcept nogil:
     cdef int32_t left = distance(own.next_seq, own.acked) if own.known else 0
     return left if left > 0 else 0
+
+
+cdef void put_traffic(Table* table, Direction* asks, Direction* answers) noexcept nogil:
+    """What both directions carried, and how."""
+    put_int64(table, CONNECTIONS_CLIENT_BYTES, asks.bytes)
+    put_int64(table, CONNECTIONS_BROKER_BYTES, answers.bytes)
+    put_int64(table, CONNECTIONS_CLIENT_PACKETS, asks.packets)
+    put_int64(table, CONNECTIONS_BROKER_PACKETS, answers.packets)
+    put_int64(table, CONNECTIONS_CLIENT_RETRANSMITTED_BYTES, asks.retransmitted)
+    put_int64(table, CONNECTIONS_BROKER_RETRANSMITTED_BYTES, answers.retransmitted)
+    put_int64(table, CONNECTIONS_CLIENT_OUT_OF_ORDER, asks.out_of_order)
+    put_int64(table, CONNECTIONS_BROKER_OUT_OF_ORDER, answers.out_of_order)
+    put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
+    put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
+    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
+    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, answers.round_trip >= 0, answers.round_trip)
+    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, asks.round_trip >= 0, asks.round_trip)
+    put_int64(table, CONNECTIONS_CLIENT_ZERO_WINDOW_NS, asks.zero_window)
+    put_int64(table, CONNECTIONS_BROKER_ZERO_WINDOW_NS, answers.zero_window)
 
 
 cdef inline int64_t first_number(Direction* own) noexcept nogil:

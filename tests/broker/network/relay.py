@@ -2,10 +2,10 @@
 
 `python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then
 takes lines `LEFT ONE_WAY_MS LOSS [RATE ROOM LARGEST_UP LARGEST_DOWN]` on standard input: from now on frames
-of that pair wait ONE_WAY_MS, and the share LOSS of them (0 to 1) is dropped. RATE: bytes per second that go each way
-(0: any number), of which ROOM wait in line at most. LARGEST_UP, LARGEST_DOWN: bytes of the largest IP packet
-that goes from left to right, and from right to left (0: any). ARP is never dropped. Frames of one direction
-keep their order.
+of that pair wait ONE_WAY_MS, and the share LOSS of them (0 to 1) is dropped. RATE: bytes per second that go
+each way (0: any number), of which ROOM wait in line at most. LARGEST_UP, LARGEST_DOWN: bytes of the largest
+IP packet that goes from left to right, and from right to left (0: any). ARP is never dropped. Frames of one
+direction keep their order.
 """
 
 from __future__ import annotations
