@@ -268,13 +268,13 @@ def test_a_broker_that_closes_without_a_byte_makes_no_client_churn() -> None:
 @pytest.mark.parametrize(
     ("answered", "said"),
     [
-        ([], "The way is dead, or the machine on the other side is."),
+        ([], "The path is dead, or the machine on the other side is."),
         (
             [call(2, 4, 4.1)],
-            "The broker answered this client on another connection: the way of this one is dead.",
+            "The broker answered this client on another connection: the path of this one is dead.",
         ),
-        ([call(2, 4, 4.1, client_id="till")], "The broker answered others: the way to this client is dead."),
-        ([call(2, 1, 1.1)], "The way is dead, or the machine on the other side is."),
+        ([call(2, 4, 4.1, client_id="till")], "The broker answered others: the path to this client is dead."),
+        ([call(2, 1, 1.1)], "The path is dead, or the machine on the other side is."),
     ],
 )
 def test_a_broker_that_answers_elsewhere_is_no_dead_machine(answered: Rows, said: str) -> None:

@@ -129,6 +129,11 @@ def closed(name: str) -> list[Row]:
     return [row for row in one_of(name)["api_calls"] if row["reason"] in reasons]
 
 
+def cut_off(name: str) -> list[Row]:
+    """Calls whose response was cut off by their client."""
+    return [row for row in one_of(name)["api_calls"] if row["reason"] == "cut_off_by_client"]
+
+
 def connections(name: str, **values: object) -> list[Row]:
     """Connections with these values."""
     rows = one_of(name)["connections"]
@@ -153,6 +158,12 @@ SHOWN: dict[str, tuple[Callable[[], int], int]] = {
         1,
     ),
     "proxy_header_1": (lambda: len(connections("proxy_header_1", protocol="proxy")), 3),
+    "backend_down": (lambda: len(connections("backend_down", closed_by="broker", broker_bytes=0)), 3),
+    "connect_slow": (lambda: sum(row["connect_ns"] or 0 for row in connections("connect_slow")), SECOND),
+    "middlebox_reset": (lambda: len(connections("middlebox_reset", reset_by="broker")), 1),
+    "mtu_requests": (lambda: max(row["client_lost_bytes"] for row in connections("mtu_requests")), 1000),
+    "response_refused": (lambda: len(cut_off("response_refused")), 1),
+    "unreachable_port": (lambda: len(connections("unreachable_port", icmp_error="port_unreachable")), 2),
     "advertised_unreachable": (lambda: len(empty("advertised_unreachable", "broker")), 3),
     "broker_hangs_up": (lambda: len(closed("broker_hangs_up")), 3),
     "broker_stalled": (

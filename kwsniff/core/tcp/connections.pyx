@@ -170,10 +170,11 @@ cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_
     cdef const uint8_t* high = &quoted.target[0] if sender == 0 else &quoted.source[0]
     cdef uint16_t low_port = quoted.source_port if sender == 0 else quoted.target_port
     cdef uint16_t high_port = quoted.target_port if sender == 0 else quoted.source_port
-    cdef uint64_t hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
+    cdef uint64_t hash = hash_endpoints(seed_at(streams, streams.seen_at), low, high, <uint32_t>low_port << 16 | high_port)
     cdef Connection* connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
-        if (not connection.ended and connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port)
+        if (not connection.ended and connection.hash == hash and connection.seen_at == streams.seen_at
+                and same_endpoints(connection, low, high, low_port, high_port)
                 and (not connection.direction[sender].known
                      or is_near(distance(quoted.seq, connection.direction[sender].next_seq)))):
             if connection.icmp_error in (ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG) and connection.icmp_error != error:

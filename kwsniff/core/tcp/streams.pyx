@@ -16,9 +16,8 @@ Rules
   7. What a connection is called, and what it gives, depends on its own packets, not on which others are captured.
   8. What a receiver acknowledged was on the wire: how a direction ends, with its connection or with the capture,
      endings.pyx says.
-  9. Resets count where their receiver would take them (resets.pyx); what comes behind one is held until somebody gainsays
-     it, or nobody does. A SYN in the middle of a connection means nothing
-     until its SYN+ACK, or a segment with the number behind it (handshakes.pyx).
+  9. Resets count where their receiver would take them (resets.pyx); what comes behind one is held until other packets
+     disprove it. A SYN in the middle of a connection counts from its SYN+ACK, or the segment behind it, on (handshakes.pyx).
  10. Copies of a packet (copies.pyx) are counted and change nothing.
  11. What a receiver acknowledged out of order (selective.pxd) was on the wire, too, wherever its acknowledgements end.
  12. Nothing here knows what the bytes mean.
@@ -45,9 +44,7 @@ from kwsniff.core.tcp.arrivals cimport begin_arrival, latest_arrival
 from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream, drop_keep_alives
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
-from kwsniff.core.tcp.handshakes cimport (
-    begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn,
-)
+from kwsniff.core.tcp.handshakes cimport begin_behind_syn, goes_on_elsewhere, opens_anew, pass_over_syn, take_syn
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_held, drain_held, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
 from kwsniff.core.tcp.held cimport drop_held, held_to, is_held, is_reached, keep_held
