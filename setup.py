@@ -5,6 +5,7 @@ python setup.py build_ext --inplace     # again: what changed, and what cimports
 
 import hashlib
 import os
+import runpy
 import shutil
 import sys
 import sysconfig
@@ -13,6 +14,8 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).parent
 PACKAGES = [
@@ -72,10 +75,34 @@ class BuildModules(build_ext):
         made_of.write_text(given.hexdigest())
 
 
+def write_commit(package: Path) -> None:
+    """Writes the commit into a package that is built from a git checkout: `kwsniff --version` names it."""
+    version = runpy.run_path(str(ROOT / "kwsniff" / "cli" / "version.py"))
+    if commit := version["checked_out_commit"](ROOT):
+        (package / version["BUILT_FROM"]).write_text(f"{commit}\n", "utf-8")
+
+
+class BuildPython(build_py):
+    """The package's files, and the commit; an editable install runs from the checkout and needs no copy."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            write_commit(Path(self.build_lib, "kwsniff"))
+
+
+class SourceArchive(sdist):
+    """The sdist, with the commit: a wheel that is built from it names the commit too."""
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        super().make_release_tree(base_dir, files)
+        write_commit(Path(base_dir, "kwsniff"))
+
+
 if __name__ == "__main__":  # workers of cythonize import this file where processes are not forked
     setup(
         packages=PACKAGES,
         ext_modules=compiled(),
-        cmdclass={"build_ext": BuildModules},
+        cmdclass={"build_ext": BuildModules, "build_py": BuildPython, "sdist": SourceArchive},
         options={"build_ext": {"parallel": WORKERS}},
     )

@@ -40,11 +40,13 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             return match[0]
         there = posixpath.normpath(posixpath.join(folder, path))
         if there in OUTSIDE:
-            return f"[{text}]({OUTSIDE[there]}{hash_}{anchor})"
-        if there.startswith("docs/") and there.endswith(".md"):
-            return f"[{text}]({there.removeprefix('docs/')}{hash_}{anchor})"
-        if f"{there}/README.md" in OUTSIDE:
-            return f"[{text}]({OUTSIDE[f'{there}/README.md']})"
-        return text
+            found = OUTSIDE[there]
+        elif there.startswith("docs/") and there.endswith(".md"):
+            found = there.removeprefix("docs/")
+        elif f"{there}/README.md" in OUTSIDE:
+            found = OUTSIDE[f"{there}/README.md"]
+        else:
+            return text
+        return f"[{text}]({posixpath.relpath(found, posixpath.dirname(page.file.src_uri))}{hash_}{anchor})"
 
     return _LINK.sub(moved, markdown)

@@ -66,7 +66,7 @@ def suggested(name: str, known: Iterable[str]) -> str:
 
 
 def versioned(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """An object that verbs print, with the version of its form in front (docs/promises.md)."""
+    """An object that verbs print, with the version of its form in front (docs/stability.md)."""
     return {"version": JSON_VERSION, **facts}
 
 

@@ -27,7 +27,7 @@ _EXAMPLES = """examples:
   kwsniff analyze capture.pcap                     what the capture shows
   kwsniff analyze capture.pcap.zst -o tables/      and tables/api_calls.parquet, latencies.parquet, ...
   kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
-  kwsniff analyze day.pcap --since 22:06 --until 22:10   a part by time (docs/times.md)
+  kwsniff analyze day.pcap --since 22:06 --until 22:10   a part by time (docs/time_ranges.md)
   kwsniff analyze tls.pcap --tls-keylog keys.log   what is inside TLS, too (docs/tls.md)
   kwsniff analyze day.pcap --client shop --error any -o shop/   tables of the calls that fit
   tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends

@@ -47,18 +47,10 @@ class _Version(argparse.Action):
     """Looks the version up when it is asked for: what reads the package's metadata takes a while to load."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        version = _version()
-        print(f"kwsniff {version}" if version else "kwsniff, from a source tree that is not installed")
+        from kwsniff.cli.version import version_line
+
+        print(version_line())
         parser.exit()
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("kwsniff")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 class _Completion(argparse.Action):
@@ -76,8 +68,9 @@ class _Manual(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from kwsniff.cli.shells import manual
+        from kwsniff.cli.version import installed_version
 
-        print(manual(_version()), end="")
+        print(manual(installed_version()), end="")
         parser.exit()
 
 

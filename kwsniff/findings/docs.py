@@ -9,41 +9,36 @@ _HEAD = """\
 
 <!-- Made by `python -m kwsniff.findings.docs > docs/findings.md`: edit the rules, not this page. -->
 
-`kwsniff why capture.pcap`, or `kwsniff why DIR` for a folder of tables, says what is wrong, worst first:
-who has to act, and the calls or packets that prove it. `analyze`, `pipeline` and `live` write the same
-into the table [findings](tables.md#findings), and `analyze` begins its summary with it.
+`kwsniff why capture.pcap`, or `kwsniff why DIR` for a folder of tables, says what is wrong, worst first,
+with owner and proof. `analyze`, `pipeline` and `live` write the same into the table
+[findings](tables/findings.md). [Accuracy](accuracy.md) says how often it is right.
 
-- A **problem** harms somebody now, a **warning** is waste or a risk, an **info** explains figures and
-  harms nobody.
-- Exit status of `why`: 0 nothing is a problem, 1 a finding is a problem, 2 it could not run.
-- A finding that follows from another says so (`explained_by`). It comes after it, is never more severe, and
-  does not decide the exit status alone.
-- `why` ends with what the capture cannot tell. On a healthy capture it says how much traffic that
-  judgement stands on.
+- A **problem** is harm now, a **warning** waste or a risk, an **info** explains figures.
+- `certain`: proven by the packets. `likely`: one assumption that the packets cannot confirm. `possible`:
+  one of several explanations.
+- A finding that follows from another one says so (`explained_by`). It comes after it, is never more severe,
+  and does not decide the exit status alone.
+- Exit status of `why`: 0 no problem, 1 a problem, 2 it could not run.
 
-Every rule is a query over the tables with figures of its own, in `kwsniff/findings/rules/`. A figure is a
-floor: below it nothing is said.
+Every rule is a query over the tables, in `kwsniff/findings/rules/`. Its figures are minimums: below them it
+says nothing.
 
-## Who has to act
+## Owner
 
-`blames` is whoever has to do something before it ends, not who suffers, and not who is to be scolded.
+`blames` is the owner: who has to do something before it ends.
 
-- `client`: the program that calls, its code or its own settings. Whoever sends too often, too much, too late,
-  to the wrong name or through the wrong door: the other side does what it is there for. Its settings
-  (`fetch.max.wait.ms`, `linger.ms`, `security.protocol`, a topic's name, a password) are the client's.
-- `broker`: a server that is slow, stands still, is gone, or closes in place of answering. A replica that is
-  gone is a broker, too.
-- `follower`: a server that is there and answers, and holds up its leader as a replica.
-- `network`: what lies between the two, also distance.
-- `configuration`: nobody does anything wrong, and what was agreed has to change: quotas, rights, limits of
-  connections and of their idleness, the addresses that brokers advertise, the mechanisms they offer, ids that
-  two members share, partitions for more members, a topic's codec. Whoever looks after the cluster, or after
-  the deployment as a whole, decides which side.
-- `capture`: whoever took it. Nothing is said of the traffic.
+- `client`: the calling program, its code or its settings (`fetch.max.wait.ms`, `linger.ms`,
+  `security.protocol`, a topic's name, a password).
+- `broker`: a server that is slow, stalled, gone, or closes instead of answering; also a replica that is gone.
+- `follower`: a server that answers, and delays its leader as a replica.
+- `network`: what is between the two, distance included.
+- `configuration`: settings of cluster or deployment have to change: quotas, rights, limits of connections
+  and idleness, advertised addresses, mechanisms, ids that two members share, number of partitions, a
+  topic's codec.
+- `capture`: the person who took the capture. Nothing is said about the traffic.
 
-Where a rule can tell two of these apart it does: a broker that hangs up on a request too old for it blames
-the client, a request that timed out while it waited for followers blames these, too few replicas blame the
-broker that is no longer named, or the follower that is behind.
+Where a rule can tell two owners apart, it does: a broker that closes on a request too old for it blames the
+client.
 
 """
 
@@ -54,10 +49,10 @@ _TITLES = {
     "clients": "Clients",
     "groups": "Groups",
     "transactions": "Transactions",
-    "refusals": "Refused by rule",
-    "doors": "Wrong door",
+    "refusals": "Refused requests",
+    "doors": "Wrong listener",
     "protocol": "Protocol",
-    "capture": "The capture",
+    "capture": "Capture",
 }
 
 
@@ -65,7 +60,7 @@ def findings_page() -> str:
     """The whole page, as Markdown."""
     parts = [_HEAD]
     for group in GROUPS:
-        parts.append(f"## {_TITLES[group]}\n\n| finding | severity | who has to act | when | what to do |\n")
+        parts.append(f"## {_TITLES[group]}\n\n| finding | severity | owner | when | what to do |\n")
         parts.append("|---|---|---|---|---|\n")
         parts += [_row(rule) for rule in load_rules() if rule.group == group]
         parts.append("\n")
@@ -74,8 +69,7 @@ def findings_page() -> str:
 
 def _row(rule: Rule) -> str:
     says = rule.says.format_map(rule.floors)
-    cause = f" May follow from {', '.join(rule.explained_by)}." if rule.explained_by else ""
-    return f"| `{rule.name}` | {rule.severity} | {rule.blames} | {says}{cause} | {_plain(rule.advice)} |\n"
+    return f"| `{rule.name}` | {rule.severity} | {rule.blames} | {says} | {_plain(rule.advice)} |\n"
 
 
 def _plain(advice: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from kwsniff.tables.column import RUN, Column
 
 NO_RESPONSE = "no response was seen whole"
-NOT_NAMED = "the message has no such field, or it could not be decoded"
+NOT_NAMED = "not in the message, or not decoded"
 
 CALL_ID = Column(
     name="call_id",
@@ -180,7 +180,7 @@ def moment(name: str, doc: str, null: str, *, statistics: bool = False) -> Colum
         name=name,
         type="time",
         doc=doc,
-        source="packet time, rounded down to the microsecond",
+        source="packet time",
         null=null,
         statistics=statistics,
     )

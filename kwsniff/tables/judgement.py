@@ -19,7 +19,7 @@ FINDINGS = TableSchema(
     name="findings",
     row="one thing that is wrong, wasteful, or worth knowing",
     doc="What `kwsniff why` says, worst first: who has to act, and the calls that prove it. "
-    "[findings.md](findings.md) has every rule with its figures.",
+    "[findings](../findings.md) has every rule with its figures.",
     columns=(
         _column("finding", "string", "Its name, one of those in findings.md."),
         _column("severity", "string", "How bad it is.", enum="severity"),

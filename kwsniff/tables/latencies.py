@@ -27,7 +27,8 @@ LATENCIES = TableSchema(
     "`total_ns`. Durations are computed from the capture's full precision, at the place it was taken: "
     "`vantage` of connections says which side that looks like. Where neither a handshake nor two prompt "
     "acknowledgements of the broker were seen (that of the first segment captured does not count), the way "
-    "to it is not known and stays in `broker_ns`. [How close the parts are](clocks.md) to clocks of brokers.",
+    "to it is not known and stays in `broker_ns`. [Latency breakdown](../latency_breakdown.md) compares the "
+    "parts with brokers' own clocks.",
     columns=(
         CALL_ID,
         CAPTURE,
@@ -42,7 +43,7 @@ LATENCIES = TableSchema(
             name="request_time",
             type="time",
             doc="When the first byte of the request passed.",
-            source="packet time, rounded down to the microsecond",
+            source="packet time",
             statistics=True,
         ),
         _part(

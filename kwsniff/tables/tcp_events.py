@@ -18,7 +18,7 @@ TCP_EVENTS = TableSchema(
             name="time",
             type="time",
             doc="When the packet passed.",
-            source="packet time, rounded down to the microsecond",
+            source="packet time",
             null="the packets carry no time",
             statistics=True,
         ),

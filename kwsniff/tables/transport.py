@@ -40,7 +40,7 @@ def _word(name: str, enum: str, doc: str, source: str, null: str | None = None) 
 
 
 def _moment(name: str, doc: str, null: str, *, statistics: bool = False) -> Column:
-    source = "packet time, rounded down to the microsecond"
+    source = "packet time"
     return Column(name=name, type="time", doc=doc, source=source, null=null, statistics=statistics)
 
 

@@ -1,4 +1,4 @@
-"""Every object that a verb prints as JSON says the version of its form first, as docs/promises.md has it."""
+"""Every object that a verb prints as JSON says the version of its form first, as docs/stability.md has it."""
 
 import json
 from pathlib import Path

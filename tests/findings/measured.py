@@ -1,4 +1,4 @@
-"""How often `kwsniff why` names the cause: `python -m tests.findings.measured > docs/measured.md`.
+"""How often `kwsniff why` names the cause: `python -m tests.findings.measured > docs/accuracy.md`.
 
 Every recording of captures/incidents and captures/clocks, at each place where it was taken. What was done to
 the system stands in its about.toml, written when it was recorded; nothing here comes from what kwsniff says.
@@ -47,41 +47,39 @@ HIDDEN: Final = {
 
 
 _HEAD: Final = """\
-# How often the cause is named
+# Accuracy of findings
 
-<!-- Made by `python -m tests.findings.measured > docs/measured.md`. -->
+<!-- Made by `python -m tests.findings.measured > docs/accuracy.md`. -->
 
-Recordings of real brokers to which something was done on purpose, or nothing. What was done was written down
-when they were recorded; the same incident, recorded at the client and at the broker, counts twice.
-`python -m tests.findings.variations` does the same with parts of them: halves, without a beginning or an end,
-faster, with a healthy cluster beside them.
-
-These figures flatter: rules were mended by what was missed. Of 49 recordings with other clients (Java 2.3
-and 4.3, kafka-python, aiokafka), releases and numbers, made on 2026-11-22 after the rules were written, the
-rules of before named the cause among the first 3 in 30 of 35, blamed the right one in 26 of these 30, and
-said nothing in 12 of 14 healthy ones. Of 26 more with clients that nobody had tried before (KafkaJS,
-franz-go, sarama) and brokers of ZooKeeper's time, made the same evening, the rules as they were then named
-it among the first 3 in 22 of 23 (a broker's new answer to a transaction that timed out was the other),
-blamed the right one in all 22, and said nothing in 3 of 3 healthy ones.
-Of 12 more, made on 2026-11-23 with other numbers, clients and releases and not kept (a broker that gets 40 of
-every 160 ms, a quota on a reader, a producer that stands still, INVALID_RECORD, recompression, idle fetches,
-a lag over three partitions, one of three brokers stopped and the like), it named the cause first and blamed
-the right one in 11 of 11, and said nothing in the healthy one.
-Of 35 more recordings of 30 incidents, made on 2026-11-24 and not kept (librdkafka, Java 2.3, kafka-python,
-KafkaJS, franz-go and sarama, 3.9.2 and 4.3.1, other numbers), the rules of before named the cause first in 30
-and blamed the right one in all of these. They said nothing of a coordinator that never came, of loss seen
-beside the broker and of two batches that were recompressed, which they name since; and nothing of a client
-200 ms more impatient than its distance allows, seen at both ends: it closes nothing, and only asks again.
-They said nothing in 5 of 5 healthy ones.
+How often `kwsniff why` names the true cause, and the right owner. Real brokers were recorded while something
+was done to them on purpose, or nothing; what was done was written down when it was recorded
+([captures](../captures/README.md)). An incident recorded at the client and at the broker counts twice.
 
 | | |
 |---|---|"""
-_TABLE: Final = """
-`place`: where the true cause stands among the findings. `besides`: problems and warnings that are neither the
-cause nor one of its consequences.
+_BLIND: Final = """
+These figures flatter: rules were changed for incidents that they missed. Recordings that the rules had never
+seen, by 2026-11-24:
 
-| recording | taken at | what was done | finding | place | blames | besides |
-|---|---|---|---|---:|---|---|"""
+| made | recordings | cause named | owner right | healthy |
+|---|---|---:|---:|---:|
+| 2026-11-22 | Java, kafka-python, aiokafka, other releases | 30 of 35 | 26 of 30 | 12 of 14 |
+| 2026-11-22 | KafkaJS, franz-go, sarama; ZooKeeper | 22 of 23 | 22 of 22 | 3 of 3 |
+| 2026-11-23 | other numbers, clients, releases; not kept | 11 of 11 | 11 of 11 | 1 of 1 |
+| 2026-11-24 | six client libraries, 3.9.2 and 4.3.1; not kept | 30 of 35 | 30 of 30 | 5 of 5 |
+
+"Cause named": among the first 3 findings; "healthy": nothing is wrong, and nothing was said.
+`python -m tests.findings.variations` judges parts of the recordings: halves, without beginning or end,
+faster, with a healthy cluster beside them.
+
+## Incidents
+
+| finding | owner | recordings | first | among the first 3 | owner right |
+|---|---|---:|---:|---:|---:|"""
+_HEALTHY: Final = """
+## Healthy recordings
+
+Nothing is wrong there, and `why` may report nothing above info"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ def _share(right: int, of: int) -> str:
 
 
 def page(judged: Sequence[Judged]) -> str:
-    """docs/measured.md."""
+    """docs/accuracy.md."""
     caused = [each for each in judged if each.recording.cause]
     shown = [each for each in caused if (each.recording.name, each.recording.place) not in HIDDEN]
     healthy = [each for each in judged if not each.recording.cause]
@@ -183,18 +181,42 @@ def page(judged: Sequence[Judged]) -> str:
         "where it is found, who has to act is right": (sum(each.blames_right for each in found), len(found)),
         "nothing is wrong, and nothing is said": (sum(each.is_right for each in healthy), len(healthy)),
     }
-    lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _TABLE]
-    for each in judged:
-        said = each.recording
-        blames = (
-            "" if not each.rank else each.blames if each.blames_right else f"{each.blames}, not {said.blames}"
-        )
-        place = str(each.rank or "not found") if said.cause else ""
-        if not each.rank and (why := HIDDEN.get((said.name, said.place))):
-            place = f"not found: {why}"
-        columns = (said.name, said.place, said.did, said.cause or "nothing is wrong", place, blames)
-        lines.append(f"| {' | '.join(columns)} | {', '.join(each.others)} |")
+    lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _BLIND]
+    causes = sorted({(each.recording.cause, each.recording.blames) for each in caused})
+    lines += [_row([each for each in caused if _truth(each) == truth]) for truth in causes]
+    lines += ["", *filter(None, map(_exception, caused))]
+    quiet = ", ".join(f"`{name}`" for name in dict.fromkeys(each.recording.name for each in healthy))
+    lines += [f"{_HEALTHY}: {quiet}.", *filter(None, map(_exception, healthy))]
     return "\n".join([*lines, ""])
+
+
+def _truth(judged: Judged) -> tuple[str, str]:
+    return judged.recording.cause, judged.recording.blames
+
+
+def _row(judged: Sequence[Judged]) -> str:
+    """The line of all recordings of one cause."""
+    counts = (
+        len(judged),
+        sum(each.rank == 1 for each in judged),
+        sum(each.is_right for each in judged),
+        sum(each.blames_right for each in judged),
+    )
+    return f"| {' | '.join((*_truth(judged[0]), *map(str, counts)))} |"
+
+
+def _exception(judged: Judged) -> str:
+    """What is not as it should be with one recording; empty where all is."""
+    said, found = judged.recording, []
+    if said.cause and judged.rank != 1:
+        why = HIDDEN.get((said.name, said.place))
+        place = f"place {judged.rank}" if judged.rank else f"not found ({why})" if why else "not found"
+        found.append(f"{said.cause} is {place}")
+    if judged.rank and not judged.blames_right:
+        found.append(f"owner {judged.blames}, not {said.blames}")
+    if judged.others:
+        found.append(f"also {', '.join(judged.others)}")
+    return f"- `{said.name}`, at the {said.place}: {'; '.join(found)}." if found else ""
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ def _judged() -> tuple[Judged, ...]:
 
 @pytest.mark.slow
 def test_the_page_is_current() -> None:
-    assert (DOCS / "measured.md").read_text("utf-8") == page(_judged()), (
-        "python -m tests.findings.measured > docs/measured.md"
+    assert (DOCS / "accuracy.md").read_text("utf-8") == page(_judged()), (
+        "python -m tests.findings.measured > docs/accuracy.md"
     )
 
 

@@ -1,7 +1,7 @@
-"""Pages made of what the code says and does. `python -m tests.house.pages` writes them anew.
+"""Pages made of what the code says and does. `python -m tests.house.pages` regenerates them.
 
-docs/coverage.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples in README.md, docs/five_minutes.md
-and docs/reading_tables.md.
+docs/compatibility.md, docs/limits.md, kwsniff/cli/kwsniff.1, and the examples in README.md,
+docs/quickstart.md and docs/python.md.
 """
 
 import ast
@@ -24,19 +24,18 @@ from kwsniff.limits import Limits
 from .tree import DOCS, ROOT
 
 _COVERAGE = """\
-# Protocol coverage
+# Compatibility
 
 <!-- Made by `python -m tests.house.pages`: edit dissectors/kafka/, not this page. -->
 
-{apis} APIs, {messages} layouts of requests and responses, {schemas} schemas of what travels inside bytes
-fields and records. A version is covered when some Kafka release spoke it, early ones included. "Flexible
-from" is the first version with compact lengths and tagged fields (KIP-482). Where early releases sent other
-bytes under the same version number, the column "also" names them; `kwsniff decode` tries them when the newest
-layout does not fit.
+kwsniff decodes {apis} APIs, {messages} layouts of requests and responses and {schemas} schemas inside bytes
+fields and records: every version that a Kafka release used. "Flexible from" is the first version with
+compact lengths and tagged fields (KIP-482). "Also" names early releases that sent other bytes under the
+same version; `kwsniff decode` tries them when the newest layout does not fit.
 
-A request with a newer version than these, or of an API that is not here, is counted and paired with its
-response; its fields stay closed (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one,
-see [CONTRIBUTING](../CONTRIBUTING.md).
+A newer version, or an API of another vendor, is counted and paired; its fields stay closed
+(`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one, see
+[CONTRIBUTING](../CONTRIBUTING.md).
 
 ## APIs
 
@@ -56,15 +55,13 @@ _LIMITS = """\
 
 <!-- Made by `python -m tests.house.pages`: edit kwsniff/limits.py, not this page. -->
 
-Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly and costs what the anomaly says
-(see [anomalies](anomalies.md)); it never stops a run. Set one by its name:
+Every bound on memory and work. Reaching one is an [anomaly](anomalies.md#anomaly) and never stops a run.
+Set one by its name:
 
     kwsniff analyze capture.pcap -o out --limit connections=1000000
     kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
 
-With `--jobs` bounds over all connections hold for all analyzers together. Where what they keep adds up to
-more than three quarters of one, the captures are read again by one analyzer: rows never depend on the number
-of jobs.
+With `--jobs`, bounds over all connections hold for all analyzers together.
 
 | limit | default | greatest | what it bounds |
 |---|---:|---:|---|
@@ -72,7 +69,7 @@ of jobs.
 
 
 def coverage_page(catalog: Catalog) -> str:
-    """docs/coverage.md."""
+    """docs/compatibility.md."""
     layouts = sum(api.max_version - api.min_version + 1 for api in catalog.apis.values()) * 2
     lines = [
         f"| {api.key} | {api.name} | {_span(api.min_version, api.max_version)} "
@@ -88,7 +85,7 @@ def coverage_page(catalog: Catalog) -> str:
 
 
 def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def _list(versions: tuple[int, ...]) -> str:
@@ -146,15 +143,15 @@ def readme() -> str:
 
 
 def five_minutes() -> str:
-    """docs/five_minutes.md with what its commands print."""
-    text = (DOCS / "five_minutes.md").read_text("utf-8")
+    """docs/quickstart.md with what its commands print."""
+    text = (DOCS / "quickstart.md").read_text("utf-8")
     commands = re.findall(r"^```text\n\$ (kwsniff [^\n]*)$", text, re.MULTILINE)
     return _with_outputs(text, [f"$ {command}\n{_said(command)}" for command in commands])
 
 
 def reading_tables() -> str:
-    """docs/reading_tables.md with what its last lines of Python print of first_steps' tables."""
-    text = (DOCS / "reading_tables.md").read_text("utf-8")
+    """docs/python.md with what its last lines of Python print of first_steps' tables."""
+    text = (DOCS / "python.md").read_text("utf-8")
     python = text.rpartition("```python\n")[2].partition("```")[0]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "kwsniff", "analyze", "captures/first_steps/capture.pcap"]
@@ -218,10 +215,10 @@ def manual_page() -> str:
 def pages() -> dict[Path, str]:
     """Path -> content of every page that is made."""
     return {
-        DOCS / "coverage.md": coverage_page(load_catalog()),
+        DOCS / "compatibility.md": coverage_page(load_catalog()),
         DOCS / "limits.md": limits_page(),
-        DOCS / "five_minutes.md": five_minutes(),
-        DOCS / "reading_tables.md": reading_tables(),
+        DOCS / "quickstart.md": five_minutes(),
+        DOCS / "python.md": reading_tables(),
         ROOT / "README.md": readme(),
         ROOT / "kwsniff" / "cli" / "kwsniff.1": manual_page(),
     }

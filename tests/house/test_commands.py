@@ -11,7 +11,7 @@ import pytest
 
 from kwsniff.cli.main import VERBS, make_parser
 
-from .tree import DOCS, ROOT
+from .tree import ROOT
 
 HEAVY = ("cryptography", "duckdb", "numpy", "pandas", "pyarrow", "pyshark", "pyspark", "rich", "scapy")
 README = (ROOT / "README.md").read_text("utf-8")
@@ -154,23 +154,3 @@ def test_every_extra_and_dependency_is_named_once() -> None:
     assert set(needs) == {
         "cryptography", "duckdb", "numpy", "pandas", "pyarrow", "rich", "shtab",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "anomalies",
-        "coverage",
-        "decisions",
-        "findings",
-        "limits",
-        "live",
-        "performance",
-        "spark",
-        "tables",
-        "tls",
-    ],
-)
-def test_a_page_of_the_docs_is_found_from_the_readme(page: str) -> None:
-    assert (DOCS / f"{page}.md").is_file()
-    assert f"docs/{page}.md" in README

@@ -1,13 +1,15 @@
 """Pages say what the code says: names, versions, limits."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from kwsniff.core.declared import ENUMS
 from kwsniff.core.wire import engine
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.tables.docs import tables_page
+from kwsniff.tables.docs import EXPLAINED, tables_pages
+from kwsniff.tables.schema import TABLES
+from kwsniff.tables.words import WORDS
 
 from .pages import pages
 from .tree import DOCS, ROOT, relative
@@ -23,9 +25,21 @@ def named(heading: str) -> list[str]:
     return re.findall(r"^\| (?:\d+ \| )?`(\w+)` \| \S", section[1], re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ENUMS)
-def test_every_word_of_a_closed_list_has_its_line(name: str) -> None:
-    assert sorted(named(name)) == sorted(ENUMS[name])
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_every_word_of_an_explained_list_has_its_line(name: str) -> None:
+    assert sorted(named(name)) == sorted(WORDS[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(WORDS) - {*EXPLAINED, "bin", "tunnel"}))
+def test_every_other_list_is_on_the_page_of_a_table(name: str) -> None:
+    lists = re.findall(rf"^## {name}\n\n((?:- .*\n)+)", "".join(tables_pages().values()), re.MULTILINE)
+    assert [re.findall(r"^- `(\w+)`: \S", text, re.MULTILINE) for text in lists] == [list(WORDS[name])]
+
+
+def test_bins_are_columns_and_tunnels_have_their_lines() -> None:
+    columns = {column.name for column in TABLES["captures"].columns}
+    assert {f"{word}_bytes" for word in WORDS["bin"]} <= columns
+    assert sorted(named("Tunnels")) == sorted(WORDS["tunnel"])
 
 
 def test_every_engine_status_has_its_line() -> None:
@@ -37,10 +51,13 @@ def test_generated_pages_are_up_to_date() -> None:
     assert old == [], "run: python -m tests.house.pages"
 
 
-def test_the_tables_page_is_up_to_date() -> None:
-    assert (DOCS / "tables.md").read_text("utf-8") == tables_page(), (
-        "run: python -m kwsniff.tables.docs > docs/tables.md"
-    )
+def test_the_pages_of_tables_are_up_to_date() -> None:
+    pages = tables_pages()
+    old = [name for name, text in pages.items() if (DOCS / name).read_text("utf-8") != text]
+    assert old == [], "run: python -m kwsniff.tables.docs docs"
+    assert {path.name for path in (DOCS / "tables").iterdir()} == {Path(name).name for name in pages} - {
+        "tables.md"
+    }
 
 
 def test_the_readme_counts_the_apis_that_there_are() -> None:

@@ -112,11 +112,12 @@ def test_a_release_refuses_changes_that_are_not_committed(clone: Path) -> None:
 
 
 def test_a_release_refuses_a_changelog_without_news(clone: Path) -> None:
-    (clone / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 0.1.0, 2026-01-01\n\n- all\n")
+    log = "# Changelog\n\n## [0.2.0] - unreleased\n\n## [0.1.0] - 2026-01-01\n\n- all\n"
+    (clone / "CHANGELOG.md").write_text(log)
     git(clone, "commit", "-qam", "nothing new")
     done = release(clone, "0.2.0")
     assert done.returncode != 0
-    assert "nothing under '## Unreleased'" in done.stderr
+    assert "nothing under '## [0.2.0] - unreleased'" in done.stderr
 
 
 def signed(folder: Path, config: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -175,12 +176,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "WARNING -" not in done.stderr
-    pages = {path.stem for path in DOCS.glob("*.md")}
+    pages = {path.stem for path in DOCS.rglob("*.md")}
     built = {path.parent.name for path in (tmp_path / "site").rglob("index.html")}
     assert pages <= built
     assert 'href="captures/"' in (tmp_path / "site" / "index.html").read_text("utf-8")
 
 
 def test_every_page_of_the_docs_is_in_the_sites_list() -> None:
-    listed = re.findall(r": (\w+)\.md$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
-    assert {path.stem for path in DOCS.glob("*.md")} - set(listed) == set()
+    listed = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - set(listed) == set()

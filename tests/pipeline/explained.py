@@ -1,6 +1,6 @@
-"""Why parts of calls are not as the brokers' own clocks say: docs/clocks.md.
+"""Why parts of calls are not as the brokers' own clocks say: docs/latency_breakdown.md.
 
-`python -m tests.pipeline.explained > docs/clocks.md` makes the page.
+`python -m tests.pipeline.explained > docs/latency_breakdown.md` makes the page.
 """
 
 from __future__ import annotations
@@ -48,21 +48,19 @@ SHOWN = {
     "line": "time in line",
     "behind": "behind whom",
 }
-_PAGE = """# How close the parts of a call are
+_PAGE = """# Latency breakdown
 
-<!-- Made by `python -m tests.pipeline.explained > docs/clocks.md`. -->
+<!-- Made by `python -m tests.pipeline.explained > docs/latency_breakdown.md`. -->
 
-`latencies` says where the time of a call went. Brokers keep clocks of their own: how long a request queued,
-worked, waited for others, was held back, waited to be sent. {recordings} recordings of brokers with such a
-log (near and far, with loss, slow members, quotas, stopped followers, wrong passwords), each taken at the
-client and at the broker, are compared with it call by call. A part agrees when it is within 2 ms or 15 % of
-the log's, whichever is more.
+[latencies](tables/latencies.md) splits the time of a call into parts. Brokers' own logs say how long a
+request queued, was worked on, waited for others, was throttled and waited to be sent. {recordings}
+recordings with such logs (near and far, with loss, slow members, quotas, stopped followers, wrong
+passwords), each taken at the client and at the broker, are compared call by call. A part agrees when it is
+within 2 ms or 15 % of the log's, whichever is more.
 
-Everything ran on two processors. Brokers and the relay between them and their clients got one at once when
-they wanted it (real-time scheduling). Recorded without that, beside other work, the same scenes agree less:
-at the client 81 % in the broker's own time and 93 % in waits of any length, beside the broker 92 % and 97 %.
-What did not agree there were 2 to 50 ms for which threads of brokers, or the relay, stood in line for a
-processor. No packet tells of that, whoever's machine it is.
+Brokers and the relay ran with real-time scheduling on two processors. Without it, beside other work, less
+agrees: at the client 81 % of the broker's own time and 93 % of waits, at the broker 92 % and 97 %, because
+threads wait 2 to 50 ms for a processor, which no packet shows.
 
 | | at the client | at the broker |
 |---|---|---|
@@ -74,8 +72,7 @@ processor. No packet tells of that, whoever's machine it is.
 |---|---:|---:|---:|---:|---:|
 {kinds}
 
-Nearly all of it is a few ms that no packet tells of. Waits that nothing proves have names that end in
-`_possible` in [latencies](tables.md#latencies).
+Nearly all of it is a few ms that no packet shows. Waits without proof have names that end in `_possible`.
 """
 
 
@@ -138,7 +135,7 @@ def explained(names: Iterable[str] = NAMES) -> str:
 
 
 def page() -> str:
-    """docs/clocks.md."""
+    """docs/latency_breakdown.md."""
     every = {side: shares(one for name in NAMES for one in compared(name, side)) for side in SIDES}
     found = kinds()
     lines = []

@@ -94,8 +94,8 @@ def test_what_does_not_agree_is_explained() -> None:
 
 
 def test_the_page_says_what_holds() -> None:
-    found = (Path(__file__).parents[2] / "docs" / "clocks.md").read_text("utf-8")
-    assert found == page(), "python -m tests.pipeline.explained > docs/clocks.md"
+    found = (Path(__file__).parents[2] / "docs" / "latency_breakdown.md").read_text("utf-8")
+    assert found == page(), "python -m tests.pipeline.explained > docs/latency_breakdown.md"
 
 
 @pytest.mark.parametrize("side", SIDES)

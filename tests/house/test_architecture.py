@@ -1,12 +1,13 @@
-"""docs/floor_plan.md names the folders there are."""
+"""docs/architecture.md names the folders there are, and the layers."""
 
 import re
+import tomllib
 from collections import Counter
 
 from .test_circles import CORE_ROOMS
 from .tree import DOCS, ROOT, relative, tracked_files
 
-PLAN = (DOCS / "floor_plan.md").read_text("utf-8")
+PLAN = (DOCS / "architecture.md").read_text("utf-8")
 PLACES = re.findall(r"^\| `([\w/]+)` \|", PLAN, re.MULTILINE)
 
 
@@ -22,3 +23,10 @@ def test_every_folder_of_the_package_stands_in_the_floor_plan_once() -> None:
 def test_the_core_stands_there_in_the_order_that_its_cimports_keep() -> None:
     rooms = [place.removeprefix("kwsniff/core/") for place in PLACES if place.startswith("kwsniff/core/")]
     assert tuple(rooms) == CORE_ROOMS
+
+
+def test_the_layers_are_those_that_the_linter_checks() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    written = PLAN.partition("## Layers")[2].partition("`lint-imports`")[0].partition("    ")[2]
+    assert " ".join(written.split()) == " > ".join(re.sub(r"[()]", "", layer) for layer in layers)

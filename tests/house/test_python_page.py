@@ -1,4 +1,4 @@
-"""The lines of docs/reading_tables.md, as they stand there."""
+"""The lines of docs/python.md, as they stand there."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ import kwsniff
 
 from .tree import DOCS, ROOT
 
-PAGE = (DOCS / "reading_tables.md").read_text("utf-8")
+PAGE = (DOCS / "python.md").read_text("utf-8")
 LINES = dict(re.findall(r"^\| (\w+) \| `(\w+\..*)` \|$", PAGE, re.MULTILINE))
 CALLS = 34  # of the capture, as its brokers counted them: captures/first_steps/about.toml
 
