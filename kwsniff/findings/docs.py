@@ -1,4 +1,4 @@
-"""docs/findings.md, made of the rules. `python -m kwsniff.findings.docs > docs/findings.md`"""
+"""docs/findings.md, generated from the rules. `python -m kwsniff.findings.docs > docs/findings.md`"""
 
 import sys
 
@@ -9,40 +9,43 @@ _HEAD = """\
 
 <!-- Made by `python -m kwsniff.findings.docs > docs/findings.md`: edit the rules, not this page. -->
 
-`kwsniff why capture.pcap`, or `kwsniff why DIR` for a folder of tables, says what is wrong, worst first:
-who has to act, and the calls or packets that prove it. `analyze`, `pipeline` and `live` write the same
-into the table [findings](tables.md#findings), and `analyze` begins its summary with it.
+`kwsniff why capture.pcap`, or `kwsniff why DIR` for a folder of tables, shows problems, worst first, with
+their owners and the calls or packets that prove them. `analyze`, `pipeline` and `live` write the same
+findings into the table [findings](tables.md#findings), and `analyze` ends its summary with them.
 
-- A **problem** harms somebody now, a **warning** is waste or a risk, an **info** explains figures and
-  harms nobody.
-- Exit status of `why`: 0 nothing is a problem, 1 a finding is a problem, 2 it could not run.
-- A finding that follows from another says so (`explained_by`), and stands behind it.
-- `why` ends with what the capture cannot tell. On a healthy capture it says how much traffic that
-  judgement stands on.
+- A **problem** causes harm now. A **warning** is waste or a risk. An **info** explains figures and is
+  harmless.
+- Exit status of `why`: 0 no problem found, 1 a problem found, 2 error.
+- A finding that another one causes names it (`explained_by`), and comes after it.
+- `why` ends with the limits of the capture. On a healthy capture it also shows how much traffic it
+  evaluated.
 
-Every rule is a query over the tables with figures of its own, in `kwsniff/findings/rules/`. A figure is a
-floor: below it nothing is said.
+Every rule is a query over the tables with its own thresholds, in `kwsniff/findings/rules/`. Below a
+threshold the rule does not fire.
 
-## Who has to act
+## Owner
 
-`blames` is whoever has to do something before it ends, not who suffers, and not who is to be scolded.
+`blames` is the owner of a finding: the party that can fix it. This is not the party that suffers from it.
 
-- `client`: the program that calls, its code or its own settings. Whoever sends too often, too much, too late,
-  to the wrong name or through the wrong door: the other side does what it is there for. Its settings
+- `client`: the client program, its code or its settings. It sends too often, too much, too late, to the
+  wrong name or to the wrong listener, and the broker behaves correctly. Its settings
   (`fetch.max.wait.ms`, `linger.ms`, `security.protocol`, a topic's name, a password) are the client's.
-- `broker`: a server that is slow, stands still, is gone, or closes in place of answering. A replica that is
-  gone is a broker, too.
-- `follower`: a server that is there and answers, and holds up its leader as a replica.
-- `network`: what lies between the two, also distance.
-- `configuration`: nobody does anything wrong, and what was agreed has to change: quotas, rights, limits of
-  connections and of their idleness, the addresses that brokers advertise, the mechanisms they offer, ids that
-  two members share, partitions for more members, a topic's codec. Whoever looks after the cluster, or after
-  the deployment as a whole, decides which side.
-- `capture`: whoever took it. Nothing is said of the traffic.
+- `broker`: a server that is slow, stalled, gone, or closes connections instead of responding. A missing
+replica
+  is a broker, too.
+- `follower`: a server that responds, but delays its leader as a replica.
+- `network`: the path between client and broker, including its distance.
+- `configuration`: client and broker both work as configured, and a setting must change: quotas, permissions,
+  connection limits, idle timeouts, advertised addresses, SASL mechanisms, ids that two members share, the
+  number of partitions, a topic's codec. The operators of the cluster or of the deployment decide on which
+  side.
+- `capture`: the capture itself is incomplete. The finding does not concern the traffic.
 
-Where a rule can tell two of these apart it does: a broker that hangs up on a request too old for it blames
-the client, a request that timed out while it waited for followers blames these, too few replicas blame the
-broker that is no longer named, or the follower that is behind.
+Rules distinguish between these owners if they can. A broker that closes the connection on a request
+version it
+no longer supports blames the client. A request that timed out while it waited for followers blames the
+followers. Too few replicas blame the broker that is no longer in the metadata, or the follower that is
+behind.
 
 """
 
@@ -52,10 +55,10 @@ _TITLES = {
     "clients": "Clients",
     "groups": "Groups",
     "transactions": "Transactions",
-    "refusals": "Refused by rule",
-    "doors": "Wrong door",
+    "refusals": "Errors by rule",
+    "doors": "Wrong listener",
     "protocol": "Protocol",
-    "capture": "The capture",
+    "capture": "Capture",
 }
 
 
@@ -63,7 +66,7 @@ def findings_page() -> str:
     """The whole page, as Markdown."""
     parts = [_HEAD]
     for group in GROUPS:
-        parts.append(f"## {_TITLES[group]}\n\n| finding | severity | who has to act | when | what to do |\n")
+        parts.append(f"## {_TITLES[group]}\n\n| finding | severity | owner | rule | advice |\n")
         parts.append("|---|---|---|---|---|\n")
         parts += [_row(rule) for rule in load_rules() if rule.group == group]
         parts.append("\n")

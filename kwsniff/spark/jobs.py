@@ -130,7 +130,7 @@ def collected(frame: "DataFrame") -> list[Any]:
     try:
         return frame.collect()
     except Exception as error:
-        raise OutputError(f"a Spark task failed for good: {_last_line(error)}") from error
+        raise OutputError(f"a Spark task failed after all retries: {_last_line(error)}") from error
 
 
 def _outcome(work: Callable[[Any], Any], item: Any) -> Any:
@@ -149,5 +149,5 @@ def _last_line(error: Exception) -> str:
     if not told:
         return type(error).__name__
     if told[-1].startswith("ModuleNotFoundError") and "kwsniff" in told[-1]:
-        return f"{told[-1]} where tasks run: see docs/spark_clusters.md for how it gets there"
+        return f"{told[-1]} on the workers: see docs/spark_clusters.md for how to install it"
     return told[-1]

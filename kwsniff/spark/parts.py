@@ -154,13 +154,13 @@ def _check_size(path: str, seen: int | None, size: int | None) -> None:
     name = path.rpartition("/")[2]
     if seen is None:
         raise OutputError(
-            f"{name}, which a task wrote, is not there; the output folder has to be "
-            "on storage that the driver and all workers share"
+            f"{name}: a task wrote it, but it is missing; the output folder must be on storage that the "
+            f"driver and all workers share"
         )
     if size is not None and seen != size:
         raise OutputError(
-            f"{name}, which a task wrote, has {seen} bytes in place of {size}; "
-            "look at the storage of the output folder, then run it again"
+            f"{name}: a task wrote {size} bytes, but the file has {seen}; "
+            "check the storage of the output folder, then run the pipeline again"
         )
 
 

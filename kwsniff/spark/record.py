@@ -69,7 +69,7 @@ def load_record(path: Path) -> Record:
         raise _damaged(path) from error
     if record is None:
         raise UsageError(
-            f"{path.parent.parent}: is of another version of kwsniff; choose another folder with -o"
+            f"{path.parent.parent} belongs to another version of kwsniff; choose another folder with -o"
         )
     return record
 
@@ -99,13 +99,15 @@ def keep_private(folder: Path) -> None:
     status = folder.lstat()
     why = None
     if not stat.S_ISDIR(status.st_mode):
-        why = "is no folder"
+        why = "is not a folder"
     elif status.st_uid != os.geteuid():
         why = "belongs to another user"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         why = "can be written by other users"
     if why:
-        raise OutputError(f"{folder}: {why}, so its files are not trusted; choose another folder with -o")
+        raise OutputError(
+            f"{folder} {why}, so kwsniff does not trust its files; choose another folder with -o"
+        )
     folder.chmod(0o700)
 
 

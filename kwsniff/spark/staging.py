@@ -96,12 +96,12 @@ def _refuse_foreign(output: Path) -> None:
     if not output.exists():
         return
     if not output.is_dir():
-        raise OutputError(f"{output}: is a file; choose a folder with -o")
+        raise OutputError(f"{output} is a file; choose a folder with -o")
     shown = [path for path in output.iterdir() if not path.name.startswith(".kwsniff")]
     check_same(str(output), published(Place(str(output))), "parquet")
     if shown and not (output / MANIFEST).is_file():
         raise OutputError(
-            f"{output}: holds files that kwsniff pipeline did not write; choose a new or empty folder with -o"
+            f"{output} has files that kwsniff pipeline did not write; choose a new or empty folder with -o"
         )
 
 

@@ -174,7 +174,7 @@ class Place:
         """What to say then."""
         return OutputError(
             f"{self.folder.parent}: workers do not see the output folder; "
-            "it has to be on storage that all share"
+            "it must be on storage that all workers share"
         )
 
 

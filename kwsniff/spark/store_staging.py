@@ -135,7 +135,7 @@ class StoreStaging:
         ]
         if foreign:
             raise OutputError(
-                f"{self.output.root}: holds files that kwsniff pipeline did not write ({foreign[0]}); "
+                f"{self.output.root} has files that kwsniff pipeline did not write ({foreign[0]}); "
                 "choose a new or empty folder with -o"
             )
 
@@ -152,6 +152,4 @@ def told(place: Place) -> "Iterator[None]":
         yield
     except (OSError, pa.ArrowException) as error:
         why = " ".join(str(error).split())
-        raise OutputError(
-            f"{place.root}: cannot be written ({why}); look at the URI and its credentials"
-        ) from error
+        raise OutputError(f"{place.root}: cannot write ({why}); check the URI and its credentials") from error

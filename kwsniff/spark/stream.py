@@ -74,7 +74,7 @@ class Stream:
         self.directory = local_path(directory)
         if not Path(self.directory).is_dir():
             raise UsageError(
-                f"--stream {self.directory}: is not a directory; give the one that tcpdump rotates into"
+                f"--stream {self.directory} is not a directory; give the one into which tcpdump rotates files"
             )
         self.output = Path(local_path(output))
         Limits.with_changes(dict(limits or {}))
@@ -108,7 +108,7 @@ class Stream:
     def advance(self, most_bytes: int = BATCH_BYTES) -> int:
         """One batch of what is new; how many pieces of files it had. Without any, nothing happens."""
         if self.record.finished:
-            raise UsageError(f"{self.output}: was finished; choose another folder with -o")
+            raise UsageError(f"{self.output} is complete after --finish; choose another folder with -o")
         progress = self._progress()
         pieces = progress.next_pieces(self.directory, most_bytes)
         if pieces:
@@ -265,7 +265,7 @@ class Stream:
         record = load_record(path)
         if record.settings != settings:
             raise UsageError(
-                f"{self.output}: was begun with other ports, limits, layouts or buckets: {record.settings}"
+                f"{self.output} was created with other ports, limits, layouts or buckets: {record.settings}"
             )
         return record
 
@@ -274,13 +274,13 @@ class Stream:
         foreign = self.output.is_dir() and not begun and any(self.output.iterdir())
         if foreign or self.output.is_file():
             raise OutputError(
-                f"{self.output}: was not begun by --stream; choose a new or empty folder with -o"
+                f"{self.output} was not created by --stream; choose a new or empty folder with -o"
             )
         others = begun and any((self.output / STATE).glob("source-*"))
         if others if not self._source else (self.output / STATE / "record.json").exists():
             raise UsageError(
-                f"{self.output}: was begun {'with' if others else 'without'} --source; go on as it was "
-                "begun, or choose another folder with -o"
+                f"{self.output} was created {'with' if others else 'without'} --source; continue in the "
+                f"same way, or choose another folder with -o"
             )
         try:
             self.output.mkdir(parents=True, exist_ok=True)
@@ -290,7 +290,7 @@ class Stream:
             lock = (self._folder / "lock").open("w")
         except OSError as error:
             raise OutputError(
-                f"{self.output}: cannot be written ({error.strerror}); choose another folder"
+                f"{self.output}: cannot write ({error.strerror}); choose another folder"
             ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

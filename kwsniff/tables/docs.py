@@ -1,4 +1,4 @@
-"""docs/tables.md, made of the schema declarations. `python -m kwsniff.tables.docs > docs/tables.md`"""
+"""docs/tables.md, generated from the schema declarations. `python -m kwsniff.tables.docs > docs/tables.md`"""
 
 import sys
 from collections.abc import Iterable
@@ -16,66 +16,66 @@ _HEAD = """\
 `kwsniff analyze CAPTURE... -o DIR` writes one parquet file per table, `DIR/<table>.parquet`; in Python
 `kwsniff.analyze(...)` has them as attributes. Both have the same columns and types.
 
-- Column names are Kafka's own words. `call_id` and `connection_id` join the tables of a run. They are made of
-  packet numbers, so those of two runs are alike: where a folder, or a query, has several runs, join on
-  `run_id` with them, `using (run_id, call_id)`. It is the same in all rows of a run, another in every run.
+- Column names follow Kafka's terms. `call_id` and `connection_id` join the tables of a run. They come from
+  packet numbers, so two runs have the same ids. If a folder or a query has several runs, also join on
+  `run_id`: `using (run_id, call_id)`. All rows of a run have the same `run_id`, and every run has a new one.
 - `time` is `timestamp[us, UTC]`. Durations end in `_ns` and keep the precision of the capture.
 - `strings` is a list of strings, `integers` one of 64-bit integers; `double` is a 64-bit float.
   There are no unsigned integers and no nanosecond timestamps.
-- A null always means what the column says about it. Columns that say nothing are never null.
-- Files appear under their names when all of them are complete; a new run replaces them, all or none.
+- The column "null" gives the meaning of a null. Columns without an entry are never null.
+- Files appear under their names when all of them are complete. A new run replaces all of them or none.
 
-## Reading little of them
+## Reading only what a query needs
 
 Rows are in the order in which calls ended (`groups`, `members` and `transactions`: in which they ended; rows
-of `latencies` of which other calls may prove something come up to a second later), in row groups of at most
-65,536. Every row group says the least and the greatest value of the columns people
-filter by:
+of `latencies` that depend on other calls come up to a second later), in row groups of at most
+65,536. Every row group has minimum and maximum statistics of the usual filter columns:
 times, `call_id`, `connection_id`, `api_key`, `api_name`, `client_id`, `group_id`, `topic`, `partition`,
 status, error codes, latencies. So, with any reader that pushes filters down (pyarrow, Spark, DuckDB, Polars):
 
-- A filter on time, `call_id` or a range of them reads the row groups of that time and no others.
-- A filter on an API, a client, a group or a topic skips row groups in which it cannot be, and elsewhere reads
-  that column first: texts are stored once per row group, with a small number per row.
+- A filter on time or `call_id`, or on a range of them, reads only the row groups of that time.
+- A filter on an API, a client, a group or a topic skips row groups without a possible match. In the others it
+  reads that column first: each text is stored once per row group, with a small number per row.
 - `kwsniff pipeline` writes the same rows as folders, `DIR/<table>/date=2026-11-20/*.parquet`: a filter on
-  `date` reads the files of that day only. There, rows of different connections may come in another order.
-- Files of `kwsniff analyze` are one per table and run, not partitioned into directories. A run over one day's
-  captures gives a day's files; readers take many runs as one table:
+  `date` reads only the files of that day. Rows of different connections may be in another order there.
+- `kwsniff analyze` writes one file per table and run, without partition directories. A run over one day's
+  captures gives a day's files; readers can combine many runs into one table:
   `read_parquet('runs/*/api_calls.parquet')`.
 
-## Who writes, and what a reader may see
+## Concurrent writers and readers
 
-One kwsniff at a time writes into a folder, be it `analyze`, `live` or `pipeline`: a hidden file there,
-`.kwsniff.lock`, is locked meanwhile. A second one says so and ends with status 2. The lock holds between
-processes, containers and hosts that share the folder, and ends with its process. Where the file system has no
-locks, a file `.kwsniff.writing` stands in for it: after a crash kwsniff asks you to remove it, since nobody
-can tell whether its writer still lives.
+Only one `analyze`, `live` or `pipeline` at a time writes into a folder: it locks the hidden file
+`.kwsniff.lock` there. A second one reports an error and exits with status 2. The lock works between
+processes, containers and hosts that share the folder, and ends with its process. On file systems without
+locks, a file `.kwsniff.writing` replaces it. After a crash kwsniff asks you to remove that file, because it
+cannot know whether the writer still runs.
 
-Runs of `live` gather in a folder. `live` and `pipeline` refuse a folder with tables of another verb.
-`analyze` replaces files of its own kind, leaves folders of the others as they are, and says so: who reads the
-folder takes its files then.
+A folder may have several runs of `live`. `live` and `pipeline` reject a folder with tables of another verb.
+`analyze` replaces its own files, leaves folders of the other verbs unchanged, and prints a note: readers of
+the folder then use its files.
 
-What is being written lies in a hidden folder, `.kwsniff-<random>/`. When all of it is complete, it takes the
-place of the old: all names, or none, also when the run is refused one of them or is killed in between.
+kwsniff writes into a hidden folder, `.kwsniff-<random>/`. When all files are complete, they replace the old
+ones: all names or none, even if a rename fails or the run is killed in between.
 
-- `analyze` gives each file its name in one step, so that a reader finds every file whole, always. The names
-  follow one another within a moment: who opens several files just then may get some of the old run and some
-  of the new, which their `run_id` tells. If kwsniff is killed in that moment, its journal stays there, and
-  the next kwsniff that writes into the folder completes the change first.
-- `live` adds files, those of one number together, in the same way; none is replaced.
-- `pipeline` exchanges the whole folder in one step, on Linux and a local file system: a reader finds the old
-  folder or the new one. Where that cannot be (NFS, a mount point, the working directory, a link, or a folder
-  that holds other things, which stay there), tables are moved one by one as above, and a table may be missing
-  for the moment between two moves.
+- `analyze` renames each file atomically, so a reader always finds complete files. The renames follow each
+  other within a moment: a reader that opens several files during it may get some from the old run and some
+  from the new one; `run_id` shows which. If kwsniff is killed during the renames, its journal stays, and the
+  next kwsniff that writes into the folder completes them first.
+- `live` adds files in the same way, all files of one number together; it replaces none.
+- `pipeline` exchanges the whole folder atomically on Linux and a local file system: a reader finds the old
+  folder or the new one. If that is not possible (NFS, a mount point, the working directory, a link, or a
+  folder with other files, which stay), `pipeline` moves tables one by one as above, and a table may be
+  missing
+  between two moves.
 
-A file that is open stays readable, whatever happens to its name.
+An open file stays readable after it is replaced.
 """
 
 _AGGREGATES = """\
 # Aggregates
 
-`kwsniff pipeline` ([spark.md](spark.md)) also writes what people ask of hours and days of traffic. Everything
-in them adds up: sum counts and merge sketches to make hours of minutes, and days of hours.
+`kwsniff pipeline` ([spark.md](spark.md)) also writes aggregates for hours and days of traffic. Sum their
+counts and merge their sketches to make hours from minutes, and days from hours.
 """
 
 

@@ -57,7 +57,7 @@ def test_a_version_that_this_tshark_does_not_know_is_named(capsys: pytest.Captur
     assert one["agree"] is True
     assert one["both"] == {"requests": 34, "responses": 34}
     for each in one["header_alone"]:
-        assert each["why"].startswith("it knows ")
+        assert each["why"].startswith("it supports ")
 
 
 def told(changes: dict[str, Any] | None = None, *, at: int = 4, drop: bool = False) -> Any:

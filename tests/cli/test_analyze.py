@@ -82,7 +82,7 @@ def test_the_findings_come_last(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for more in ([], ["-o", str(tmp_path / "out")]):
         assert run(["analyze", str(incident), *more]) == 0
         last = capsys.readouterr().out.split("\n\n")[-1]
-        assert last.startswith("What is wrong, and who has to act; ")
+        assert last.startswith("Findings; ")
         assert "  problem   broker_stalled  broker  10.88.0.1:9092" in last
         assert "  When: 2026-11-22 00:48:46.353 UTC to 00:48:49.387\n" in last
 
@@ -117,7 +117,9 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_is_read(
             ("short.pcap", "ends before its first packet"),
         ):
             assert sum(line.startswith(f"kwsniff: note: {folder / name}: {why}") for line in lines) == 1
-    assert any(line.startswith(f"kwsniff: note: {folder / 'deeper'}: is a directory") for line in said[0])
+    assert any(
+        line.startswith(f"kwsniff: note: {folder / 'deeper'}is a nested directory") for line in said[0]
+    )
     assert [lines[-1] for lines in said] == [
         "kwsniff: note: 1 of 4 files read",
         "kwsniff: note: 1 of 3 files read",
@@ -258,7 +260,7 @@ def shown(summary: dict[str, Any], top: int = 20) -> str:
 
 
 def test_without_kafka_the_summary_says_what_to_try() -> None:
-    assert "right interface" in shown({})
+    assert "interface and filter" in shown({})
     plain = {"rows": {"connections": 2}, "connections": [{"protocol": "other", "count": 2}]}
     assert "No Kafka calls on 2 connections (2 other); give broker ports with --port" in shown(plain)
     secret = {"rows": {"connections": 1}, "connections": [{"protocol": "tls", "count": 1}]}
@@ -293,7 +295,7 @@ def test_what_the_capture_lacks_is_said() -> None:
     }
     assert shown({"captures": [capture]}).splitlines()[:6] == [
         "x.pcap: 5 packets, 1.2 kB",
-        "  passed over: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
+        "  skipped: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
         "  inside tunnels: 46 vxlan, 1 gre",
         "  payload: 100 % in answered calls, 0.13 % torn_frames",
         "  note: the capturing system lost 3 packets",

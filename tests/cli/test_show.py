@@ -97,7 +97,7 @@ def test_whole_captures_decode_whole(name: str, capsys: pytest.CaptureFixture[st
         assert not one["torn"]
         for inner in one["inside"]:
             assert inner["error"] is None
-            assert inner["note"] is None or "by its looks" in inner["note"]
+            assert inner["note"] is None or "guessed" in inner["note"]
 
 
 def test_recorded_record_sets_are_shown_with_their_codec(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,10 +88,10 @@ def test_one_odd_connection_does_not_speak_for_a_capture(near: int, taken: bool,
         script.call(heartbeat(1), at=1000 * MS, answer_at=1100 * MS)
     text = told(tmp_path, scene)
     assert ("captured at the client" in text) == taken
-    assert "both run" not in text
+    assert "both client and broker" not in text
 
 
-NO_FINDING = "No finding: no rule of `kwsniff why` fits; see errors and slowest calls above"
+NO_FINDING = "No findings: no rule of `kwsniff why` matches; see errors and slowest calls above"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_without_any_place_for_temporary_files_something_helps(monkeypatch: pyte
     monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/proc/none"])
     monkeypatch.setattr("tempfile.tempdir", None)
     with (
-        pytest.raises(OutputError, match=r"no temporary folder can be made .*; set TMPDIR"),
+        pytest.raises(OutputError, match=r"cannot create a temporary folder .*; set TMPDIR"),
         temporary_folder(),
     ):
         raise AssertionError("a folder was made")

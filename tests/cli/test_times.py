@@ -63,7 +63,7 @@ def test_a_time_without_packets_says_what_there_is(
         "kwsniff: note: no packet was captured from 20:00 on; the captures go from "
         "2026-11-20 19:36:05.357 UTC to 19:36:08.519\n"
     )
-    assert "right interface" not in out
+    assert "interface and filter" not in out
 
 
 @pytest.mark.parametrize("verb", [*VERBS, ["compare", CAPTURE], ["pipeline", "-o", "never"]])

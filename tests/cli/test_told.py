@@ -44,8 +44,8 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path, capsys: pytest.CaptureF
     assert main.run(["analyze", str(FIRST_STEPS), str(FIRST_STEPS), str(link)]) == 0
     said = capsys.readouterr()
     assert said.err.splitlines() == [
-        f"kwsniff: note: {FIRST_STEPS}: is named twice, and read once",
-        f"kwsniff: note: {link}: is the same file as {FIRST_STEPS}, and read once",
+        f"kwsniff: note: {FIRST_STEPS}: is named twice; kwsniff reads it once",
+        f"kwsniff: note: {link}: is the same file as {FIRST_STEPS}; kwsniff reads it once",
         "kwsniff: note: 1 of 3 files read",
     ]
     assert "34 calls on 8 connections" in said.out
@@ -93,7 +93,7 @@ def test_folders_of_another_verb_are_named_where_files_are_read_in_their_place(
         files.finish()
     assert main.run(["analyze", str(FIRST_STEPS), "-o", str(folder), "--table", "api_calls"]) == 0
     assert capsys.readouterr().err == (
-        f"kwsniff: note: {folder}: folders of kwsniff live or pipeline with these names stay; who reads "
+        f"kwsniff: note: {folder}: folders of kwsniff live or pipeline with these names remain; readers of "
         f"{folder} takes the files of this run: api_calls\n"
     )
     assert len([*(folder / "api_calls").glob("*.parquet")]) == 1

@@ -53,7 +53,7 @@ def test_a_signal_completes_the_files(number: signal.Signals, cluster: MockClust
     assert table(tmp_path, "captures")["dropped_by_kernel"].to_pylist() == [0]
     assert not list(tmp_path.glob(".*"))
     assert f"{calls} calls in " in live.err[-2]
-    assert live.err[-2].endswith("dropped by the kernel: 0, lost here: 0")
+    assert live.err[-2].endswith("dropped by the kernel: 0, dropped by kwsniff: 0")
 
 
 def test_kill_9_loses_the_open_files_and_no_others(cluster: MockCluster, tmp_path: Path) -> None:

@@ -134,10 +134,10 @@ def test_a_pipe_that_breaks_off_is_no_success(tmp_path: Path) -> None:
         (["-i", "README.md"], "README.md: not a pcap or pcapng capture"),
         (["-i", "captures"], "captures: is a directory"),
         (["-i", "README.md", "--tool", "dumpcap"], "--tool is for interfaces"),
-        (["-i", "lo", "--speed", "2"], "--speed is for files"),
+        (["-i", "lo", "--speed", "2"], "--speed applies only to"),
         (["-i", "lo", "--since", "+1s"], "--since and --until do not go with an interface"),
         (["-i", str(ONE), "--speed", "fast"], "--speed fast: give how many times"),
-        (["-i", str(ONE), "-i", "lo"], "one capture at a time"),
+        (["-i", str(ONE), "-i", "lo"], "live replays one capture"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_a_line(options: list[str], says: str) -> None:

@@ -276,7 +276,7 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
         write_report(file, database, evaluate(database), basis=basis, not_seen=list_not_seen(basis))
     found = ask(page, tmp_path, "async () => document.body.innerText")
     assert found["trouble"] == []
-    assert "There are no Kafka calls to judge." in found["found"]
+    assert "The capture has no Kafka calls." in found["found"]
 
 
 def test_a_file_stays_small(page: Path) -> None:

@@ -155,14 +155,14 @@ def test_other_settings_than_at_the_start_are_refused(in_process: None, tmp_path
     growing.write([("x", (ROOT / "captures" / "first_steps" / "capture.pcap").read_bytes())])
     with closing(Stream(growing.directory, growing.output, spark=None)) as stream:  # type: ignore[arg-type]
         stream.advance()
-    with pytest.raises(KwsniffError, match="begun with other ports"):
+    with pytest.raises(KwsniffError, match="created with other ports"):
         Stream(growing.directory, growing.output, spark=None, ports=[1])  # type: ignore[arg-type]
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").touch()
-    with pytest.raises(KwsniffError, match="not begun by --stream"):
+    with pytest.raises(KwsniffError, match="not created by --stream"):
         Stream(tmp_path, tmp_path / "out", spark=None)  # type: ignore[arg-type]
 
 

@@ -130,7 +130,7 @@ def test_the_state_is_for_its_owner_alone(
             growing.stream()
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(KwsniffError, match="is no folder"):
+    with pytest.raises(KwsniffError, match="is not a folder"):
         growing.stream()
 
 

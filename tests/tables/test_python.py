@@ -57,7 +57,7 @@ def test_a_folder_of_before_has_the_columns_of_today(tmp_path: Path, folder: Pat
 def test_a_folder_without_tables_and_a_table_that_is_not_there_are_one_line(
     tmp_path: Path, folder: Path
 ) -> None:
-    with pytest.raises(kwsniff.UsageError, match="holds no tables of kwsniff"):
+    with pytest.raises(kwsniff.UsageError, match="has no tables of kwsniff"):
         kwsniff.open(tmp_path)
     with pytest.raises(kwsniff.UsageError, match="no table 'latency'"):
         kwsniff.open(folder).table("latency")
@@ -163,7 +163,7 @@ def test_a_folder_of_one_table_opens_whichever_it_is(name: str, tmp_path: Path) 
 
 
 def test_a_folder_of_other_things_is_none(folder: Path) -> None:
-    with pytest.raises(kwsniff.UsageError, match="holds no tables of kwsniff"):
+    with pytest.raises(kwsniff.UsageError, match="has no tables of kwsniff"):
         kwsniff.open(folder.parent)
 
 
