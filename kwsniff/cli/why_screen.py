@@ -86,14 +86,16 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
     """Findings in at most that many lines, in full or one line per kind; and whether some are left out."""
     bad = [finding for finding in told.findings if finding.severity != "info"]
     body: list[str] = []
-    firsts = _firsts(bad)
+    firsts = _firsts(_causes(bad))
     number = 0
     for number, finding in enumerate(firsts):
-        rest = [each for each in bad if all(each is not one for one in firsts[: number + 1])]
+        rest = _besides(bad, firsts[: number + 1])
         short = ["", *_in_short(rest, width)] if rest else []
+        follow = _consequences(bad, finding)
+        also = _wrapped(", ".join(_kinds(follow)), width, "    Consequences:  ") if follow else ()
         for calls, rows, see in _SIZES:
             folder = _folder([finding], told.captures) if see else []
-            lines = ["", *_paragraph(finding, told, width, calls, rows, see=see), *folder]
+            lines = ["", *_paragraph(finding, told, width, calls, rows, see=see), *also, *folder]
             if _height([*body, *lines, *short], width) <= room:
                 break
         else:
@@ -103,7 +105,7 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
         body += lines
         if _height([*body, *short], width) >= room or number == len(firsts) - 1:
             return [*body, *short], bool(rest)
-    rest = [each for each in bad if all(each is not one for one in firsts[:number])]
+    rest = _besides(bad, firsts[:number])
     return [*body, "", *_in_short(rest, width)] if rest else body, bool(rest)
 
 
@@ -111,16 +113,17 @@ def all_lines(told: Told, width: int) -> Iterator[str]:
     """Everything, whatever its length."""
     yield from _headline(told, width)
     bad = [finding for finding in told.findings if finding.severity != "info"]
-    firsts = _firsts(bad)[:_MOST_TOLD]
-    rest = [finding for finding in bad if all(finding is not one for one in firsts)]
-    for finding in firsts:
+    firsts = _firsts(_causes(bad))[:_MOST_TOLD]
+    shown = [each for cause in firsts for each in (cause, *_firsts(_consequences(bad, cause)))]
+    rest = [finding for finding in bad if all(finding is not one for one in shown)]
+    for finding in shown:
         yield ""
         yield from _paragraph(finding, told, width, MOST_CALLS)
     if rest:
         yield ""
         yield "Other findings (details: --json):"
         yield from _in_short(rest, width)
-    yield from _folder(firsts, told.captures)
+    yield from _folder(shown, told.captures)
     yield from _notes(told, width)
     for grid in failure_grids(without_routine(told.errors)):
         yield from _errors(grid, width, _MOST_ERRORS)
@@ -133,6 +136,29 @@ def _firsts(findings: Sequence["Finding"]) -> list["Finding"]:
     """The first finding of each kind."""
     firsts = {finding.finding: finding for finding in reversed(findings)}
     return [finding for finding in findings if firsts[finding.finding] is finding]
+
+
+def _causes(findings: Sequence["Finding"]) -> list["Finding"]:
+    """Findings without a cause among the findings."""
+    return [finding for finding in findings if finding.cause is None]
+
+
+def _consequences(findings: Sequence["Finding"], cause: "Finding") -> list["Finding"]:
+    """Direct and indirect consequences of a finding."""
+    found = []
+    for finding in findings:
+        behind = finding.cause
+        while behind is not None and behind is not cause:
+            behind = behind.cause
+        if behind is cause:
+            found.append(finding)
+    return found
+
+
+def _besides(findings: Sequence["Finding"], told: Sequence["Finding"]) -> list["Finding"]:
+    """Findings that are neither in `told` nor a consequence of one that is."""
+    known = [each for one in told for each in (one, *_consequences(findings, one))]
+    return [finding for finding in findings if all(finding is not each for each in known)]
 
 
 def _folder(findings: Sequence["Finding"], captures: str | None) -> list[str]:
@@ -161,14 +187,26 @@ def _seen(sentences: Sequence[str], width: int) -> Iterator[str]:
 
 def _in_short(findings: Sequence["Finding"], width: int) -> Iterator[str]:
     """One line per kind of finding, with its subjects."""
+    for (severity, name), same in _by_kind(findings).items():
+        causes = list(dict.fromkeys(each.explained_by for each in same if each.explained_by))
+        follows = f" (follows from {', '.join(causes)})" if causes else ""
+        yield from _wrapped(f"{severity.upper()} {name}: {_subjects(same)}{follows}", width, "- ")
+
+
+def _kinds(findings: Sequence["Finding"]) -> Iterator[str]:
+    for (severity, name), same in _by_kind(findings).items():
+        yield f"{severity.upper()} {name} ({_subjects(same)})"
+
+
+def _by_kind(findings: Sequence["Finding"]) -> dict[tuple[str, str], list["Finding"]]:
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         kinds.setdefault((finding.severity, finding.finding), []).append(finding)
-    for (severity, name), same in kinds.items():
-        subjects = list(dict.fromkeys(clean(finding.subject) for finding in same))
-        causes = list(dict.fromkeys(each.explained_by for each in same if each.explained_by))
-        follows = f" (follows from {', '.join(causes)})" if causes else ""
-        yield from _wrapped(f"{severity.upper()} {name}: {_some(subjects)}{follows}", width, "- ")
+    return kinds
+
+
+def _subjects(findings: Sequence["Finding"]) -> str:
+    return _some(list(dict.fromkeys(clean(finding.subject) for finding in findings)))
 
 
 def _errors(grid: Grid, width: int, most: int) -> Iterator[str]:

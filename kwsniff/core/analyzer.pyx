@@ -11,9 +11,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc
 from libc.string cimport memset
 
-from kwsniff.core.declared cimport (
-    ANOMALY_CAPTURE_DAMAGED, ANOMALY_CAPTURE_TRUNCATED, ANOMALY_INTERFACES_LIMIT, NUM_BINS, NUM_TABLES,
-)
+from kwsniff.core.declared cimport *
 from kwsniff.core.octets.buffer cimport Buffer, append_raw, release
 from kwsniff.core.columns.columns cimport clear_table, start_tables, take_order, take_table
 from kwsniff.core.kafka.dialog cimport PROGRAM_ABSENT, PROGRAM_READY, Context, Dialog, Program
@@ -42,14 +40,14 @@ from kwsniff.core.capture.bucket_lists cimport FED_ALL, FED_SOME, Runs, feed_som
 from kwsniff.core.capture.named_runs cimport Window, close_window, look_through
 from kwsniff.core.state cimport load_state, save_state
 from kwsniff.core.tcp.connections cimport PLACE_FIRST, PLACE_LAST, Arrival, Connection, StreamSink, Streams, TcpEvent
+from kwsniff.core.tcp.connections cimport note_icmp_error
 from kwsniff.core.tcp.streams cimport end_streams, free_streams, start_streams, take_segment, take_time
 
 import secrets
 from hashlib import blake2b
 
 from kwsniff.core.capture.packets import LINK_TYPES
-from kwsniff.core.declared import COLUMNS, INNER_COLUMNS, TABLES
-from kwsniff.core.declared import ENUMS
+from kwsniff.core.declared import COLUMNS, ENUMS, INNER_COLUMNS, TABLES
 from kwsniff.errors import CaptureError, UsageError
 from kwsniff.limits import Limits
 
@@ -354,6 +352,7 @@ cdef class Analyzer:
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
+        self.reader.icmp_sink = note_icmp_error
         if self.keyring is not None:
             self.reader.take_secrets = learn_secrets
             self.reader.owner = <void*>self
@@ -618,6 +617,7 @@ cdef class Analyzer:
         cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early, tables=tables)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
         start_reader(&analyzer.reader, pass_segment, &analyzer.streams, 0, 0, 0)
+        analyzer.reader.icmp_sink = note_icmp_error
         check = blake2b(data, digest_size=CHECK_BYTES).digest()
         if check != bytes(state)[:CHECK_BYTES] or len(data) < 3 or not load_state(
                 drop(make_octets(<const uint8_t*><const char*>data, len(data)), 3), &analyzer.context,

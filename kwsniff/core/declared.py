@@ -72,7 +72,8 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("broker_zero_window_ns", "int64", False), ("principal", "string", True),
         ("caller", "enum:caller", True), ("tls_version", "string", True), ("tls_server_name", "string", True),
         ("tls_cipher", "string", True), ("closed_by", "enum:direction", True), ("close_frame", "int64", True),
-        ("refused", "bool", False), ("syn_retries", "int64", True), ("encapsulation", "string", True),
+        ("close_time", "time", True), ("refused", "bool", False), ("syn_retries", "int64", True),
+        ("connect_ns", "int64", True), ("encapsulation", "string", True),
         ("duplicate_packets", "int64", False), ("twin_of", "int64", True), ("twin_delay_ns", "int64", True),
         ("answered_in", "enum:protocol", True), ("proxy_header", "enum:proxy_header", True),
         ("tls_handshake", "enum:tls_handshake", True),
@@ -81,6 +82,11 @@ COLUMNS: Final[Mapping[str, tuple[tuple[str, str, bool], ...]]] = {
         ("proxied_address", "string", True), ("proxied_port", "int32", True), ("client_isn", "int64", True),
         ("broker_isn", "int64", True), ("messages_hash", "int64", True),
         ("client_tls_records", "int64", True), ("broker_tls_records", "int64", True),
+        ("reset_by", "enum:direction", True), ("reset_frame", "int64", True),
+        ("reset_acknowledges", "bool", True), ("reset_ttl_step", "int64", True),
+        ("reset_ident_step", "int64", True), ("reset_window", "int64", True), ("reset_stamped", "bool", True),
+        ("icmp_error", "enum:icmp_error", True), ("icmp_from", "string", True), ("icmp_frame", "int64", True),
+        ("port_named", "bool", False),
     ),
     "anomalies": (
         ("capture", "string", False), ("connection_id", "int64", True), ("call_id", "int64", True),
@@ -132,7 +138,7 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
         "capture_began_later", "segment_lost", "cut_by_snaplen", "connection_reset", "connection_closed",
         "connection_reused", "connection_evicted", "one_direction", "open_at_end", "undecodable",
         "unknown_api", "unknown_version", "passed_over", "limit_reached", "segment_not_captured",
-        "not_decrypted", "not_kafka",
+        "not_decrypted", "cut_off_by_client", "not_kafka",
     ),
     "protocol": (
         "empty", "kafka", "tls", "http", "ssh", "proxy", "socks", "other", "undecided", "zookeeper", "amqp",
@@ -174,6 +180,10 @@ ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "tcp_event": (
         "retransmission", "zero_window", "zero_window_end", "refused", "reset", "syn_again", "duplicate_acks",
+    ),
+    "icmp_error": (
+        "net_unreachable", "host_unreachable", "protocol_unreachable", "port_unreachable", "prohibited",
+        "too_big", "time_exceeded", "other",
     ),
     "codec": (
         "none", "gzip", "snappy", "lz4", "zstd", "unknown_5", "unknown_6", "unknown_7",

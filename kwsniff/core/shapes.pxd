@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x0296d63506e563a0ull
+    #define KWSNIFF_SHAPES 0x1cab06cfbb37d45bull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -29,7 +29,7 @@ from kwsniff.core.kafka.memory cimport learned_bytes, parked_slots
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.shapes cimport KWSNIFF_SHAPES
 from kwsniff.core.octets.octets cimport Octets, copy_out, has, make_octets
-from kwsniff.core.capture.packets cimport Interface, Reader, SegmentSink
+from kwsniff.core.capture.packets cimport IcmpSink, Interface, Reader, SegmentSink
 from kwsniff.core.tls.hello cimport Hello, hello_bytes
 from kwsniff.core.tls.saved_tls cimport load_hello, load_tls, save_hello, save_tls
 from kwsniff.core.tls.sealed cimport Tls, tls_bytes
@@ -402,10 +402,12 @@ cdef bint save_reader(Buffer* out, Reader* reader) noexcept nogil:
 
 cdef void load_reader(Source* source, Reader* reader) noexcept nogil:
     cdef SegmentSink sink = reader.sink
+    cdef IcmpSink icmp_sink = reader.icmp_sink
     cdef void* context = reader.context
     cdef uint32_t num_interfaces, num_datagrams, cap = 1
     get(source, reader, sizeof(Reader))
     reader.sink = sink
+    reader.icmp_sink = icmp_sink
     reader.context = context
     reader.take_secrets = NULL
     num_interfaces = reader.num_interfaces

@@ -157,6 +157,7 @@ class Figures:
     def _add_api_calls(self, batch: pa.RecordBatch) -> None:
         sums = self._sums
         sums["unanswered"] += count_of(batch, "status", "unanswered")
+        sums["cut_off"] += count_of(batch, "reason", "cut_off_by_client")
         sums["unnamed"] += batch.num_rows - _told(batch, "client_id")
         codes, callers = codes_in(batch, "caller")
         counts = (
@@ -198,6 +199,15 @@ class Figures:
         sums["refused"] += np.count_nonzero(flags_of(batch, "refused"))
         sums["silent"] += np.count_nonzero((each("broker_packets") == 0) & (each("client_bytes") == 0))
         sums["closed_by_broker"] += count_of(batch, "closed_by", "broker")
+        sums["syn_retries"] += np.count_nonzero(each("syn_retries") > 0)
+        sums["client_resets"] += count_of(batch, "reset_by", "client")
+        codes, words = coded(batch, "reset_by")
+        if "broker" in words:
+            bare = (codes == words.index("broker")) & ~flags_of(batch, "reset_acknowledges")
+            sums["odd_resets"] += np.count_nonzero(bare)
+        sums["odd_resets"] += np.count_nonzero(
+            (each("reset_ttl_step") != 0) | (each("reset_ident_step") > 64)
+        )
         codes, words = coded(batch, "closed_by")
         later = each("last_time") - each("first_time") >= 1_000_000
         sums["closed_later"] += (
@@ -294,11 +304,11 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 
 
 _SUMS: Final = (
-    "unanswered", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas", "read_committed",
-    "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
-    "ended", "refused", "silent", "closed_by_broker", "closed_later", "alerts", "sealed", "one_sided",
-    "greeted", "foreign", "proxied", "malformed", "violations",
-    "zero_window_ns",
+    "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
+    "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
+    "ended", "refused", "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
+    "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
+    "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
     "rebalances", "idle_members", "expired_members", "transactions", "flawed_captures",
     "rules_not_asked",
@@ -333,7 +343,7 @@ _WORDS: Final = {
     for name, table in TABLES.items()
 }
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
-    "api_calls": ("acks", "isolation_level", "throttle_time_ms", "generation", *Pace.OF_CALLS),
+    "api_calls": ("acks", "reason", "isolation_level", "throttle_time_ms", "generation", *Pace.OF_CALLS),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
     "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),

@@ -16,7 +16,8 @@ findings into the table [findings](tables.md#findings), and `analyze` ends its s
 - A **problem** causes harm now. A **warning** is waste or a risk. An **info** explains figures and is
   harmless.
 - Exit status of `why`: 0 no problem found, 1 a problem found, 2 error.
-- A finding that another one causes names it (`explained_by`), and comes after it.
+- A finding that another one causes names it (`explained_by`). It comes after it, is never more severe, and
+  does not decide the exit status alone.
 - `why` ends with the limits of the capture. On a healthy capture it also shows how much traffic it
   evaluated.
 
@@ -30,27 +31,26 @@ threshold the rule does not fire.
 - `client`: the client program, its code or its settings. It sends too often, too much, too late, to the
   wrong name or to the wrong listener, and the broker behaves correctly. Its settings
   (`fetch.max.wait.ms`, `linger.ms`, `security.protocol`, a topic's name, a password) are the client's.
-- `broker`: a server that is slow, stalled, gone, or closes connections instead of responding. A missing
-replica
-  is a broker, too.
+- `broker`: a server that is slow, stalled, gone, or closes connections instead of responding. A
+  missing replica is a broker, too.
 - `follower`: a server that responds, but delays its leader as a replica.
 - `network`: the path between client and broker, including its distance.
 - `configuration`: client and broker both work as configured, and a setting must change: quotas, permissions,
   connection limits, idle timeouts, advertised addresses, SASL mechanisms, ids that two members share, the
-  number of partitions, a topic's codec. The operators of the cluster or of the deployment decide on which
-  side.
+  number of partitions, a topic's codec. The operators of the cluster or of the deployment decide
+  on which side.
 - `capture`: the capture itself is incomplete. The finding does not concern the traffic.
 
-Rules distinguish between these owners if they can. A broker that closes the connection on a request
-version it
-no longer supports blames the client. A request that timed out while it waited for followers blames the
-followers. Too few replicas blame the broker that is no longer in the metadata, or the follower that is
+Rules distinguish between these owners if they can. A broker that closes the connection on a request version
+that it no longer supports blames the client. A request that timed out while it waited for followers blames
+the followers. Too few replicas blame the broker that is no longer in the metadata, or the follower that is
 behind.
 
 """
 
 _TITLES = {
     "brokers": "Brokers",
+    "opening": "Opening connections",
     "network": "Network",
     "clients": "Clients",
     "groups": "Groups",

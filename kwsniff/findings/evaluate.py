@@ -56,9 +56,11 @@ class Finding:
     command: str
     parties: Mapping[str, str] = field(default_factory=dict)
     """Whom it concerns: client, broker, topic, group_id, as far as it says."""
+    cause: "Finding | None" = field(default=None, compare=False, repr=False)
+    """The finding that `explained_by` names."""
 
 
-_COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name != "parties")
+_COLUMNS: Final = tuple(each.name for each in fields(Finding) if each.name not in ("parties", "cause"))
 
 
 def evaluate(
@@ -123,6 +125,8 @@ def conclude(
     places = {"capture": capture, "tables": tables}
     findings = [_finding(rule, {**places, **row, **_moments(row)}, total) for rule, row in rows]
     _explain(findings, {rule.name: rule for rule, _ in rows})
+    for finding in findings:
+        _rank_below_cause(finding)
     findings.sort(key=_weight)
     return findings
 
@@ -223,15 +227,30 @@ def _words(template: str, said: Mapping[str, Any]) -> str:
 
 
 def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
-    """Names the cause of what is a consequence: the first of its rule's list that concerns the same party."""
+    """Sets the cause of each consequence: the first of its rule's list that concerns the same party.
+
+    A finding of severity info is never a cause.
+    """
     for finding in findings:
         for cause in rules[finding.finding].explained_by:
-            if any(each.finding == cause and _related(each, finding) for each in findings):
+            found = [each for each in findings if each.finding == cause and _related(each, finding)]
+            if found:
                 finding.explained_by = cause
+                finding.cause = min(found, key=lambda each: SEVERITIES.index(each.severity))
                 break
 
 
+def _rank_below_cause(finding: Finding) -> str:
+    """Lowers a consequence to the severity of its cause, so that it never comes first. Returns it."""
+    if finding.cause is not None:
+        worst = _rank_below_cause(finding.cause)
+        finding.severity = max(finding.severity, worst, key=SEVERITIES.index)
+    return finding.severity
+
+
 def _related(cause: Finding, consequence: Finding) -> bool:
+    if cause.severity == "info":
+        return False
     shared = cause.parties.keys() & consequence.parties.keys()
     if shared and not any(cause.parties[name] == consequence.parties[name] for name in shared):
         return False
@@ -240,10 +259,15 @@ def _related(cause: Finding, consequence: Finding) -> bool:
     return cause is not consequence
 
 
+def _causes_behind(finding: Finding) -> int:
+    """How many causes it follows from, one behind the other."""
+    return 0 if finding.cause is None else 1 + _causes_behind(finding.cause)
+
+
 def _weight(finding: Finding) -> tuple[Any, ...]:
     return (
         SEVERITIES.index(finding.severity),
-        finding.explained_by is not None,
+        _causes_behind(finding),
         _CONFIDENCES[finding.confidence],
         -(finding.time_share or 0.0),
         -finding.calls,

@@ -18,6 +18,7 @@ SUBJECT_KINDS: Final = (
 
 GROUPS: Final = (
     "brokers",
+    "opening",
     "network",
     "clients",
     "groups",
@@ -136,4 +137,16 @@ def load_rules() -> tuple[Rule, ...]:
         for cause in rule.explained_by:
             if cause not in names:
                 raise ValueError(f"rule {rule.name} has an unknown rule as a cause: {cause!r}")
+    _refuse_circles({rule.name: rule.explained_by for rule in rules})
     return tuple(rules)
+
+
+def _refuse_circles(causes: Mapping[str, Sequence[str]]) -> None:
+    """A consequence must not also be a cause of its cause."""
+    left = dict(causes)
+    while left:
+        ends = [name for name, behind in left.items() if not left.keys() & set(behind)]
+        if not ends:
+            raise ValueError(f"rules name each other as causes: {', '.join(left)}")
+        for name in ends:
+            del left[name]

@@ -248,7 +248,7 @@ def columns_named(queries: Iterable[str]) -> set[str]:
 
 SMALL: Final = (
     "twin", "server_error", "refusing", "restart", "renewal", "lone_topic", "lone_topics", "blind", "lossy",
-    "span", "stretch",
+    "span", "stretch", "explained_close", "closed_unheard", "after_silence", "boxed",
 )  # fmt: skip
 """Views of few rows that take a look at all calls, in the order in which they need each other."""
 

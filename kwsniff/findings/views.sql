@@ -261,3 +261,124 @@ where n.broker_bytes = 0 and case p.wrong when 'unexpected' then n.proxy_header 
 -- to the proxy that puts the header in front
 union select run_id, connection_id from connection where broker_address in (select client_address from connections where proxy_header is not null and broker_bytes = 0)
 union select run_id, connection_id from connection where broker in (select broker from never_answering);
+
+-- Ports at which brokers listen by Kafka's own examples, and those of its images and services: 9092 to 9098, 9194 to
+-- 9198, and the same behind a digit. What else listens there shows only in the bytes.
+create temp view usual_port as
+select unnest(flatten([range(9092, 9099), [9194, 9196, 9198, 49092], range(19092, 19099), range(29092, 29099), range(39092, 39099)])) as port;
+
+-- Addresses that were asked for Kafka: their port speaks it here or was named (--port), their client speaks it, or
+-- brokers name them. TLS alone may be anything, but at a port where brokers usually listen.
+create temp view kafka_speaker as
+select distinct client_address, broker, broker_port from connection where protocol = 'kafka'
+    or protocol = 'tls' and broker_bytes > 0 and broker_port in (from usual_port);
+
+create temp view asked_for as
+select run_id, connection_id,
+    port_named or client_address in (select client_address from kafka_speaker) or broker_port in (select broker_port from kafka_speaker)
+        or broker in (select host || ':' || port from brokers) as known
+from connection where refused or broker_packets = 0;
+
+-- Clients at an address that name themselves. A connection that was never answered does not say which of them made it.
+create temp view resident as
+select client_address, case when count(distinct client) = 1 then min(client) end as client,
+    case when count(distinct client) = 1 then min(client) || ' (' || client_address || ')' else client_address end as called
+from connection where client_id is not null group by client_address;
+
+-- SYNs that nobody answered.
+create temp view silent as
+select *, 1 + coalesce(syn_retries, 0) as syns from connection
+where not coalesce(refused, false) and broker_packets = 0 and client_bytes = 0 and syn_retries is not null;
+
+-- Of these, addresses that never answered anyone, and that brokers gave the client, which talks to another one: they
+-- are named as they are; or the client tried after brokers had named more hosts, by names, than answer at that port.
+create temp view advertised_silent as
+with speaking as (
+    select client_address, min(response_time) as told from client_call c where api_name = 'Metadata' and response_time is not null group by client_address
+),
+hosts as (
+    select port, count(distinct host) filter (not regexp_matches(host, '^[0-9.]+$|:')) as names from brokers group by port
+),
+answering as (select broker_port as port, count(distinct broker_address) as hosts from connection where broker_bytes > 0 group by broker_port),
+more_named as (select port from hosts left join answering using (port) where names > coalesce(answering.hosts, 0))
+select distinct s.client_address, s.broker
+from silent s join speaking t using (client_address)
+where not exists (from connection o where o.broker = s.broker and o.broker_packets > 0)
+    and (s.broker in (select host || ':' || port from brokers) or s.first_time >= t.told and s.broker_port in (from more_named));
+
+-- Connections that a broker, or what is asked as one, accepted and closed without a byte. `was_read`: it had read a request, and ended with a FIN;
+-- `is_outdated`: a version that newer brokers do not take.
+create temp view closed_unheard as
+select n.run_id, n.connection_id, n.broker, n.client_address, n.client_id, n.client, n.protocol, n.first_time, n.first_frame,
+    coalesce(n.close_time, n.last_time) as moment, epoch(coalesce(n.close_time, n.last_time) - n.first_time) * 1000 as age_ms,
+    exists (from call c where c.connection_id = n.connection_id and c.run_id = n.run_id
+        and (c.api_name <> 'ApiVersions' or n."end" = 'fin' and c.request_end_frame < n.close_frame)) as was_read,
+    exists (from call c join least_version r using (api_key) where c.connection_id = n.connection_id and c.run_id = n.run_id
+        and c.api_version < r.least) as is_outdated
+from connection n
+where handshake and closed_by = 'broker' and broker_bytes = 0 and (reset_frame is distinct from close_frame or coalesce(reset_acknowledges, true))
+    and coalesce(client_missing_bytes, 0) = 0 and coalesce(broker_missing_bytes, 0) = 0
+    and run_id not in (from lossy) and not coalesce(refused, false) and protocol in ('empty', 'kafka', 'undecided', 'tls')
+    and not exists (from explained_close x where x.run_id = n.run_id and x.connection_id = n.connection_id)
+    and (port_named or broker_port in (from usual_port) or broker_port in (select broker_port from kafka_speaker)
+        or client_address in (select client_address from kafka_speaker));
+
+-- Requests without an answer, on connections that had been silent: `silence` from the last answer to the request, or to
+-- the end of the connection where that came first; and the longest silence (`survived`) after which the same connection
+-- had answered, in seconds.
+create temp view after_silence as
+with failed as (
+    select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.request_time, c.request_frame, n.close_frame, n.close_time
+    from client_call c join connection n using (run_id, connection_id)
+    where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_reset')
+        and (n.close_frame < c.request_frame or n."end" = 'reset' and n.closed_by = 'broker')
+),
+heard as (
+    select run_id, connection_id, response_end_time, request_time,
+        max(response_end_time) over (partition by run_id, connection_id order by request_time rows between unbounded preceding and 1 preceding) as before
+    from client_call where status = 'answered' and (run_id, connection_id) in (select (run_id, connection_id) from failed)
+)
+select f.*, h.spoken, epoch(least(f.request_time, f.close_time) - h.spoken) as silence, h.survived
+from failed f join (
+    select run_id, connection_id, max(response_end_time) as spoken, coalesce(max(epoch(request_time - before)), 0) as survived from heard group by run_id, connection_id
+) h using (run_id, connection_id)
+where h.spoken is not null;
+
+-- Connections that were reset in the name of their broker, or client, by another machine, as far as the reset shows:
+-- `sure` by its time to live; else by a reset without an acknowledgement, as a machine sends that does not know the
+-- connection, although its broker had not closed it. `alive`: the broker went on within five seconds.
+create temp view boxed as
+with odd as (
+    select *, reset_ttl_step <> 0 as sure from connection
+    where "end" = 'reset' and not coalesce(refused, false) and reset_frame = close_frame and (broker_bytes > 0 or handshake)
+        and (reset_ttl_step <> 0 or reset_by = 'broker' and not reset_acknowledges
+            -- who numbers its packets has numbered the reset, too
+            or reset_by = 'broker' and reset_acknowledges and reset_ident_step > 64)
+),
+spoken as (
+    select broker, response_time as moment from call where response_time is not null and broker in (select broker from odd)
+    union all
+    select broker, first_time from connection where handshake and broker_packets > 0 and not coalesce(refused, false) and broker in (select broker from odd)
+)
+select o.run_id, o.connection_id, o.sure, coalesce(s.moment < o.close_time + to_seconds(5), false) as alive
+from odd o asof left join spoken s on s.broker = o.broker and o.close_time < s.moment;
+
+-- Responses in which the client closed the connection, or right behind which it reset it with bytes of them unread,
+-- that were larger than any that it took.
+create temp view refused_response as
+with last_answer as (
+    select run_id, connection_id, arg_max(call_id, (response_time, response_frame)) as call_id from client_call
+    where response_time is not null group by run_id, connection_id
+),
+taken as (
+    select c.client, max(c.response_bytes) as most
+    from client_call c join connection n using (run_id, connection_id) left join last_answer l using (run_id, connection_id)
+    where c.response_end_time is not null and not (c.call_id = l.call_id and n."end" = 'reset' and n.closed_by = 'client')
+    group by c.client
+)
+select c.run_id, c.call_id, c.connection_id, c.client, c.broker, c.api_name, c.request_time, n.close_time, n.close_frame,
+    c.response_bytes - 4 as bytes, coalesce(t.most, 4) - 4 as most
+from client_call c join connection n using (run_id, connection_id) left join last_answer l using (run_id, connection_id) left join taken t on t.client = c.client
+where n.closed_by = 'client' and c.response_bytes > coalesce(t.most, 0) and (c.reason = 'cut_off_by_client'
+    or n."end" = 'reset' and n.reset_frame = n.close_frame and n.reset_acknowledges and c.call_id = l.call_id
+        and n.close_time - c.response_end_time between to_milliseconds(0) and to_milliseconds(200));

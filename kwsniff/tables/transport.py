@@ -18,6 +18,7 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
+from kwsniff.tables.proven_ends import EVIDENCE
 from kwsniff.tables.words import WORDS
 
 
@@ -161,6 +162,7 @@ CONNECTIONS = TableSchema(
             "position of that FIN or RST in its capture",
             null="no close was captured",
         ),
+        _moment("close_time", "Time of that packet.", f"no close was captured, or {_NO_TIME}"),
         Column(
             name="refused",
             type="bool",
@@ -172,6 +174,13 @@ CONNECTIONS = TableSchema(
             "Number of SYN retransmissions by the client.",
             "TCP SYN with the same number",
             null="the client's SYN was not captured",
+        ),
+        _count(
+            "connect_ns",
+            "From the client's first SYN to the first response to a SYN.",
+            "times of SYN and SYN-ACK",
+            unit="nanoseconds",
+            null="one of them was not captured, or has no time",
         ),
         Column(
             name="encapsulation",
@@ -287,6 +296,7 @@ CONNECTIONS = TableSchema(
             )
             for side in ("client", "broker")
         ),
+        *EVIDENCE,
     ),
 )
 

@@ -24,10 +24,11 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "undecodable": "the bytes do not match the layout of the API and version",
         "unknown_api": "no known Kafka release has this API",
         "unknown_version": "no known Kafka release has this version of the API",
-        "passed_over": "the broker responded to later calls instead",
+        "passed_over": "the broker responded to later calls first",
         "limit_reached": "one of kwsniff's limits was reached",
         "segment_not_captured": "the capture misses TCP data that the receiver acknowledged",
         "not_decrypted": "TLS records that cannot be decrypted because earlier data is missing",
+        "cut_off_by_client": "the client closed the connection inside the response",
         "not_kafka": "the other side responded in another protocol",
     },
     "protocol": {
@@ -157,6 +158,16 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "syn_again": "a retransmitted SYN or SYN-ACK",
         "duplicate_acks": "three or more consecutive acknowledgements for the same missing byte",
     },
+    "icmp_error": {
+        "net_unreachable": "no router has a route to that network",
+        "host_unreachable": "no host with that address responds in its network",
+        "protocol_unreachable": "the host does not support TCP",
+        "port_unreachable": "the host, or a firewall on its behalf, rejects the port",
+        "prohibited": "a firewall or router reports that it is prohibited",
+        "too_big": "the packet exceeds the MTU of a link on the path and must not be fragmented",
+        "time_exceeded": "the packet passed too many routers, for example in a loop",
+        "other": "another reason why the packet was not delivered",
+    },
     "codec": {
         "none": "not compressed",
         "gzip": "gzip",
@@ -183,7 +194,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "unfinished": "in messages still incomplete at the end of the connection or the capture",
         "continued": "in messages that began before the capture",
         "lost_framing": "where message boundaries are unknown",
-        "retransmitted": "sent again",
+        "retransmitted": "retransmitted",
         "out_of_window": "outside the window of the stream",
         "after_end": "after the end of the connection",
         "not_kafka": "of connections with other protocols",
@@ -239,7 +250,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 """The closed lists of the core. Their order is that of the numbers in kwsniff/core/declared.pxd."""
 
 ABSENT: Final = {
-    "reason": "none", "caller": "unknown", "tunnel": "none", "proxy_header": "none",
+    "reason": "none", "caller": "unknown", "tunnel": "none", "icmp_error": "none", "proxy_header": "none",
     "tls_handshake": "unseen", "tls_client_certificate": "unseen",
 }  # fmt: skip
 """The core's name for the number before the first, in lists where a value may be absent."""

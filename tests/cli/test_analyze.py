@@ -179,7 +179,7 @@ def test_a_terminal_gets_tables_and_progress(capture: Path) -> None:
 def test_a_terminal_as_standard_input_is_told_what_to_do() -> None:
     status, shown = on_a_terminal("analyze", "-")
     assert status == 2
-    assert "kwsniff: error: standard input is not a capture; pipe one in" in shown
+    assert "kwsniff: error: standard input is a terminal; pipe a capture in" in shown
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_terminal_as_standard_input_is_told_what_to_do() -> None:
         (["--port", "0"], "--port 0: give a number from 1 to 65535"),
         (["--port", "9092,x"], "--port x: give a number from 1 to 65535"),
         (["--limit", "connections"], "--limit connections: give a name and a whole number"),
-        (["--limit", "speed=1"], "no limit is called 'speed'"),
+        (["--limit", "speed=1"], "unknown limit 'speed'"),
         (["--top", "0"], "--top must be at least 1"),
     ],
 )
@@ -204,7 +204,9 @@ def test_wrong_options_are_said_in_one_line(
 def test_ports_and_limits_are_taken(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--port", "9092,9093", "--port", "9094", "--limit", "connections=100"]
     assert run(["analyze", str(capture), *options]) == 0
-    assert "10 calls on 2 connections (2 kafka)" in lines_of(capsys)
+    captured = capsys.readouterr()
+    assert "10 calls on 2 connections (2 kafka)" in captured.out.splitlines()
+    assert captured.err == "kwsniff: note: no TCP packets on port 9093, 9094; found Kafka on port 9092\n"
 
 
 def test_an_output_that_cannot_be_written_is_one_line(
@@ -214,7 +216,7 @@ def test_an_output_that_cannot_be_written_is_one_line(
     assert run(["analyze", str(capture), "-o", str(tmp_path / "file")]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    told = f"kwsniff: error: {tmp_path / 'file'}: cannot be written (it is no folder); "
+    told = f"kwsniff: error: {tmp_path / 'file'}: cannot write (not a folder); "
     assert captured.err.startswith(told)
     assert captured.err.count("\n") == 1
 
@@ -248,7 +250,7 @@ EMPTY: dict[str, Any] = {
 
 def test_how_far_away_clients_are_is_told() -> None:
     far = {**EMPTY["transport"], "farthest_client": "10.0.0.9", "max_round_trip_ns": 120_000_000}
-    assert "network: farthest client 10.0.0.9, 120 ms away (round trip)" in shown({"transport": far})
+    assert "network: highest RTT 120 ms, client 10.0.0.9" in shown({"transport": far})
     near = {**far, "max_round_trip_ns": 900_000}
     assert "away" not in shown({"transport": near})
 
@@ -262,7 +264,10 @@ def shown(summary: dict[str, Any], top: int = 20) -> str:
 def test_without_kafka_the_summary_says_what_to_try() -> None:
     assert "interface and filter" in shown({})
     plain = {"rows": {"connections": 2}, "connections": [{"protocol": "other", "count": 2}]}
-    assert "No Kafka calls on 2 connections (2 other); give broker ports with --port" in shown(plain)
+    assert (
+        "No Kafka calls on 2 connections (2 other); if brokers use an unusual port, give it with --port"
+        in shown(plain)
+    )
     secret = {"rows": {"connections": 1}, "connections": [{"protocol": "tls", "count": 1}]}
     assert "capture on a plaintext listener" in shown(secret)
     refused = {"rows": {"connections": 2}, "connections": [{"protocol": "empty", "count": 2}]}
@@ -298,7 +303,7 @@ def test_what_the_capture_lacks_is_said() -> None:
         "  skipped: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
         "  inside tunnels: 46 vxlan, 1 gre",
         "  payload: 100 % in answered calls, 0.13 % torn_frames",
-        "  note: the capturing system lost 3 packets",
+        "  note: the kernel dropped 3 packets",
         "  note: the file ends inside a packet",
     ]
 

@@ -17,9 +17,7 @@ from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
 CAPTURE = str(ROOT / "captures" / "first_steps" / "capture.pcap")
-OTHER_TIME = (
-    "no packet was captured from 20:00 on; the captures go from 2026-11-20 19:36:05.357 UTC to 19:36:08.519"
-)
+OTHER_TIME = "no packets from 20:00 on; the captures cover 2026-11-20 19:36:05.357 UTC to 19:36:08.519"
 VERBS = (
     ["analyze"], ["analyze", "--json"], ["why"], ["why", "--json"], ["show"], ["show", "--json"],
     ["show", "--error", "any"], ["upgrade", "4.3.1"], ["compare", CAPTURE], ["live", "--speed", "max", "-i"],

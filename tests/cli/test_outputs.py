@@ -43,7 +43,7 @@ def write(verb: list[str], out: Path, tables: Path, *more: str, capture: Path = 
 def _captures() -> dict[str, bytes]:
     return {
         "pcap": PACKETS,
-        "pcap in gzip": gzip.compress(PACKETS),
+        "pcap in gzip": gzip.compress(PACKETS, mtime=0),
         "pcapng": pcapng(frames(two_clients().packets())),
     }
 
@@ -59,7 +59,7 @@ def test_a_capture_is_replaced_when_told_to_only(
         out.write_bytes(_captures()[kind])
         assert write(verb, out, tables) == FAILED
         err = capsys.readouterr().err
-        assert err == f"kwsniff: error: {out}: is a capture; name another file, or replace it with --force\n"
+        assert err == f"kwsniff: error: {out} is a capture; choose another file, or replace it with --force\n"
         assert out.read_bytes() == _captures()[kind]
         assert write(verb, out, tables, "--force") in (DONE, 1)
         assert out.read_bytes() != _captures()[kind]

@@ -263,14 +263,14 @@ def test_a_capture_that_ends_early_is_shown_up_to_there_with_a_note(
     assert "ends inside a packet" in captured.err
 
 
-def test_a_capture_without_kafka_is_done_and_says_so(
+def test_a_capture_without_kafka_has_nothing_to_show_and_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = written(tmp_path / "empty.pcap", [])
-    assert run(["show", empty]) == 0
+    assert run(["show", empty]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "no Kafka messages" in captured.err
+    assert captured.err == "kwsniff: note: the captures have no packets\n"
 
 
 def test_requests_that_wait_too_long_are_shown_without_their_response(

@@ -332,7 +332,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, capsys: pytest.C
         pytest.skip(f"cannot mount here: {mounted.stderr.decode().strip()}")
     try:
         assert run(["slice", str(capture), "--api", "produce", "-o", f"{small}/some.pcapng"]) == 2
-        assert "cannot be written: No space left on device\n" in capsys.readouterr().err
+        assert "cannot write: No space left on device\n" in capsys.readouterr().err
         assert list(small.iterdir()) == []
     finally:
         subprocess.run(["umount", small], check=True)

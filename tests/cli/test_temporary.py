@@ -52,7 +52,7 @@ def test_no_room_for_temporary_files_is_one_line_with_what_helps(
     done = run(arguments, spare, place)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"kwsniff: error: {spare}: temporary files cannot be written (File too large); ")
+    assert line.startswith(f"kwsniff: error: {spare}: cannot write temporary files (File too large); ")
     assert line.endswith("set TMPDIR to another folder")
     assert [*spare.iterdir(), *place.iterdir()] == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
 
@@ -160,6 +161,11 @@ def connection_of(tables: Rows) -> dict[str, Any]:
 
 def names(tables: Rows) -> list[str]:
     return sorted(row["name"] for row in tables["anomalies"])
+
+
+def at_ms(number: int) -> datetime:
+    """A moment as rows have it, so many milliseconds after the first packet's."""
+    return datetime.fromtimestamp(START_NS // 10**9, UTC) + timedelta(milliseconds=number)
 
 
 def ask(talk: Talk, number: int) -> None:

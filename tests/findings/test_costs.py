@@ -112,9 +112,13 @@ def test_syns_to_a_silent_address_are_counted_once_however_many_clients_are_wher
         "client_bytes": 0, "broker_bytes": 0, "syn_retries": 2, "first_frame": 7,
         "first_time": SECOND, "last_time": 4 * SECOND,
     }  # fmt: skip
-    (found,) = find("advertised_unreachable", {"connections": [*talking, silent]})
+    told = {**_call(1, 0.1, 0.2, 1, "Metadata"), "client_address": "10.0.0.2", "response_time": SECOND // 5}
+    named = {"host": "10.0.0.30", "port": 9092, "node_id": 3, "first_call_id": 1}
+    tables = {"connections": [*talking, silent], "api_calls": [told], "brokers": [named]}
+    (found,) = find("advertised_unreachable", tables)
     assert (found.subject, found.value, found.frames) == ("10.0.0.30:9092", 3, [7])
-    assert found.text.startswith("shop-0, shop-1 tried to reach 10.0.0.30:9092 (3 SYNs), and ")
+    assert found.text.startswith("10.0.0.2 tried to reach 10.0.0.30:9092, ")
+    assert "(3 SYNs)" in found.text
 
 
 def test_everybody_who_took_a_transactional_id_is_named() -> None:

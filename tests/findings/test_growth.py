@@ -72,6 +72,11 @@ def test_no_rule_compares_calls_with_each_other(folder: str, times: int, tmp_pat
 # in a join depends on DuckDB's version.
 _OF_FEW = {
     "far_away": "a client's round trip",
+    "backend_down": "the least version of an API; when an address was silent between two answers",
+    "connection_limit": "a client that an address turned away",
+    "idle_closed": "the least version of an API",
+    "path_dead": "when a client's path died",
+    "unreachable": "when a client tried an address",
     "broker_stalled": "the least version of an API",
     "broker_hangs_up": "the least version of an API; the highest that a client was refused",
     "broker_slow": "the restarts of a broker",

@@ -184,8 +184,10 @@ def test_where_much_is_missing_nobody_is_said_to_be_idle_or_to_be_turned_away() 
         "calls": 0, "client_address": "10.0.0.9", "last_time": SECOND // 10,
     }  # fmt: skip
 
+    works_on = {"handshake": True, "broker_packets": 1, "client_bytes": 0, "end": "open"}
+
     def found(missing: int) -> list[str]:
-        works = _connection(1, client_address="10.0.0.9", handshake=True, client_missing_bytes=missing)
+        works = _connection(1, client_address="10.0.0.9", **works_on, client_missing_bytes=missing)
         closed = [_connection(n, **at_once, client_missing_bytes=missing) for n in (2, 3, 4)]
         rows = {"members": members, "connections": [works, *closed]}
         return [each.finding for name in ("idle_members", "connection_limit") for each in find(name, rows)]

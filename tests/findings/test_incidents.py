@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import kwsniff
 from tests.findings.measured import find_once
 from tests.house.tree import ROOT
 
@@ -94,3 +95,12 @@ def test_a_broker_that_reads_a_request_and_closes_has_no_limit_of_connections() 
     found = _found(ROOT / "captures" / "versions_3_9" / "capture.pcap")
     assert "connection_limit" not in [name for name, *_ in found]
     assert "version_not_offered" in [name for name, *_ in found]
+
+
+@pytest.mark.parametrize(("name", "milliseconds"), [("timeout_sarama", 400), ("timeout_too_short", 300)])
+def test_a_client_gave_up_when_its_settings_say(name: str, milliseconds: int) -> None:
+    """Net.ReadTimeout and request.timeout.ms, as about.toml has them; the answers came later than that."""
+    rows = kwsniff.analyze(INCIDENTS / name / "client.pcap").findings.to_pylist()
+    (found,) = (row for row in rows if row["finding"] == "timeout_too_short")
+    assert found["value"] == pytest.approx(milliseconds, rel=0.02)
+    assert found["expected"] > found["value"]

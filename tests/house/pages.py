@@ -28,14 +28,13 @@ _COVERAGE = """\
 
 <!-- Made by `python -m tests.house.pages`: edit dissectors/kafka/, not this page. -->
 
-{apis} APIs, {messages} layouts of requests and responses, {schemas} schemas of what travels inside bytes
-fields and records. A version is covered when some Kafka release spoke it, early ones included. "Flexible
-from" is the first version with compact lengths and tagged fields (KIP-482). Where early releases sent other
-bytes under the same version number, the column "also" names them; `kwsniff decode` tries them when the newest
-layout does not fit.
+{apis} APIs, {messages} layouts of requests and responses, {schemas} schemas of bytes fields and records.
+kwsniff covers every version of every Kafka release, including early ones. "Flexible from" is the first
+version with compact lengths and tagged fields (KIP-482). If early releases used another layout for the same version
+number, the column "also" names them; `kwsniff decode` tries them when the newest layout does not match.
 
-A request with a newer version than these, or of an API that is not here, is counted and paired with its
-response; its fields stay closed (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one,
+kwsniff counts requests with newer versions or unknown APIs and pairs them with their responses, but does not
+decode their fields (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one,
 see [CONTRIBUTING](../CONTRIBUTING.md).
 
 ## APIs
@@ -56,17 +55,16 @@ _LIMITS = """\
 
 <!-- Made by `python -m tests.house.pages`: edit kwsniff/limits.py, not this page. -->
 
-Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly and costs what the anomaly says
+All limits on memory and work. A reached limit is an anomaly and costs what the anomaly describes
 (see [anomalies](anomalies.md)); it never stops a run. Set one by its name:
 
     kwsniff analyze capture.pcap -o out --limit connections=1000000
     kwsniff.analyze("capture.pcap", limits={"connections": 1_000_000})
 
-With `--jobs` bounds over all connections hold for all analyzers together. Where what they keep adds up to
-more than three quarters of one, the captures are read again by one analyzer: rows never depend on the number
-of jobs.
+With `--jobs`, limits over all connections apply to all analyzers together. If their sum exceeds three
+quarters of a limit, one analyzer reads the captures again: rows never depend on the number of jobs.
 
-| limit | default | greatest | what it bounds |
+| limit | default | maximum | meaning |
 |---|---:|---:|---|
 """
 

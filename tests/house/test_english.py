@@ -41,6 +41,7 @@ NOT_YET = {
     "kwsniff/findings/rules/capture.toml": "texts of rules: not yet rewritten",
     "kwsniff/findings/rules/clients.toml": "texts of rules: not yet rewritten",
     "kwsniff/findings/rules/network.toml": "texts of rules: not yet rewritten",
+    "kwsniff/findings/rules/opening.toml": "texts of rules: not yet rewritten",
     "kwsniff/timelines/twins.py": "comments: not yet rewritten",
     "kwsniff/spark": "docstrings and comments: not yet rewritten, messages are",
 }

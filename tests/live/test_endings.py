@@ -146,7 +146,7 @@ def test_an_output_that_is_full_ends_it_and_the_files_are_whole(cluster: MockClu
         said = live.communicate(timeout=PATIENCE_S)[1].splitlines()
     assert live.returncode == 2
     assert said == [
-        "kwsniff: error: standard output cannot be written (No space left on device); what it has is not all"
+        "kwsniff: error: cannot write to standard output (No space left on device); the output is incomplete"
     ]
     assert table(tmp_path, "api_calls").num_rows > 0
 

@@ -217,7 +217,7 @@ def test_sniff_ends_after_its_time() -> None:
         ({"tables": ["calls"]}, "there is no table 'calls'"),
         ({"tables": []}, "tables must not be empty"),
         ({"ports": [0]}, "port 0 is outside"),
-        ({"tool": "wireshark"}, "there is no capture tool 'wireshark'"),
+        ({"tool": "wireshark"}, "unknown capture tool 'wireshark'"),
     ],
 )
 def test_sniff_refuses_what_makes_no_sense(options: dict[str, object], message: str) -> None:

@@ -34,7 +34,7 @@ def test_an_interface_that_is_not_there_is_answered_with_those_that_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     line = said(capsys, "-i", "nosuch7")
-    assert line.startswith("there is no interface 'nosuch7'; there are ")
+    assert line.startswith("no such interface: 'nosuch7'; interfaces: ")
     assert {name for _, name in socket.if_nameindex()} <= set(line.partition("there are ")[2].split(", "))
 
 

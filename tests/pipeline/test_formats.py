@@ -24,7 +24,7 @@ ALL_TIMES = (
     "broker_round_trip_ns", "network_ns", "behind", "behind_wait",
     "vantage", "client_zero_window_ns", "broker_zero_window_ns", "zero_window_ns",
     "begin_time", "end_time", "duration_ns", "first_join_time", "last_join_time",
-    "joined_time", "left_time",
+    "joined_time", "left_time", "close_time", "connect_ns",
 )  # fmt: skip
 
 

@@ -283,7 +283,7 @@ def test_the_summary_says_what_tls_shows_without_keys(capsys: pytest.CaptureFixt
     at = lines.index("5 TLS connections to 127.0.0.1:9092, TLS 1.3, without keys: see --tls-keylog")
     assert lines[at + 1] == (
         "  TLS_AES_256_GCM_SHA384, round trip 15 us, client sent 4.0 kB in 34 records, "
-        "broker sent 17.3 kB in 40 records, 24 bytes sent again, 1 reset"
+        "broker sent 17.3 kB in 40 records, 24 bytes retransmitted, 1 reset"
     )
     assert run(["analyze", str(path), "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)["tls_not_opened"]

@@ -218,7 +218,7 @@ def test_a_state_is_refused_when_a_vendors_fields_have_changed(folder: str, tmp_
         ("900_x.layout", "api 900 X 0" + BODY.replace("a int8", "a int8 enum.no"), r":3: 'no' is not an"),
         ("900_x.layout", "api 900 X 0\nrequest\n    a int9\nresponse\n    b int8\n", r":3: 'int9'"),
         ("900_x.layout", "api 900 X 0\nrequest\n    a int8\n", r":1: an API has one request"),
-        ("extra.layout", "api 900 X 0" + BODY, r":1: an API stands in"),
+        ("extra.layout", "api 900 X 0" + BODY, r":1: an API must be in"),
         ("extra.layout", "schema OffsetCommitValue 0\n    a int8\n", r":1: schema 'OffsetCommitValue'"),
         ("headers.layout", "use request 0 api 9999 0\n", r":1: headers"),
         ("errors.txt", "# ours\n6 LOUD final 1.0\n", r"errors\.txt:2: Kafka already has '6'"),

@@ -44,9 +44,15 @@ def recording(
     immediate: bool = True,
     buffer_kb: str = BUFFER_KB,
     before: Sequence[str] = (),
+    icmp: bool = False,
 ) -> Iterator[None]:
-    """Records TCP of these ports on loopback while the block runs; a name in .pcapng makes dumpcap do it."""
+    """Records TCP of these ports on loopback while the block runs; a name in .pcapng makes dumpcap do it.
+
+    `icmp`: and ICMP, whatever it is about.
+    """
     chosen = "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"
+    if icmp:
+        chosen = f"({chosen}) or icmp"
     if path.suffix == ".pcapng":
         command = ["dumpcap", "-i", interface, "-s", str(snaplen), "-w", str(path), "-f", chosen]
         ready = b"File: "

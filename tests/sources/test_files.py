@@ -216,7 +216,7 @@ def test_a_directory_hides_nothing_that_cannot_be_read(tmp_path: Path) -> None:
     named = find_in_order([tmp_path / name for name in (*odd, "good.pcap")])
     assert named.captures == found.captures
     assert {Path(each.name).name: each.why for each in named.unread} == {name: reasons[name] for name in odd}
-    with pytest.raises(CaptureError, match=r"a\.pcap\.gz: nothing can .* \(and 6 more files"):
+    with pytest.raises(CaptureError, match=r"a\.pcap\.gz: it cannot .* \(and 6 more unreadable files"):
         find_in_order([tmp_path / name for name in odd])
 
 

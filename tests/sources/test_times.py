@@ -123,7 +123,10 @@ def test_first_and_last_times(tmp_path: Path, data: bytes, monkeypatch: pytest.M
 def test_a_capture_without_packets_has_no_times(tmp_path: Path) -> None:
     name = captured(tmp_path / "x", pcap([]))
     assert (first_time(name), last_time(name)) == (None, None)
-    with CaptureFile(name) as capture, pytest.raises(UsageError, match=r"\+5s: no packet with a time"):
+    with (
+        CaptureFile(name) as capture,
+        pytest.raises(UsageError, match=r"\+5s: the capture has no packet time"),
+    ):
         TimeRange("+5s").resolve([name], capture)
 
 

@@ -116,7 +116,7 @@ def test_without_the_library_a_key_log_is_refused_in_one_line(
     monkeypatch.setattr("kwsniff.sources.tls.has_library", lambda: False)
     assert run(["analyze", str(capture), "--tls-keylog", str(keys)]) == 2
     err = capsys.readouterr().err
-    assert "cryptography, which is not installed here: pip install cryptography" in err
+    assert "cryptography: pip install cryptography" in err
     assert err.count("\n") == 1
 
 
@@ -127,7 +127,7 @@ def test_without_the_library_secrets_inside_a_capture_are_pointed_at(
     capture.write_bytes(with_secrets(files.pcapng(frames()), LINE.encode()))
     monkeypatch.setattr("kwsniff.sources.tls.has_library", lambda: False)
     assert run(["analyze", str(capture)]) == 0
-    assert "the captures hold TLS secrets; TLS is opened by" in " ".join(capsys.readouterr().out.split())
+    assert "the captures have TLS secrets; to decrypt TLS" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_key_log_that_others_may_read_is_pointed_at(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"table": "calls"}, "there is no table 'calls'"),
+        ({"table": "calls"}, "unknown table 'calls'"),
         ({"limit": "connections"}, "give a name and a whole number"),
         ({"prot": "9092"}, "no option .prot.; did you mean port"),
         ({"jobs": "0"}, "give a number from 1 to 64"),
@@ -206,7 +206,7 @@ def test_a_table_made_with_create_table_is_read_with_its_options(
     ("made", "words"),
     [
         ("options (path '{0}', prot '9092')", "no option .prot.; did you mean port"),
-        ("options (path '{0}', table 'calls')", "there is no table 'calls'"),
+        ("options (path '{0}', table 'calls')", "unknown table 'calls'"),
         ("options (port '9092')", "no capture given"),
     ],
 )

@@ -73,7 +73,7 @@ def test_one_given_twice_is_read_once() -> None:
     analysis = kwsniff.analyze([file, file])
     assert analysis.api_calls.num_rows == len(WANTED)
     assert analysis.summary["unread"] == [
-        {"capture": "file object 1", "reason": "is named twice, and read once"}
+        {"capture": "file object 1", "reason": "is given twice; kwsniff reads it once"}
     ]
 
 

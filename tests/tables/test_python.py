@@ -57,7 +57,7 @@ def test_a_folder_of_before_has_the_columns_of_today(tmp_path: Path, folder: Pat
 def test_a_folder_without_tables_and_a_table_that_is_not_there_are_one_line(
     tmp_path: Path, folder: Path
 ) -> None:
-    with pytest.raises(kwsniff.UsageError, match="has no tables of kwsniff"):
+    with pytest.raises(kwsniff.UsageError, match="holds no tables of kwsniff"):
         kwsniff.open(tmp_path)
     with pytest.raises(kwsniff.UsageError, match="no table 'latency'"):
         kwsniff.open(folder).table("latency")
@@ -153,7 +153,7 @@ def test_a_verb_that_is_none_is_one_line() -> None:
         [sys.executable, "-m", "kwsniff", "analze", "x.pcap"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "kwsniff: error: there is no verb 'analze'; did you mean analyze?\n"
+    assert done.stderr == "kwsniff: error: unknown verb 'analze'; did you mean analyze?\n"
 
 
 @pytest.mark.parametrize("name", ["latencies", "findings", "captures"])
@@ -163,15 +163,15 @@ def test_a_folder_of_one_table_opens_whichever_it_is(name: str, tmp_path: Path) 
 
 
 def test_a_folder_of_other_things_is_none(folder: Path) -> None:
-    with pytest.raises(kwsniff.UsageError, match="has no tables of kwsniff"):
+    with pytest.raises(kwsniff.UsageError, match="holds no tables of kwsniff"):
         kwsniff.open(folder.parent)
 
 
 @pytest.mark.parametrize(
     ("ports", "says"),
     [
-        ("9092", "'9092' is no port"),
-        (["9092"], "'9092' is no port"),
+        ("9092", "'9092' is not a port"),
+        (["9092"], "'9092' is not a port"),
         (0, "0 is outside"),
         ([9092.5], "9092.5"),
     ],

@@ -21,11 +21,13 @@ from libc.string cimport memset
 
 from kwsniff.core.declared cimport TUNNEL_IPIP, TUNNEL_NONE
 from kwsniff.core.capture.fragments cimport join_fragment
+from kwsniff.core.capture.icmp cimport ICMP, ICMP6, read_icmp
 from kwsniff.core.octets.hash cimport hash_octets, mix
 from kwsniff.core.capture.links cimport (
     LINK_BROKEN, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LOOP, LINK_NO_DATA, LINK_NULL, LINK_RAW,
     LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_SLL, LINK_SLL2, LINK_UNKNOWN, Opened, open_link,
 )
+from kwsniff.core.capture.mapped cimport map_ipv4
 from kwsniff.core.octets.octets cimport Octets, be16, be32, copy_out, drop, has, keep, u8
 from kwsniff.core.capture.reader cimport (
     MAX_JOINED, PACKET_FRAGMENT, PACKET_MALFORMED, PACKET_NOT_IP, PACKET_NOT_TCP, PACKET_TCP,
@@ -232,6 +234,8 @@ cdef int read_inside(Reader* reader, uint32_t protocol, Octets packet, uint32_t 
         inner = open_gre(packet)
         if inner.tunnel != TUNNEL_NONE:
             return read_tunnel(reader, &inner, protocol, packet, length, segment, depth)
+    elif protocol in (ICMP, ICMP6):
+        read_icmp(reader, protocol, packet, segment)
     elif protocol in (4, 41):
         memset(&inner, 0, sizeof(Inner))
         inner.tunnel = TUNNEL_IPIP
@@ -275,13 +279,6 @@ cdef int read_tunnel(Reader* reader, Inner* inner, uint32_t protocol, Octets pac
     return PACKET_NOT_TCP if verdict == PACKET_NOT_IP else verdict
 
 
-cdef inline void map_ipv4(Octets packet, size_t at, uint8_t* address) noexcept nogil:
-    memset(address, 0, 10)
-    address[10] = 0xFF
-    address[11] = 0xFF
-    copy_out(packet, at, &address[12], 4)
-
-
 cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* segment, int depth) noexcept nogil:
     cdef uint32_t total, following, fragment, header = 40, step
     cdef int i
@@ -298,7 +295,7 @@ cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* se
     copy_out(packet, 8, segment.source, 16)
     copy_out(packet, 24, segment.target, 16)
     for i in range(MAX_EXTENSION_HEADERS):
-        if following in (4, 6, 17, 41, 47):
+        if following in (4, 6, 17, 41, 47, ICMP6):
             if total < header:
                 return PACKET_MALFORMED
             return read_inside(reader, following, drop(packet, header), total - header, segment, depth)

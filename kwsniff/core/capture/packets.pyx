@@ -469,9 +469,18 @@ cdef void read_packet(Reader* reader, Interface* interface, int64_t time, uint32
             reader.sink(reader.context, &segment)
         elif reader.other_sink != NULL:
             reader.other_sink(reader.context, &segment)
+    elif reader.icmp_error:
+        pass_icmp_error(reader, &segment)
     while reader.num_joined:
         reader.num_joined -= 1
         release_datagram(&reader.fragments, reader.joined[reader.num_joined])
+
+
+cdef void pass_icmp_error(Reader* reader, Segment* quoted) noexcept nogil:
+    cdef int error = reader.icmp_error - 1
+    reader.icmp_error = 0
+    if reader.icmp_sink != NULL and (reader.num_buckets < 2 or bucket_of(quoted, reader.num_buckets) == reader.bucket):
+        reader.icmp_sink(reader.context, quoted, error, reader.icmp_from)
 
 
 cdef void pass_other_time(Reader* reader, int64_t time) noexcept nogil:

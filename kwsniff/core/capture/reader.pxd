@@ -45,6 +45,9 @@ cdef struct Segment:
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 
+# Told of an ICMP error: the header that it quotes (addresses, ports, number), IcmpError, and who says so.
+ctypedef void (*IcmpSink)(void* context, Segment* quoted, int error, const uint8_t* sender) noexcept nogil
+
 # Told of a key log that stands in the capture.
 ctypedef void (*SecretsSink)(void* owner, Octets text) noexcept nogil
 
@@ -156,6 +159,8 @@ cdef struct Reader:
     uint32_t ident
     uint32_t ttl
     bint strict             # what follows is a packet or no tunnel
+    int icmp_error          # of the packet under way: IcmpError and one, or 0,
+    uint8_t icmp_from[16]   # and who sent it
     Octets joined[8]        # datagrams that were put together and are read now
     int num_joined
     uint32_t bucket         # only segments of this bucket are passed on,
@@ -164,6 +169,7 @@ cdef struct Reader:
     int64_t tcp_time
     SegmentSink sink
     SegmentSink other_sink  # gets those of other buckets; or NULL
+    IcmpSink icmp_sink      # or NULL: nobody asks
     void* context
     SecretsSink take_secrets    # or NULL: nobody wants them
     void* owner

@@ -4,7 +4,7 @@
 Rules
   1. Records are read by the one reader (packets.pyx); here they are counted and copied as they are.
   2. Any chunking gives the same: what a chunk breaks off is carried over.
-  3. A bucket gets the packets of its connections, and what nobody can place without state: IP fragments, and the
+  3. A bucket gets the packets of its connections, ICMP errors about these, and what nobody can place without state: IP fragments, and the
      blocks that say how packets are to be read. Those are kept once for all buckets (the shared place).
   4. What waits in the buckets is bounded by whoever feeds: it asks how much that is, and takes it. What is named counts
      as if it were copied, since whoever reads the bucket puts it there.
@@ -70,6 +70,11 @@ cdef struct Walk:
 cdef void place_segment(void* opaque, Segment* segment) noexcept nogil:
     cdef Walk* walk = <Walk*>opaque
     walk.bucket = bucket_of(segment, walk.num_buckets) if walk.num_buckets > 1 else 0
+
+
+cdef void place_quoted(void* opaque, Segment* quoted, int error, const uint8_t* sender) noexcept nogil:
+    """An ICMP error goes where the connection is that it is about."""
+    place_segment(opaque, quoted)
 
 
 cdef void pass_secrets(void* owner, Octets text) noexcept nogil:
@@ -216,6 +221,7 @@ cdef class Router:
         free_reader(&walk.reader)
         start_reader(&walk.reader, place_segment, walk, <size_t>limits.packet_bytes, <uint32_t>limits.interfaces, 1)
         walk.reader.scanning = True
+        walk.reader.icmp_sink = place_quoted
         walk.reader.take_secrets = pass_secrets
         bound_reader(&walk.reader, self.bounds[0], self.bounds[1])
         feed_head(&walk.reader, head)

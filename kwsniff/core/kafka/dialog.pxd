@@ -12,8 +12,8 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kwsniff.core.declared cimport (
     BIN_LOST_FRAMING, BIN_NOT_KAFKA, BIN_UNDECIDED, NUM_BINS, NUM_TABLES, PROTOCOL_KAFKA, PROTOCOL_UNDECIDED,
-    REASON_CUT_BY_SNAPLEN, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED, REASON_SEGMENT_LOST,
-    REASON_SEGMENT_NOT_CAPTURED, REASON_UNDECODABLE,
+    REASON_CUT_BY_SNAPLEN, REASON_CUT_OFF_BY_CLIENT, REASON_LIMIT_REACHED, REASON_NOT_DECRYPTED,
+    REASON_SEGMENT_LOST, REASON_SEGMENT_NOT_CAPTURED, REASON_UNDECODABLE,
 )
 from kwsniff.core.octets.buffer cimport Buffer
 from kwsniff.core.columns.columns cimport Table, TextCache
@@ -25,7 +25,7 @@ from kwsniff.core.kafka.apis cimport Apis
 from kwsniff.core.tls.hello cimport Hello
 from kwsniff.core.tls.sealed cimport Opening, Tls
 from kwsniff.core.tcp.connections cimport (
-    GAP_CUT, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Ages, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
+    GAP_CUT, GAP_CUT_OFF, GAP_NOT_CAPTURED, GAP_NOT_DECRYPTED, Ages, Arrival, Connection, GAP_PASSED_OVER, TcpEvent,
 )
 from kwsniff.core.wire.tape cimport Op, Tape
 from kwsniff.core.wire.topic_ids cimport TopicIds
@@ -323,6 +323,11 @@ cdef inline int lost_bin(Dialog* dialog) noexcept nogil:
     return BIN_UNDECIDED if dialog.protocol == PROTOCOL_UNDECIDED else BIN_NOT_KAFKA
 
 
+cdef inline bint is_forced(Context* context, uint32_t port) noexcept nogil:
+    """Whether this port is Kafka's by the user's word."""
+    return context.ports[port >> 3] >> (port & 7) & 1
+
+
 cdef inline int side_of(Dialog* dialog, int direction) noexcept nogil:
     """0 client to broker, 1 broker to client, -1 not known."""
     if dialog.client < 0:
@@ -350,6 +355,8 @@ cdef inline int why_missing(int cause) noexcept nogil:
 cdef inline int why_torn(Frame* frame) noexcept nogil:
     if frame.cause == GAP_CUT:
         return REASON_CUT_BY_SNAPLEN
+    if frame.cause == GAP_CUT_OFF:
+        return REASON_CUT_OFF_BY_CLIENT
     return REASON_LIMIT_REACHED if frame.cause < 0 else why_missing(frame.cause)
 
 

@@ -24,7 +24,9 @@ from kwsniff.core.columns.columns cimport free_tables
 from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, NO_PROTOCOL, REQUEST, Call, Context, Dialog, count_bytes, lost_bin, side_of
 from kwsniff.core.wire.engine cimport free_tape
 from kwsniff.core.wire.facts cimport free_facts
-from kwsniff.core.kafka.frames cimport FRAMING_IGNORED, FRAMING_START, Frame, free_framing, skip_framing
+from kwsniff.core.kafka.frames cimport (
+    FRAMING_IGNORED, FRAMING_START, Frame, cut_off_framing, free_framing, skip_framing,
+)
 from kwsniff.core.octets.hash cimport hash_octets, mix
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.kafka.early_responses cimport give_up_parked
@@ -39,6 +41,8 @@ from kwsniff.core.kafka.row_sink cimport write_anomaly, write_connection
 from kwsniff.core.kafka.frame_search cimport look_for_frame, may_chain, note_step, take_chain
 from kwsniff.core.kafka.fetch_sessions cimport end_session, session_bytes
 from kwsniff.core.kafka.tcp_events cimport end_events
+from kwsniff.core.capture.packets cimport NO_TIME
+from kwsniff.core.tcp.arrivals cimport latest_arrival
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tls.hello cimport free_hello, hello_bytes
 from kwsniff.core.tls.records cimport miss_records
@@ -211,7 +215,11 @@ cdef void take_end(void* opaque, Connection* connection) noexcept nogil:
 
 cdef void finish_dialog(Context* context, Connection* connection, Dialog* dialog) noexcept nogil:
     """Nothing more comes: what waits becomes rows, or is counted."""
+    cdef Arrival arrival
     cdef int direction
+    if is_cut_off(connection, dialog):
+        arrival = latest_arrival(connection)
+        cut_off_framing(&dialog.framing[1 - dialog.client], &context.frame_sink, &context.kept_total, &arrival)
     finish_all(context, dialog)
     while dialog.num_parked:
         give_up_parked(context, dialog, 0)
@@ -266,6 +274,15 @@ cdef void end_all_sealed(Context* context) noexcept nogil:
         end_sealed(context, context.sealed.oldest)
 
 
+cdef inline bint is_cut_off(Connection* connection, Dialog* dialog) noexcept nogil:
+    """Whether the client closed the connection when the response under way, if there is one, had begun."""
+    cdef int64_t begun
+    if dialog.client < 0 or connection.closer != dialog.client:
+        return False
+    begun = dialog.framing[1 - dialog.client].first.time
+    return begun == NO_TIME or connection.close_time == NO_TIME or begun <= connection.close_time
+
+
 cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
     cdef int[5] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED, BIN_CAPTURED_TWICE]
     count_bytes(<Context*>opaque, capture, bins[cause], num)
@@ -284,7 +301,7 @@ cdef void take_passed(void* opaque, void* opaque_dialog, int64_t capture, int64_
 cdef bint take_frame(void* opaque, void* opaque_dialog, int side, Frame* frame) noexcept nogil:
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>opaque_dialog
-    if 0 <= dialog.num_hashed[side] < HASHED_MESSAGES:
+    if 0 <= dialog.num_hashed[side] < HASHED_MESSAGES and not (frame.torn and frame.cause == GAP_CUT_OFF):
         hash_message(dialog, side, frame)
     if frame.torn and dialog.confirmed:
         note_torn(context, dialog, side, frame)
@@ -303,7 +320,7 @@ cdef void hash_message(Dialog* dialog, int side, Frame* frame) noexcept nogil:
 
 
 cdef void note_torn(Context* context, Dialog* dialog, int side, Frame* frame) noexcept nogil:
-    if frame.cause == GAP_CUT or frame.cause == GAP_NOT_DECRYPTED:
+    if frame.cause in (GAP_CUT, GAP_NOT_DECRYPTED, GAP_CUT_OFF):
         return
     write_anomaly(context, dialog.connection, -1, &frame.last, side, frame.offset,
                   ANOMALY_FRAME_KEPT_LIMIT if frame.cause < 0 else ANOMALY_FRAME_TORN,

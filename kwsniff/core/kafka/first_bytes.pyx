@@ -17,7 +17,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from kwsniff.core.octets.buffer cimport Buffer, append, contents, release
-from kwsniff.core.kafka.dialog cimport NO_PROTOCOL, REQUEST, Context, Dialog, count_bytes, lost_bin
+from kwsniff.core.kafka.dialog cimport NO_PROTOCOL, REQUEST, Context, Dialog, count_bytes, is_forced, lost_bin
 from kwsniff.core.kafka.frames cimport *
 from kwsniff.core.octets.octets cimport Octets, be16, be32, drop, keep, make_octets
 from kwsniff.core.capture.packets cimport NO_TIME
@@ -69,10 +69,6 @@ cdef Dialog* open_dialog(Context* context, Connection* connection) noexcept nogi
         set_client(dialog, connection.opener, ROLE_HANDSHAKE)
         dialog.forced = is_forced(context, connection.port[1 - connection.opener])
     return dialog
-
-
-cdef inline bint is_forced(Context* context, uint32_t port) noexcept nogil:
-    return context.ports[port >> 3] >> (port & 7) & 1
 
 
 cdef void set_client(Dialog* dialog, int client, int role) noexcept nogil:

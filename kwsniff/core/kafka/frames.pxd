@@ -99,5 +99,6 @@ cdef void feed_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
 cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
                        Arrival* arrival, int64_t offset, int64_t num, int cause) noexcept nogil
 cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset, Octets data) noexcept nogil
+cdef void cut_off_framing(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival) noexcept nogil
 cdef void free_framing(Framing* framing, int64_t* kept_total) noexcept nogil
 cdef void lose_step(Framing* framing, int64_t* kept_total) noexcept nogil

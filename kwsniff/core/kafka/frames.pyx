@@ -10,23 +10,24 @@ Rules
   4. Out of step, a position is taken for a frame's start only if what is known of the connection says so (`look`),
      and the frame found there must then prove itself (Frame.found). Responses of unknown requests are believed in when
      three headers in a row stand where the one before says, with correlation ids that count up.
-  5. Every captured byte is part of one frame or is reported as passed over.
+  5. A frame of which its receiver wanted no more is torn where the connection was closed.
+  6. Every captured byte is part of one frame or is reported as passed over.
 
     | size u32 | size bytes ...... | size u32 | ...
       need = 4 + size
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
-from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, shrink
+from kwsniff.core.octets.buffer cimport Buffer, append, contents, release, reserve_towards, shrink
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets, be32, copy_out, drop, keep, make_octets
-from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
+from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_CUT_OFF, GAP_LOST, GAP_NOT_CAPTURED, GAP_PASSED_OVER, Arrival
 
 cdef enum:
     PREFIX = 4
+    ID_BYTES = 4                # a correlation id follows the size
     SHORT_SEGMENT = 8           # fewer bytes are no header of a response
     SPARE_BYTES = 65536         # a frame buffer up to this size is kept for the next frame
     SPARE_TOTAL = 1 << 22       # while all together are this few: spare buffers count as frames under way
@@ -76,19 +77,6 @@ cdef inline void doubt_frames(Framing* framing) noexcept nogil:
     """What is here is no frame, although nothing is missing. After a search the cause is the one that began it."""
     if framing.found == FOUND_IN_STEP:
         framing.gap_cause = GAP_PASSED_OVER
-
-
-cdef void reserve_towards(Buffer* kept, size_t more, size_t whole) noexcept nogil:
-    """Where `more` bytes do not fit: room for four times what is there, but not above `whole`; else nothing is done.
-    A message in many segments is copied a third as often as by doubling."""
-    cdef uint8_t* grown
-    cdef size_t cap = kept.cap * 4 if kept.cap * 4 < whole else whole
-    if more <= kept.cap - kept.len or cap <= kept.cap or cap - kept.len < more:
-        return
-    grown = <uint8_t*>realloc(kept.data, cap)
-    if grown != NULL:
-        kept.data = grown
-        kept.cap = cap
 
 
 cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
@@ -397,3 +385,14 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
         if framing.state != FRAMING_IN_STEP:
             return
     fall_out(framing, sink, kept_total, arrival, offset, num)
+
+
+cdef void cut_off_framing(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival) noexcept nogil:
+    """The receiver closed inside the frame under way: what came of it is handed on, if that is enough to know it."""
+    if framing.state != FRAMING_IN_STEP or framing.have < PREFIX + ID_BYTES or framing.have >= framing.need or (
+            framing.torn and framing.cause >= 0):
+        return
+    framing.torn = True
+    framing.cause = GAP_CUT_OFF
+    if complete(framing, sink, arrival, contents(&framing.kept), False):
+        begin_frame(framing, kept_total)

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # A growing run of bytes, and the only writer of captured bytes into memory.
 #
-# Rule 1: a buffer grows as bytes arrive, by doubling, or fourfold where a frame says that so much comes (frames.pyx);
+# Rule 1: a buffer grows as bytes arrive, by doubling, or fourfold where a frame says that so much comes;
 #         never from a length that the wire claims alone.
 # Rule 2: a failed allocation leaves the buffer as it was and says so; nothing is half-appended.
 
@@ -34,6 +34,18 @@ cdef inline bint reserve(Buffer* buffer, size_t more) noexcept nogil:
     buffer.data = grown
     buffer.cap = cap
     return True
+
+cdef inline void reserve_towards(Buffer* kept, size_t more, size_t whole) noexcept nogil:
+    """Where `more` bytes do not fit: room for four times what is there, but not above `whole`; else nothing is done.
+    A message in many segments is copied a third as often as by doubling."""
+    cdef uint8_t* grown
+    cdef size_t cap = kept.cap * 4 if kept.cap * 4 < whole else whole
+    if more <= kept.cap - kept.len or cap <= kept.cap or cap - kept.len < more:
+        return
+    grown = <uint8_t*>realloc(kept.data, cap)
+    if grown != NULL:
+        kept.data = grown
+        kept.cap = cap
 
 cdef inline bint append(Buffer* buffer, Octets span) noexcept nogil:
     if span.num == 0:

@@ -13,15 +13,18 @@ from libc.string cimport memcpy, memset, strlen
 
 from kwsniff.core.columns.columns cimport *
 from kwsniff.core.declared cimport *
+from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.capture.tunnels cimport write_tunnels
-from kwsniff.core.kafka.dialog cimport HASHED_MESSAGES, NO_PROTOCOL, REQUEST, RESPONSE, Context, Dialog, called_client
+from kwsniff.core.kafka.dialog cimport (
+    HASHED_MESSAGES, NO_PROTOCOL, REQUEST, RESPONSE, Context, Dialog, called_client, is_forced,
+)
 from kwsniff.core.kafka.preambles cimport CARRIER_CONNECT
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.octets.octets cimport Octets, make_octets
 from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_endpoints, put_known, put_time
 from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
-from kwsniff.core.tcp.connections cimport Connection, Direction, TcpEvent
+from kwsniff.core.tcp.connections cimport Connection, Direction, ResetMarks, TcpEvent
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.tls.hello_texts cimport name_alert
 from kwsniff.core.tls.outcome cimport ENCRYPTED_ALERT, alert_in_handshake, client_certificate, how_far
@@ -109,6 +112,9 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_null(table, CONNECTIONS_TWIN_DELAY_NS)
     put_proxied(table, dialog)
     put_marks(table, dialog, asks, answers)
+    put_reset(table, connection, dialog)
+    put_icmp_error(table, connection)
+    put_bool(table, CONNECTIONS_PORT_NAMED, is_forced(context, connection.port[1 - client]))
     end_row(table)
 
 
@@ -133,6 +139,40 @@ cdef void put_marks(Table* table, Dialog* dialog, Direction* asks, Direction* an
               first_number(answers))
     put_known(table, CONNECTIONS_MESSAGES_HASH, dialog.confirmed and is_hashed(dialog),
               <int64_t>(mix(dialog.messages_hash[REQUEST], dialog.messages_hash[RESPONSE]) >> JSON_LEAVES))
+
+
+cdef void put_reset(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
+    """What tells whether the side sent it that it names."""
+    cdef ResetMarks* marks = &connection.reset_marks
+    cdef bint known = connection.end == END_RESET and connection.reset_sender >= 0
+    if not known or dialog.client < 0:
+        put_null(table, CONNECTIONS_RESET_BY)
+    else:
+        put_enum(table, CONNECTIONS_RESET_BY, 0 if connection.reset_sender == dialog.client else 1)
+    put_known(table, CONNECTIONS_RESET_FRAME, known, connection.reset_frame)
+    if known:
+        put_bool(table, CONNECTIONS_RESET_ACKNOWLEDGES, marks.acknowledges)
+    else:
+        put_null(table, CONNECTIONS_RESET_ACKNOWLEDGES)
+    put_known(table, CONNECTIONS_RESET_TTL_STEP, known and marks.compared, marks.ttl_step)
+    put_known(table, CONNECTIONS_RESET_IDENT_STEP, known and marks.ident_step >= 0, marks.ident_step)
+    put_known(table, CONNECTIONS_RESET_WINDOW, known, marks.window)
+    if known and marks.others_stamped:
+        put_bool(table, CONNECTIONS_RESET_STAMPED, marks.stamped)
+    else:
+        put_null(table, CONNECTIONS_RESET_STAMPED)
+
+
+cdef void put_icmp_error(Table* table, Connection* connection) noexcept nogil:
+    cdef uint8_t[48] text
+    cdef bint known = connection.icmp_error >= 0
+    if known:
+        put_enum(table, CONNECTIONS_ICMP_ERROR, connection.icmp_error)
+    else:
+        put_null(table, CONNECTIONS_ICMP_ERROR)
+    put_string(table, CONNECTIONS_ICMP_FROM,
+               make_octets(text, <size_t>format_address(connection.icmp_from, text)) if known else make_octets(NULL, 0))
+    put_known(table, CONNECTIONS_ICMP_FRAME, known, connection.icmp_frame)
 
 
 cdef void put_encapsulation(Table* table, Connection* connection, Dialog* dialog) noexcept nogil:
@@ -169,9 +209,11 @@ cdef void put_closing(Table* table, Connection* connection, Dialog* dialog) noex
     else:
         put_enum(table, CONNECTIONS_CLOSED_BY, 0 if connection.closer == dialog.client else 1)
     put_known(table, CONNECTIONS_CLOSE_FRAME, connection.closer >= 0, connection.close_frame)
+    put_time(table, CONNECTIONS_CLOSE_TIME, connection.close_time if connection.closer >= 0 else NO_TIME)
     put_bool(table, CONNECTIONS_REFUSED, connection.refused)
     put_known(table, CONNECTIONS_SYN_RETRIES, connection.opener >= 0 and connection.direction[connection.opener].syn,
               connection.syn_retries)
+    put_known(table, CONNECTIONS_CONNECT_NS, connection.connect_time >= 0, connection.connect_time)
 
 
 cdef void put_hello(Table* table, Hello* hello) noexcept nogil:

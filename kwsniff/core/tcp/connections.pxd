@@ -23,6 +23,7 @@ cdef enum GapCause:
     GAP_CUT = 2             # the capture kept only the start of the packet
     GAP_NOT_DECRYPTED = 3   # what the packet brought is there, but not what it means (set by exchanges.pyx)
     GAP_PASSED_OVER = 4     # no byte is missing: they were passed over in search of a frame (set by frames.pyx)
+    GAP_CUT_OFF = 5         # its receiver closed the connection before it was sent (set by exchanges.pyx)
 
 # Why captured payload bytes are not delivered.
 cdef enum DropCause:
@@ -103,6 +104,16 @@ cdef struct Range:
 cdef enum:
     SACKED = 8              # so many ranges of a direction are kept
 
+# What tells whether a reset comes from the side that it names, see resets.pyx.
+cdef struct ResetMarks:
+    bint acknowledges       # has an acknowledgement: its sender knows the connection
+    bint stamped            # has a timestamp,
+    bint others_stamped     # as its sender's other packets have
+    bint compared           # its sender sent something before
+    int32_t ttl_step        # its time to live less the nearest of its sender's packets before
+    int32_t ident_step      # the same of IP's identification, modulo 2^16; -1: it does not count its sender's packets
+    uint32_t window
+
 cdef struct Direction:
     bint known              # next_seq means something
     bint syn
@@ -179,6 +190,8 @@ cdef struct Direction:
     uint64_t network        # that its first packet came from
     Seen seen[64]
     uint32_t num_seen
+    uint32_t least_ttl      # of IP, in all packets but resets, those of other places included;
+    uint32_t most_ttl       # 0: there was none
     uint32_t last_ident     # of IP, in the latest packet,
     bint idents_differ      # and whether they tell packets from each other
     bint numbered           # and count the packets of this direction: see unseen.pxd
@@ -186,6 +199,7 @@ cdef struct Direction:
     uint32_t unseen         # packets missing before the latest one
     int64_t silence         # before that, where some are missing
     int64_t seen_time       # of the latest packet
+    ResetMarks reset_marks  # of the latest reset
 
 cdef struct Connection:
     Connection* chain       # same hash bucket
@@ -212,11 +226,15 @@ cdef struct Connection:
     int64_t last_frame
     int64_t last_capture    # number of the capture that has it
     int64_t syn_time
+    int64_t first_syn_time
+    int64_t connect_time    # nanoseconds from the first SYN to the first answer to one, or -1
     int64_t round_trip      # nanoseconds from SYN to the handshake's last ACK, or -1
     int closer              # endpoint that closed it first, with FIN or RST, or -1
     int64_t close_frame
+    int64_t close_time
     int fin_by              # endpoint that sent the first FIN, or -1
     int64_t fin_frame
+    int64_t fin_time
     bint refused            # its SYN was answered by an RST
     int64_t syn_retries
     int reset_by            # endpoint whose RST waits to be believed, or -1
@@ -232,6 +250,10 @@ cdef struct Connection:
     int64_t reset_at
     int64_t reset_frame
     int64_t reset_capture
+    ResetMarks reset_marks
+    int icmp_error          # what ICMP said of its packets (IcmpError), or -1,
+    uint8_t icmp_from[16]   # who said so,
+    int64_t icmp_frame      # and where
     TcpEvent* events        # that wait, see kafka/tcp_events.pyx: NULL, or room for EVENTS, half of what the rest takes
     int num_events
     int64_t events_seen
@@ -289,6 +311,7 @@ cdef struct Streams:
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil
 cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) noexcept nogil
+cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_t* source) noexcept nogil
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil
 cdef void drop_events(Streams* streams, Connection* connection) noexcept nogil
 cdef inline int64_t connections_bytes(Streams* streams) noexcept nogil:

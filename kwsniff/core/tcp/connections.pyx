@@ -21,10 +21,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from kwsniff.core.declared cimport END_OPEN
+from kwsniff.core.declared cimport END_OPEN, ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG
 from kwsniff.core.octets.hash cimport mix
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_SYN, Segment
-from kwsniff.core.tcp.segments cimport distance
+from kwsniff.core.tcp.segments cimport distance, source_endpoint
 
 cdef enum:
     MOST_NETWORKS = 16
@@ -152,6 +152,29 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
     return connection
 
 
+cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_t* source) noexcept nogil:
+    """What ICMP says of a packet of a connection that is known. The first error stays, but one that only asks for smaller
+    packets. It is no packet of the connection: nothing else depends on it."""
+    cdef Streams* streams = <Streams*>opaque
+    cdef int sender = source_endpoint(quoted)
+    cdef const uint8_t* low = &quoted.source[0] if sender == 0 else &quoted.target[0]
+    cdef const uint8_t* high = &quoted.target[0] if sender == 0 else &quoted.source[0]
+    cdef uint16_t low_port = quoted.source_port if sender == 0 else quoted.target_port
+    cdef uint16_t high_port = quoted.target_port if sender == 0 else quoted.source_port
+    cdef uint64_t hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
+    cdef Connection* connection = streams.buckets[hash & (streams.num_buckets - 1)]
+    while connection != NULL:
+        if (not connection.ended and connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port)
+                and (not connection.direction[sender].known
+                     or is_near(distance(quoted.seq, connection.direction[sender].next_seq)))):
+            if connection.icmp_error in (ICMP_ERROR_NONE, ICMP_ERROR_TOO_BIG) and connection.icmp_error != error:
+                connection.icmp_error = error
+                connection.icmp_frame = quoted.frame
+                memcpy(connection.icmp_from, source, 16)
+            return
+        connection = connection.chain
+
+
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Takes up a connection that was known before, as the newest one."""
     cdef Connection** bucket
@@ -195,11 +218,15 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.last_time = NO_TIME
     connection.first_frame = 0
     connection.syn_time = NO_TIME
+    connection.first_syn_time = NO_TIME
+    connection.connect_time = -1
     connection.round_trip = -1
     connection.closer = -1
     connection.close_frame = 0
+    connection.close_time = NO_TIME
     connection.fin_by = -1
     connection.fin_frame = 0
+    connection.fin_time = NO_TIME
     connection.refused = False
     connection.syn_retries = 0
     connection.reset_by = -1
@@ -209,6 +236,8 @@ cdef void begin_connection(Streams* streams, Connection* connection) noexcept no
     connection.encapsulation = 0
     connection.reset_sender = -1
     connection.reset_answers_unseen = False
+    memset(&connection.reset_marks, 0, sizeof(ResetMarks))
+    connection.icmp_error = ICMP_ERROR_NONE
     connection.num_events = 0
     connection.events_seen = 0
     connection.events_lost = 0

@@ -23,7 +23,7 @@ from libc.stdint cimport int32_t, uint32_t
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.connections cimport SEEN, Connection, Direction, Seen
-from kwsniff.core.tcp.resets cimport waits_behind_reset
+from kwsniff.core.tcp.resets cimport mark_reset, waits_behind_reset
 from kwsniff.core.tcp.unseen cimport note_number
 
 cdef enum:
@@ -46,6 +46,8 @@ cdef inline uint32_t place_of(Segment* segment) noexcept nogil:
 
 cdef void remember_packet(Direction* own, Segment* segment) noexcept nogil:
     cdef Seen* seen = &own.seen[own.num_seen & (SEEN - 1)]
+    if segment.flags & TCP_RST:
+        mark_reset(own, segment)
     note_number(own, segment)
     if own.num_seen == 0:
         own.network = segment.network

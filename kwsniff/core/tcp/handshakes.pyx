@@ -72,6 +72,9 @@ cdef void take_syn(Streams* streams, Connection* connection, Direction* own, Seg
         connection.opener = (1 - sender) if segment.flags & TCP_ACK else sender
     if not segment.flags & TCP_ACK:
         connection.syn_time = segment.time
+        connection.first_syn_time = segment.time
+    elif connection.first_syn_time != NO_TIME and segment.time >= connection.first_syn_time:
+        connection.connect_time = segment.time - connection.first_syn_time
 
 
 cdef void begin_behind_syn(Streams* streams, Connection* connection) noexcept nogil:

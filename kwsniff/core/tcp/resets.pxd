@@ -1,7 +1,7 @@
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint32_t
 
-from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, Segment
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_RST, Segment
 from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
 from kwsniff.core.tcp.progress cimport furthest
 from kwsniff.core.tcp.segments cimport distance
@@ -13,6 +13,17 @@ cdef extern from *:
     const int64_t RESET_PATIENCE    # nanoseconds in which two peers that took no reset say something more
 
 cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil
+cdef inline void note_ttl(Direction* own, Segment* segment) noexcept nogil:
+    """Packets of one sender differ where they were captured at several places, or took several ways."""
+    if segment.flags & TCP_RST:
+        return
+    if own.most_ttl == 0 or segment.ttl < own.least_ttl:
+        own.least_ttl = segment.ttl
+    if segment.ttl > own.most_ttl:
+        own.most_ttl = segment.ttl
+
+
+cdef void mark_reset(Direction* own, Segment* segment) noexcept nogil
 cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil
 cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segment* segment,
                       Arrival* arrival) noexcept nogil

@@ -10,11 +10,13 @@ Rules
   3. Where a side was never seen, one with the number expected ends the connection at once; so it does where one had
      closed already, unless bytes are missing, of which an acknowledgement may still come.
   4. A side that took a reset answers nothing more, and one that sent it says nothing more: that is how both are known.
+  5. A reset that a box in between sends has its own time to live, numbers and options. Who knows the connection sends one
+     with an acknowledgement; who does not know it sends one without (RFC 9293 3.10.7.1).
 
     acked          next_seq, held, sent     + flight, LEAST_WINDOW or more
     --[ held behind ]---|-----[ handed on ]---------|--[ none ]--
 
-Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3.
+Source: RFC 9293 3.5.3, 3.10.7; RFC 5961 3; RFC 6864 (identification); RFC 7323 3.2 (timestamps of resets).
 """
 
 from libc.stdint cimport int32_t, uint32_t
@@ -23,7 +25,8 @@ from libc.stdlib cimport free
 from kwsniff.core.declared cimport END_RESET
 from kwsniff.core.capture.packets cimport TCP_ACK, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport (
-    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Held, Streams, unlink_reset,
+    DROP_AFTER_END, ODD_AFTER_END, ODD_RESET_TAKEN_BACK, Arrival, Connection, Direction, Held, ResetMarks, Streams,
+    unlink_reset,
 )
 from kwsniff.core.tcp.held cimport held_to, unhold_next
 from kwsniff.core.tcp.progress cimport LEAST_WINDOW, WINDOW, furthest
@@ -46,6 +49,22 @@ cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept no
     if distance(segment.seq, own.next_seq if own.known else own.acked) >= -1:
         return True
     return own.acked_known and distance(segment.seq, own.acked) >= -1
+
+
+cdef void mark_reset(Direction* own, Segment* segment) noexcept nogil:
+    """What this RST has in common with what its sender sent before; before it is remembered itself."""
+    cdef ResetMarks* marks = &own.reset_marks
+    marks.acknowledges = (segment.flags & TCP_ACK) != 0
+    marks.stamped = segment.stamped
+    marks.others_stamped = own.stamped
+    marks.compared = own.most_ttl > 0
+    marks.ttl_step = 0
+    if marks.compared and segment.ttl > own.most_ttl:
+        marks.ttl_step = <int32_t>(segment.ttl - own.most_ttl)
+    elif segment.ttl < own.least_ttl:
+        marks.ttl_step = -<int32_t>(own.least_ttl - segment.ttl)
+    marks.ident_step = <int32_t>((segment.ident - own.last_ident) & 0xFFFF) if own.numbered else -1
+    marks.window = segment.window
 
 
 cdef bint goes_on_after_reset(Connection* connection, int sender, Segment* segment) noexcept nogil:
@@ -79,6 +98,7 @@ cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segm
     connection.reset_by = -1
     connection.closer = connection.fin_by
     connection.close_frame = connection.fin_frame
+    connection.close_time = connection.fin_time
     streams.sink.oddity(streams.sink.context, connection, by, arrival, ODD_RESET_TAKEN_BACK, connection.reset_ahead)
     return True
 

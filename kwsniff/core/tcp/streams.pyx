@@ -58,7 +58,7 @@ from kwsniff.core.tcp.repairs cimport (
     was_lost, zero_window_until,
 )
 from kwsniff.core.tcp.resets cimport (
-    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, resets,
+    answers_unseen, doubt_reset, end_of, goes_on_after_reset, is_behind_reset, is_reset, is_told_whole, note_ttl, resets,
     waits_behind_reset,
 )
 from kwsniff.core.tcp.segments cimport distance, source_endpoint
@@ -145,6 +145,7 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
     other = &connection.direction[1 - sender]
     if segment.encapsulation and not connection.encapsulation:
         connection.encapsulation = segment.encapsulation
+    note_ttl(own, segment)
     if is_copy(connection, sender, segment) and not differs(own, segment.seq, segment.payload):
         connection.duplicates += 1
         streams.now = segment.time
@@ -327,9 +328,11 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
     connection.reset_at = segment.time
     connection.reset_frame = segment.frame
     connection.reset_capture = streams.capture
+    connection.reset_marks = own.reset_marks
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+        connection.close_time = segment.time
     ahead = distance(segment.seq, end_of(own))
     for i in range(2):
         if ahead <= 0 and connection.direction[i].beginning:
@@ -366,9 +369,11 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
     if connection.fin_by < 0:
         connection.fin_by = sender
         connection.fin_frame = segment.frame
+        connection.fin_time = segment.time
     if connection.closer < 0:
         connection.closer = sender
         connection.close_frame = segment.frame
+        connection.close_time = segment.time
     if not own.known:           # a direction whose payload was never captured ends here all the same
         own.fin_done = True
 

@@ -30,6 +30,9 @@ func franz(bootstrap string, more ...kgo.Opt) *kgo.Client {
 		config.KeyLogWriter = keyLog()
 		options = append(options, kgo.DialTLSConfig(config))
 	}
+	if most := number("max_read", 0); most > 0 {
+		options = append(options, kgo.BrokerMaxReadBytes(int32(most)), kgo.FetchMaxBytes(int32(most)))
+	}
 	if text("acks", "all") == "1" {
 		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
 	}

@@ -18,6 +18,7 @@ from tests.broker import artifacts, requestlog
 from tests.broker.__main__ import CAPTURES, alone
 from tests.broker.about import MOMENT, camel
 from tests.broker.network import (
+    between,
     calm,
     clocks,
     doors,
@@ -29,6 +30,7 @@ from tests.broker.network import (
     members,
     mistakes,
     namespaces,
+    openings,
     others,
     refused,
     tls_doors,
@@ -46,6 +48,8 @@ KINDS = (
     incidents,
     mistakes,
     others,
+    between,
+    openings,
     doors,
     tls_doors,
     farther,

@@ -52,6 +52,7 @@ class Scene:
     witnessed: bool = True
     snaplen: int = 262_144
     more_ports: Sequence[int] = ()  # recorded as well
+    icmp: bool = False  # recorded as well
     anomalies: Sequence[str] = ()  # that may be there; with several brokers framing_resumed as well
 
 
@@ -129,6 +130,8 @@ class Site:
         if played.prepared:
             self.cluster.properties = {**played.properties, **played.prepared(self)}
         self.begin = self.end = datetime.now(UTC)
+        self.door = self.cluster.bootstrap
+        """What clients are given as bootstrap.servers."""
 
     @property
     def brokers(self) -> list[Broker]:
@@ -170,7 +173,7 @@ class Site:
 
     def start(self, where: str, role: str, **what: Any) -> Role:
         """A client begins its work at a place."""
-        what.setdefault("bootstrap", self.cluster.bootstrap)
+        what.setdefault("bootstrap", self.door)
         process = subprocess.Popen(
             [*inside(self.net.client(where)), *self._command(role, what)],
             stdout=subprocess.PIPE,
@@ -198,7 +201,7 @@ class Site:
         """
         version = str(settings.pop("x_version", NEWEST))
         command = [*inside(self.net.client(where)), "java", *HEAP, "-cp", compiled("Work", version), "Work"]
-        command += [str(settings.pop("x_bootstrap", self.cluster.bootstrap)), play]
+        command += [str(settings.pop("x_bootstrap", self.door)), play]
         for name, value in settings.items():
             begin, _, rest = name.partition("_")
             key = f"x.{rest}" if begin == "x" else name.replace("_", ".")
@@ -207,7 +210,7 @@ class Site:
 
     def foreign(self, where: str, software: str, play: str, **settings: object) -> Role:
         """A client that is neither Java nor Python begins: kafkajs, franz or sarama."""
-        bootstrap = str(settings.pop("x_bootstrap", self.cluster.bootstrap))
+        bootstrap = str(settings.pop("x_bootstrap", self.door))
         words = [f"{name}={value}" for name, value in settings.items()]
         command = [*at_work(software, play, bootstrap), *words]
         return self._begun(f"{play} {software}", [*inside(self.net.client(where)), *command])
@@ -246,6 +249,7 @@ class Site:
                         interface=device,
                         before=inside(namespace),
                         snaplen=self.scene.snaplen,
+                        icmp=self.scene.icmp,
                     )
                 )
             favour(*(each.process.pid for each in self.brokers if each.process), self.net.pid)

@@ -1,0 +1,11 @@
+# cython: language_level=3
+from libc.stdint cimport uint32_t
+
+from kwsniff.core.capture.reader cimport Reader, Segment
+from kwsniff.core.octets.octets cimport Octets
+
+cdef enum:
+    ICMP = 1            # protocols of IP
+    ICMP6 = 58
+
+cdef void read_icmp(Reader* reader, uint32_t protocol, Octets packet, Segment* segment) noexcept nogil

@@ -1,0 +1,107 @@
+"""What follows from something else comes after its cause, and is no worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kwsniff.cli.why_screen import Told, all_lines, screen_lines
+from kwsniff.findings import rule as rules
+from kwsniff.findings.evaluate import Finding, conclude
+from kwsniff.findings.rule import load_rules
+
+RULES = {each.name: each for each in load_rules()}
+SAID = {
+    "what": "a thing",
+    "fate": "it ended",
+    "brokers": "b:1",
+    "api": "Fetch",
+    "version": 1,
+    "meaning": "why",
+    "connections": 3,
+    "calls_each": 1.0,
+    "clients": "shop",
+    "why": "so it is",
+    "calls": 2,
+    "users": "",
+    "apis": "Fetch",
+}
+
+
+def _row(name: str, subject: str, client: str, moment: int = 0, **more: Any) -> tuple[Any, dict[str, Any]]:
+    times = {"first_time": moment, "last_time": moment + 10}
+    return RULES[name], {**SAID, **times, "subject": subject, "client": client, "value": 1.0, **more}
+
+
+def _conclude(*rows: tuple[Any, dict[str, Any]]) -> list[Finding]:
+    return conclude(list(rows), 0)
+
+
+def test_a_consequence_is_no_worse_than_its_cause() -> None:
+    """A request that met a connection closed for its silence: the warning is the cause, not the problem."""
+    found = _conclude(_row("broker_hangs_up", "cron", "cron"), _row("idle_closed", "cron", "cron"))
+    assert [(each.finding, each.severity) for each in found] == [
+        ("idle_closed", "warning"),
+        ("broker_hangs_up", "warning"),
+    ]
+    assert found[1].explained_by == "idle_closed"
+    assert found[1].cause is found[0]
+
+
+def test_of_somebody_else_it_is_no_cause() -> None:
+    found = _conclude(_row("broker_hangs_up", "cron", "cron"), _row("idle_closed", "till", "till"))
+    assert [(each.finding, each.severity) for each in found] == [
+        ("broker_hangs_up", "problem"),
+        ("idle_closed", "warning"),
+    ]
+
+
+def test_what_harms_nobody_is_no_cause() -> None:
+    refused = _row("connection_refused", "b:1", "shop", severity="info")
+    (churn, info) = _conclude(_row("connection_churn", "shop", "shop"), refused)
+    assert (churn.finding, churn.severity, churn.explained_by) == ("connection_churn", "warning", None)
+    assert info.severity == "info"
+
+
+def test_causes_come_first_however_many_are_behind_each_other() -> None:
+    """The last is certain, and takes all the time; it stands last all the same."""
+    found = _conclude(
+        _row("broker_stalled", "b:1", "shop", broker="b:1", time_ns=100),
+        _row("path_dead", "shop", "shop", broker="b:1"),
+        _row("connect_slow", "b:1", "shop", broker="b:1", opened=4, longest=2.0),
+    )
+    assert [each.finding for each in found] == ["connect_slow", "path_dead", "broker_stalled"]
+    assert [each.explained_by for each in found] == [None, "connect_slow", "path_dead"]
+
+
+def _told(found: list[Finding]) -> Told:
+    basis = {"seconds": 1.0, "calls": 9, "clients": 1, "brokers": 1, "payload_bytes": 10}
+    return Told(basis, found, {"errors_by_client": [], "errors_by_broker": []}, ["nothing"], {}, None)
+
+
+def test_the_screen_has_consequences_under_their_cause() -> None:
+    found = _conclude(
+        _row("connection_churn", "cron", "cron"),
+        _row("broker_hangs_up", "cron", "cron"),
+        _row("not_authorized", "spy", "spy", things="", errors_named="NO"),
+        _row("idle_closed", "cron", "cron"),
+    )
+    lines = screen_lines(_told(found), 80, 28)
+    cause = next(number for number, line in enumerate(lines) if line.startswith("WARNING idle_closed"))
+    assert lines[0].startswith("1 problem and 3 warnings in 9 calls")
+    below = " ".join(" ".join(lines[cause:]).split())
+    assert "Consequences: WARNING broker_hangs_up (cron), WARNING connection_churn (cron)" in below
+    assert [line for line in lines if line.startswith(("PROBLEM", "WARNING"))] == [
+        next(line for line in lines if line.startswith("PROBLEM not_authorized")),
+        lines[cause],
+    ]
+    whole = [
+        line.split()[1] for line in all_lines(_told(found), 80) if line.startswith(("PROBLEM", "WARNING"))
+    ]
+    assert whole == ["not_authorized", "idle_closed", "broker_hangs_up", "connection_churn"]
+
+
+def test_rules_that_name_each_other_as_causes_are_refused() -> None:
+    with pytest.raises(ValueError, match="rules name each other as causes: b, c"):
+        rules._refuse_circles({"a": (), "b": ("a", "c"), "c": ("b",)})
