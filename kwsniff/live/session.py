@@ -4,8 +4,7 @@
     iterator
 
 A session drops no packets. While too many rows wait, the thread stops reading, then the pipe fills, and then
-the kernel's buffer, which counts its drops. At the end the session compares the number of packets the tool
-wrote with the number the core read.
+the kernel's buffer, which counts its drops. At the end the session compares the packets written and read.
 """
 
 import os

@@ -133,7 +133,7 @@ class CaptureFile:
     def _unread(self) -> Generator[memoryview, None, None]:
         start = self.read(4)
         if not start:
-            raise CaptureError(f"{self.name} is empty; was the capture stopped before its first packet?")
+            raise CaptureError(f"{self.name}: is empty; was the capture stopped before its first packet?")
         if start.startswith(_GZIP_MAGIC):
             self.compression = "gzip"
             yield from self._unpack(decompress_gzip(_Chained(start, self)))

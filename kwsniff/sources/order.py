@@ -103,7 +103,7 @@ def look_into(name: str, opener: Opener | None = None) -> Looked:
         size, compression, shown = capture.size or 0, capture.compression, capture.name
     head = read_head(start)
     if not head:
-        raise CaptureError(f"{shown} ends before its first packet")
+        raise CaptureError(f"{shown}: ends before its first packet")
     order: Literal["big", "little"] = "big" if start[0] == _BIG else "little"
     second = int.from_bytes(start[len(head) : len(head) + 4], order)
     return Looked(name, size, compression, head, _first_packet(head, start).first_time, second)

@@ -177,7 +177,7 @@ def _mode(name: str) -> int:
     except OSError as error:
         raise CaptureError(f"{name}: no such file; check the path") from error
     if stat.S_ISDIR(mode):
-        raise CaptureError(f"{name} is a directory; give a capture in it")
+        raise CaptureError(f"{name}: is a directory; give a capture in it")
     return mode
 
 

@@ -1,7 +1,7 @@
-"""Which captures a run reads, in which order, and how they are shared out among tasks.
+"""The captures of a run, their order, and their distribution to tasks.
 
-Connections go on from one file to the next, so the files are read in the order of their first packets,
-however they were named on the command line. Plain files are cut into splits; compressed ones are one each.
+Connections continue from file to file, so the files are read in the order of their first packets, not of
+the command line. Uncompressed files are cut into splits; each compressed one is a single split.
 """
 
 import os

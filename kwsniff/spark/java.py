@@ -94,7 +94,7 @@ def _wrapped(java: Path) -> Path:
 
 
 def _is_ours(program: Path, wrapper: str) -> bool:
-    """Whether it is there already, says what it should, and nobody else could have written it."""
+    """Whether it exists, has the right content, and only this user can write it."""
     try:
         status = program.stat()
         return status.st_uid == os.getuid() and program.read_text("utf-8") == wrapper

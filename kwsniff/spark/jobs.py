@@ -143,7 +143,7 @@ def _outcome(work: Callable[[Any], Any], item: Any) -> Any:
 
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # Python's own error stands at the end of its traceback, in front of the JVM's.
+    # Python's error is at the end of its traceback, before that of the JVM.
     java = next((number for number, line in enumerate(lines) if line.startswith(("at ", "JVM "))), len(lines))
     told = [line for line in lines[:java] if not line.startswith("SQLSTATE")]
     if not told:

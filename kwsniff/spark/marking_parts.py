@@ -16,7 +16,7 @@ from kwsniff.timelines.twins import Twins, find_twins
 
 
 def twins_among(parts: Sequence[Part], *, staging: Place, most: int) -> Twins:
-    """On the driver: twins are in different buckets, and nobody else knows all connections."""
+    """On the driver, because duplicates are in different buckets and only the driver has all connections."""
     paths = [part.path for part in parts if part.table == "connections"]
 
     def source(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

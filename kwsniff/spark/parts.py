@@ -65,7 +65,7 @@ class Part:
     path: str
     rows: int
     size: int
-    """In bytes, as whoever wrote it saw it."""
+    """Size in bytes, as its writer saw it."""
     ids: frozenset[str] = frozenset()
     """Topic ids that it shows for want of a name."""
 
@@ -140,7 +140,7 @@ class PartWriter:
 
 
 def check_parts(place: Place, parts: Iterable[Part]) -> None:
-    """Raises OutputError unless every part is in `place`, as large as whoever wrote it says."""
+    """Raises OutputError unless every part is in `place`, with the size that its writer saw."""
     for part, size in in_threads(lambda part: (part, place.size(part.path)), parts):
         _check_size(part.path, size, part.size)
 

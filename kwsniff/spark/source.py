@@ -80,7 +80,7 @@ class CaptureSource(DataSource):
         return (FilteringReader if takes_filters else CaptureReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Refused: a connection goes on from batch to batch, and Spark keeps no state for a source."""
+        """Not supported: connections continue from batch to batch, and Spark keeps no state for a source."""
         raise UsageError(
             "kafka_capture does not support readStream; follow a directory with kwsniff pipeline --stream "
             "DIR "
@@ -90,7 +90,7 @@ class CaptureSource(DataSource):
 
 @dataclass
 class Whole(InputPartition):
-    """All captures, in their order: connections go on from one to the next."""
+    """All captures, in order, because connections continue from one to the next."""
 
     names: tuple[str, ...]
 
@@ -112,7 +112,7 @@ class CaptureReader(DataSourceReader):
         self.keylog = _words(options.get("tls_keylog", "")) or None
         self.since, self.until = options.get("since"), options.get("until")
         TimeRange(self.since, self.until)  # says now what is wrong with them
-        # Here, where the environment is that of who asks: tasks are told.
+        # Resolved here, in the caller's environment, and passed to tasks.
         self.layouts = named_layouts(options.get("layouts"))
         self.jobs = _jobs(options.get("jobs"))
         self.run_id = check_run_id(options.get("run_id"))  # here, so that a task tried again says the same

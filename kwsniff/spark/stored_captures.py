@@ -115,7 +115,7 @@ def _look(name: str, stores: Stores) -> Looked | Unread:
 def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
     files, path = file_system(uri, settings)
     root = _root(uri)
-    before = len(file_system(root, settings)[1])  # of a path, what the URI's root stands for
+    before = len(file_system(root, settings)[1])  # the prefix of paths under the URI's root
     if _PATTERN.search(path):
         names = [f"{root}{each[before:]}" for each in _matching(files, path)]
         if not names:

@@ -1,8 +1,8 @@
-"""Captures while they are being written -> the same tables, batch by batch, each call once.
+"""Converts growing captures to the same tables, batch by batch, each call once.
 
-What the analysis has in hand is a value: it is saved with the position in the files and with what must happen
-to the files of the output, in one record that takes the place of the one before at once. After a crash the
-record says where to go on; files that it does not know are of a batch that never was.
+The state of the analysis is saved with the position in the files and with the pending changes to the output,
+in one record that replaces the previous one atomically. After a crash the stream continues from the record;
+files that are not in it belong to an unfinished batch.
 
     OUT/<table>/date=YYYY-MM-DD/*.parquet     OUT/_stream/record.json, states, files not yet in their place
 """
@@ -102,7 +102,7 @@ class Stream:
             raise
 
     def close(self) -> None:
-        """Lets another process go on."""
+        """Releases the lock for other processes."""
         self._lock.close()
 
     def advance(self, most_bytes: int = BATCH_BYTES) -> int:

@@ -113,12 +113,12 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_is_read(
         said.append(captured.err.splitlines())
     for lines in said:
         for name, why in (
-            ("broken.pcap.gz", "nothing can be"),
+            ("broken.pcap.gz", "it cannot be decompressed"),
             ("short.pcap", "ends before its first packet"),
         ):
             assert sum(line.startswith(f"kwsniff: note: {folder / name}: {why}") for line in lines) == 1
     assert any(
-        line.startswith(f"kwsniff: note: {folder / 'deeper'}is a nested directory") for line in said[0]
+        line.startswith(f"kwsniff: note: {folder / 'deeper'}: is a nested directory") for line in said[0]
     )
     assert [lines[-1] for lines in said] == [
         "kwsniff: note: 1 of 4 files read",

@@ -78,7 +78,9 @@ def test_a_summary_fits_its_terminal(name: str, tmp_path: Path, monkeypatch: pyt
         assert max(map(len, lines)) <= width
         shown = "\n".join(lines)
         summary = re.sub(r"^\d+ tables with .*?\bout\n", "", shown, flags=re.MULTILINE | re.DOTALL)
-        summary = re.sub(r"^do not fit .*?is\s+shown$", "", summary, flags=re.MULTILINE | re.DOTALL)
+        summary = re.sub(
+            r"^columns that do not fit in .*?to\s+see\s+all$", "", summary, flags=re.MULTILINE | re.DOTALL
+        )
         assert set(summary.split()) - set(out.getvalue().split()) <= {
             word for word in summary.split() if "─" in word
         }

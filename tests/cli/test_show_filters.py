@@ -82,7 +82,7 @@ def test_nothing_that_fits_is_exit_status_1(
         (["--error", "NOT_LEADER"], "NOT_LEADER_OR_FOLLOWER"),
         (["--min-latency", "fast"], "10ms"),
         (["-n", "0"], "at least 1"),
-        (["--json", "--hexdump"], "together"),
+        (["--json", "--hexdump"], "cannot be combined"),
         (["--port", "x"], "9092"),
     ],
 )

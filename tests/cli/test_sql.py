@@ -223,7 +223,7 @@ def test_folders_of_files_are_tables_too(
         (["{}", "select 1", "--list"], "one of"),
         (["{}", "select 1", "--format", "parquet"], "-o"),
         (["{}", "select 1", "-o", "/dev/null"], "/dev/null"),
-        (["{}", "select 1", "-o", "/no such folder/x.csv"], "cannot be written"),
+        (["{}", "select 1", "-o", "/no such folder/x.csv"], "cannot write"),
     ],
 )
 def test_bad_usage_is_one_line(
@@ -234,7 +234,7 @@ def test_bad_usage_is_one_line(
 
 def test_a_damaged_table_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "api_calls.parquet").write_bytes(b"PAR1 is not all")
-    assert "cannot be read" in refused(capsys, str(tmp_path), "from api_calls")
+    assert "cannot read" in refused(capsys, str(tmp_path), "from api_calls")
 
 
 def test_a_folder_above_the_tables_is_told_from_one_of_them(

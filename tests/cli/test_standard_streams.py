@@ -137,7 +137,7 @@ def test_bytes_that_are_no_text_are_no_hex(folder: Path) -> None:
     command = [sys.executable, "-m", "kwsniff.cli.main", "decode", "-"]
     done = subprocess.run(command, input=b"\xff\xfe", capture_output=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"kwsniff: error: that is not hex")
+    assert done.stderr.startswith(b"kwsniff: error: not valid hex")
 
 
 def test_a_locale_without_a_character_loses_no_line(folder: Path) -> None:

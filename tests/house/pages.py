@@ -30,8 +30,9 @@ _COVERAGE = """\
 
 {apis} APIs, {messages} layouts of requests and responses, {schemas} schemas of bytes fields and records.
 kwsniff covers every version of every Kafka release, including early ones. "Flexible from" is the first
-version with compact lengths and tagged fields (KIP-482). If early releases used another layout for the same version
-number, the column "also" names them; `kwsniff decode` tries them when the newest layout does not match.
+version with compact lengths and tagged fields (KIP-482). If early releases used another layout for the same
+version number, the column "also" names them; `kwsniff decode` tries them when the newest layout does not
+match.
 
 kwsniff counts requests with newer versions or unknown APIs and pairs them with their responses, but does not
 decode their fields (`unknown_version`, `unknown_api` in [anomalies](anomalies.md)). To add one,

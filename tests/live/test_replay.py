@@ -132,7 +132,7 @@ def test_a_pipe_that_breaks_off_is_no_success(tmp_path: Path) -> None:
         (["-i", "nosuch.pcap"], "no such interface and no such file: 'nosuch.pcap'"),
         (["-i", "nosuch/x.pcap"], "no such file"),
         (["-i", "README.md"], "README.md: not a pcap or pcapng capture"),
-        (["-i", "captures"], "captures is a directory"),
+        (["-i", "captures"], "captures: is a directory"),
         (["-i", "README.md", "--tool", "dumpcap"], "--tool applies only to interfaces"),
         (["-i", "lo", "--speed", "2"], "--speed applies only to"),
         (["-i", "lo", "--since", "+1s"], "--since and --until cannot be used with an interface"),

@@ -184,10 +184,10 @@ def test_two_files_that_grow_at_a_time_are_an_error_not_a_loss(
         with first.open("ab") as file:
             file.write(packets[20])
         for _ in range(2):  # also when it is asked again
-            with pytest.raises(KwsniffError, match=r"first\.pcap: goes on after \S+second\.pcap had begun"):
+            with pytest.raises(KwsniffError, match=r"first\.pcap grew after \S+second\.pcap had begun"):
                 stream.advance() if ending == "follow" else stream.finish()
         assert not stream.record.finished
-    with closing(growing.stream()) as stream, pytest.raises(KwsniffError, match="goes on after"):
+    with closing(growing.stream()) as stream, pytest.raises(KwsniffError, match="grew after"):
         stream.advance()
 
 

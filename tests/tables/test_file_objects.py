@@ -85,9 +85,9 @@ def test_one_given_twice_is_read_once() -> None:
             kwsniff.UsageError,
             "file object 1 is open in text mode; open it with mode 'rb'",
         ),
-        (io.BytesIO(), kwsniff.CaptureError, "file object 1 is empty"),
+        (io.BytesIO(), kwsniff.CaptureError, "file object 1: is empty"),
         (io.BytesIO(b"no capture"), kwsniff.CaptureError, "file object 1: is not a capture"),
-        (io.BytesIO(DATA[:10]), kwsniff.CaptureError, "file object 1 ends before its first packet"),
+        (io.BytesIO(DATA[:10]), kwsniff.CaptureError, "file object 1: ends before its first packet"),
     ],
 )
 def test_what_is_no_capture_is_told_by_its_place(
