@@ -10,8 +10,9 @@ from kwsniff.analysis.chosen import Chosen, chosen_tables, delivered_tables
 from kwsniff.analysis.given_twice import note_copies
 from kwsniff.analysis.headroom import give_all_back, memory_left
 from kwsniff.analysis.judgement import write_findings
-from kwsniff.analysis.marking import mark_late, twins_among, twins_anomalies
+from kwsniff.analysis.marking import mark_late, move_repeated, twins_among, twins_anomalies
 from kwsniff.analysis.passing_rows import Rows
+from kwsniff.analysis.places import Places, Samples, find_places, joined, samples_of_each
 from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.side_by_side import OneAnalyzerNeeded, SideBySide
 from kwsniff.analysis.summary import Summary
@@ -110,12 +111,15 @@ def _run_beside(plan: "_Plan", jobs: int | None) -> Analysis:
 
 
 def _run_known(plan: "_Plan") -> Analysis:
-    """Reads once, and again where that shows twins."""
+    """Reads once, and again where that shows that captures were taken at several places, or twins."""
     done = _run(plan, Twins())
+    if isinstance(done, Places):
+        plan = replace(plan, places=done)
+        done = _run(plan, Twins())
     if isinstance(done, Twins):
         done = _run(plan, done)
-    if isinstance(done, Twins):
-        raise AssertionError("twins that are known are not looked for")
+    if not isinstance(done, Analysis):
+        raise AssertionError("what is known is not looked for")
     return done
 
 
@@ -136,11 +140,13 @@ class _Plan:
     until: Time
     only: Chosen | None
     num_analyzers: int = 1
+    places: Places | None = None
+    """Of the captures that can be read; None: not known."""
 
 
-def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
-    """One reading of all captures. Where it shows twins that were not known, nothing is left but these: what
-    is counted while rows pass has to be counted without them."""
+def _run(plan: _Plan, twins: Twins) -> Analysis | Twins | Places:
+    """One reading of all captures. Where it shows places or twins that were not known, nothing is left but
+    these: what is counted while rows pass has to be counted without them."""
     made = with_sources((*plan.chosen, "connections"))
     found = replace(plan.found, unread=list(plan.found.unread))
     delivered = delivered_tables(made)
@@ -158,16 +164,19 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
                 beside=plan.num_analyzers > 1,
             )
         )
-        _read_all(plan, found, rows, delivered)
+        places = _read_all(plan, found, rows, delivered)
+        if places and plan.places is None:
+            return places
         if not twins:
             give_all_back()
             most = min(plan.bounds.twin_candidates, plan.bounds.memory // _BYTES_OF_A_CANDIDATE)
-            twins = twins_among(writer, rows.batches, most)
+            twins = twins_among(writer, rows.batches, most, places.printable)
             if twins and plan.size is not None:
                 return twins
             mark_late(writer, rows.batches, rows.figures, twins)
             summary.late_twins = len(twins.found)
         rows.add("anomalies", batch_of("anomalies", twins_anomalies(twins)))
+        move_repeated(summary.captures, twins)
         rows.keep("captures", captures_batch(summary.captures))
         changes = rows.shown_ids.late_names(summary.late_topics)
         if not writer:
@@ -181,31 +190,32 @@ def _run(plan: _Plan, twins: Twins) -> Analysis | Twins:
         return Analysis(summary, writer.commit(left), {}, {}, plan.chosen, run_id=plan.run)
 
 
-def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> None:
+def _read_all(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> Places:
     """Every row there is, and what is known of the captures. The core's memory is free again afterwards."""
     if plan.num_analyzers > 1:
-        _read_beside(plan, found, rows, tables)
-        return
+        return _read_beside(plan, found, rows, tables)
     analyzer = _analyzer(plan, tables)
     analyzer.when_full = lambda: rows.take(analyzer, tables)
-    _read(plan, found, analyzer, rows)
+    places = _read(plan, found, analyzer, rows)
     analyzer.finish()
     rows.take(analyzer, tables)
     rows.finish()
     rows.summary.late_topics = analyzer.late_topics()
     _account(rows.summary, analyzer, found)
     analyzer.when_full = None  # it leads back to the analyzer
+    return places
 
 
-def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> None:
+def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -> Places:
     """The same by several analyzers. Raises OneAnalyzerNeeded."""
     analyzers = [_analyzer(plan, tables, (n, plan.num_analyzers)) for n in range(plan.num_analyzers)]
     with SideBySide(analyzers, tables, rows.take_turn, rows_beside(plan.bounds.memory)) as beside:
-        _read(plan, found, beside, rows)
+        places = _read(plan, found, beside, rows)
         beside.finish()
         rows.finish()
         rows.summary.late_topics = {each: name for each, (name, _) in beside.topics.items()}
         _account(rows.summary, beside, found)
+    return places
 
 
 def _analyzer(plan: _Plan, tables: Sequence[str], bucket: tuple[int, int] | None = None) -> Analyzer:
@@ -217,6 +227,8 @@ def _analyzer(plan: _Plan, tables: Sequence[str], bucket: tuple[int, int] | None
         compile_early=early_access(plan.catalog),
         bucket=bucket,
         beside=bucket is not None,
+        # What cannot be read again is read as files of one place.
+        samples=samples_of_each(len(plan.found.captures)) if plan.size is not None else 0,
     )
 
 
@@ -263,10 +275,12 @@ def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
     return compile_program, catalog.spoken()
 
 
-def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> None:
+def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> Places:
+    """The places of the captures: those that are known, or that reading them shows."""
     names, times = found.captures, TimeRange(plan.since, plan.until)
     total = size_of(names)
-    before, read = 0, list[str]()
+    known = plan.places or Places()
+    before, read, samples = 0, list[str](), list[Samples]()
     secrets = None if plan.tls_keylog is False else Secrets(plan.tls_keylog)
     if secrets:
         analyzer.open_tls(secrets)
@@ -280,18 +294,22 @@ def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows
             if times and not rows.summary.captures:
                 times.resolve(names, capture)
                 analyzer.bound(times.since, times.until)
-            facts = _feed(capture, analyzer, rows, _shifted(plan.progress, before, total))
+            place = known.of(name)
+            facts = _feed(capture, analyzer, rows, place, _shifted(plan.progress, before, total))
         times.take(facts)
         rows.summary.captures.append(capture_row(capture, facts))
         read.append(name)
+        samples.append(joined([analyzer.samples]))
         before += capture.consumed
     rows.summary.times = times
     if not rows.summary.captures:
         raise CaptureError(str(found.unread[0]))
-    note_copies(rows.summary.captures, read)
+    places = plan.places or find_places(read, samples)
+    places.note(rows.summary.captures, note_copies(rows.summary.captures, read))
     rows.add("anomalies", batch_of("anomalies", unread_anomalies(found.unread)))
     if secrets:
         rows.summary.captures[-1]["notes"] += secrets.notes(analyzer.tls_opened)
+    return places
 
 
 def _shifted(progress: Progress | None, before: int, total: int | None) -> Callable[[CaptureFile], None]:
@@ -306,9 +324,10 @@ def _feed(
     capture: CaptureFile,
     analyzer: Analyzer | SideBySide,
     rows: Rows,
+    place: int,
     show: Callable[[CaptureFile], None],
 ) -> dict[str, Any]:
-    analyzer.open_capture(capture.name)
+    analyzer.open_capture(capture.name, place=place)
     try:
         for buffer in capture.readable():
             analyzer.feed(buffer)

@@ -5,7 +5,7 @@ may be equally long.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,29 +16,30 @@ from kwsniff.tables.captures import CaptureRow
 _ALIKE: Final = ("packets", "bytes", "first_time", "last_time", "tcp_payload_bytes")
 
 
-def note_copies(rows: Sequence[CaptureRow], names: Sequence[str]) -> None:
-    """Says in `notes` of which capture before it one is a copy, compressed or not. `names`: files of `rows`.
+def note_copies(rows: Sequence[CaptureRow], names: Sequence[str]) -> list[int]:
+    """Says in `notes` of which capture before it one is a copy, compressed or not; returns the numbers of
+    these copies. `names`: files of `rows`.
 
     Only those of which all this is the same are read again. What is no regular file cannot be, and what is
     not whole is said to be that.
     """
-    alike: dict[tuple[Any, ...], list[tuple[str, CaptureRow]]] = {}
-    for name, row in zip(names, rows, strict=True):
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    for number, row in enumerate(rows):
         if row["packets"] and not (row["truncated"] or row["damaged"]):
-            alike.setdefault(tuple(row[column] for column in _ALIKE), []).append((name, row))
-    for each in alike.values():
-        if len(each) > 1:
-            _note(each)
+            alike.setdefault(tuple(row[column] for column in _ALIKE), []).append(number)
+    return [copy for each in alike.values() if len(each) > 1 for copy in _note(each, rows, names)]
 
 
-def _note(captures: Sequence[tuple[str, CaptureRow]]) -> None:
-    firsts: dict[bytes, str] = {}
-    for name, row in captures:
-        if (digest := _digest(name)) is None:
+def _note(alike: Sequence[int], rows: Sequence[CaptureRow], names: Sequence[str]) -> Iterator[int]:
+    firsts: dict[bytes, int] = {}
+    for number in alike:
+        if (digest := _digest(names[number])) is None:
             continue
-        first = firsts.setdefault(digest, row["capture"])
-        if first != row["capture"]:
-            row["notes"].append(f"a copy of {first}, byte for byte: nobody sent this again; give it once")
+        first = firsts.setdefault(digest, number)
+        if first != number:
+            copied = rows[first]["capture"]
+            rows[number]["notes"].append(f"a copy of {copied}, byte for byte: what it holds counts once")
+            yield number
 
 
 def _digest(name: str) -> bytes | None:

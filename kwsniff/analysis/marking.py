@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kwsniff.findings.bounds import Figures
+from kwsniff.tables.captures import CaptureRow
 from kwsniff.tables.schema import TABLES
 from kwsniff.tables.write import TableWriter
 from kwsniff.timelines.twins import Twins, find_twins
@@ -15,13 +16,16 @@ from kwsniff.timelines.twins import Twins, find_twins
 Batches = Mapping[str, list[pa.RecordBatch]]
 
 
-def twins_among(writer: TableWriter | None, batches: Batches, most: int) -> Twins:
-    """Of the table of connections, written or in memory; nothing more can be written to it."""
+def twins_among(
+    writer: TableWriter | None, batches: Batches, most: int, places: Mapping[str, int] | None = None
+) -> Twins:
+    """Of the table of connections, written or in memory; nothing more can be written to it. `places`: as for
+    find_twins."""
     if writer is None:
-        return find_twins(partial(_kept, batches["connections"]), most)
+        return find_twins(partial(_kept, batches["connections"]), most, places)
     path = writer.complete(["connections"])["connections"]
     with pq.ParquetFile(path) as file:
-        return find_twins(partial(_written, file), most)
+        return find_twins(partial(_written, file), most, places)
 
 
 def mark_late(
@@ -35,6 +39,14 @@ def mark_late(
         return
     writer.rewrite("connections", partial(_marked, twins=twins))
     figures.add_twins(len(twins.found))
+
+
+def move_repeated(captures: Sequence[CaptureRow], twins: Twins) -> None:
+    """What twins show sent again was sent again once: the rest of it are copies."""
+    for row in captures:
+        moved = min(twins.repeated.get(row["capture"], 0), row["retransmitted_bytes"])
+        row["retransmitted_bytes"] -= moved
+        row["captured_twice_bytes"] += moved
 
 
 def _kept(batches: Sequence[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -110,9 +110,14 @@ class SideBySide:
         for analyzer in self._analyzers:
             analyzer.bound(since, until)
 
-    def open_capture(self, name: str) -> None:
+    def open_capture(self, name: str, *, place: int = 0) -> None:
         """As Analyzer.open_capture."""
-        self._all(lambda analyzer: analyzer.open_capture(name))
+        self._all(lambda analyzer: analyzer.open_capture(name, place=place))
+
+    @property
+    def samples(self) -> tuple[int, bytes]:
+        """As Analyzer.samples: every analyzer sees all packets."""
+        return self._analyzers[0].samples
 
     def feed(self, data: memoryview) -> None:
         """Takes the next bytes, which are its own afterwards."""

@@ -35,10 +35,12 @@ class Analyzer:
         compile_early: Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None] | None = None,
         bucket: tuple[int, int] | None = None,
         beside: bool = False,
+        samples: int = 0,
     ) -> None:
         """`bucket`: (number, number of buckets): only connections of that bucket become rows. The rows of
         all buckets are those of one analyzer without; anomalies of whole captures are bucket 0's.
-        `beside`: analyzers of the other buckets are fed the same."""
+        `beside`: analyzers of the other buckets are fed the same. `samples`: packets that are kept of every
+        capture, to be compared with those of others."""
 
     def open_tls(self, secrets: Secrets) -> None:
         """Opens TLS with what `secrets` knows; an analyzer that was resumed needs it again."""
@@ -54,7 +56,14 @@ class Analyzer:
         """Only packets from `since` on and before `until` (nanoseconds) of the captures that come are read.
         The others count as `packets_other_time`; one without a time is one of them."""
 
-    def open_capture(self, name: str) -> None: ...
+    def open_capture(self, name: str, *, place: int = 0) -> None:
+        """`place`: where it was taken; connections go on from capture to capture of the same place."""
+
+    @property
+    def samples(self) -> tuple[int, bytes]:
+        """Of the capture that was opened last: a mask, and two native int64 for each packet whose `mark` has
+        none of its bits: a number and the packet's time."""
+
     def feed(self, data: Buffer, ends: bytes = b"") -> None:
         """`ends`: native int64, where parts of `data` end: as if these were fed until it has `stopped`."""
 

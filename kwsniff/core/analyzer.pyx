@@ -28,6 +28,7 @@ from kwsniff.core.capture.packets cimport (
     FORMAT_PCAP, FORMAT_PCAPNG, NO_TIME, STOP_DAMAGED, STOP_NONE, STOP_NO_MEMORY, STOP_NOT_A_CAPTURE, Reader, Segment,
     bound_reader, count_drops, feed_reader, free_reader, start_reader,
 )
+from kwsniff.core.capture.samples cimport Sample, Samples, begin_samples, take_sample, tell_samples
 from kwsniff.core.capture.told cimport tell_fragments, tell_packets
 from kwsniff.core.tls.keys cimport Keyring
 from kwsniff.core.kafka.apis cimport fill_apis
@@ -62,6 +63,8 @@ cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
     streams.ordinal = streams.frames_before + segment.frame
     streams.place[0] = streams.ordinal
     streams.place[1] = <int64_t>PLACE_FIRST
+    if streams.samples != NULL:
+        take_sample(streams.samples, segment)
     take_segment(streams, segment)
     if (<Context*>streams.above).sealed.num:
         end_too_many(<Context*>streams.above, segment.time)
@@ -71,6 +74,8 @@ cdef void pass_segment(void* opaque, Segment* segment) noexcept nogil:
 cdef void pass_time(void* opaque, Segment* segment) noexcept nogil:
     cdef Streams* streams = <Streams*>opaque
     streams.place[0] = streams.frames_before + segment.frame
+    if streams.samples != NULL:
+        take_sample(streams.samples, segment)
     take_time(streams, segment.time)
 
 
@@ -124,6 +129,7 @@ cdef class Analyzer:
     cdef bint in_runs           # feed_runs has more to do, in these two
     cdef Runs runs
     cdef Window window
+    cdef Samples samples
     cdef Py_buffer view
     cdef Py_buffer shared_view
     cdef bint by_runs           # the open capture is read so
@@ -134,10 +140,11 @@ cdef class Analyzer:
         memset(&self.context, 0, sizeof(Context))
         memset(&self.streams, 0, sizeof(Streams))
         memset(&self.reader, 0, sizeof(Reader))
+        memset(&self.samples, 0, sizeof(Samples))
         self.programs = []
 
     def __init__(self, compile_program, api_ranges, *, ports=(), limits=None, messages=False, tables=TABLES,
-                 compile_early=None, bucket=None, beside=False):
+                 compile_early=None, bucket=None, beside=False, samples=0):
         cdef StreamSink sink
         if self.streams.buckets != NULL:
             raise UsageError("an analyzer is set up once")
@@ -177,6 +184,9 @@ cdef class Analyzer:
         if not start_streams(&self.streams, sink, self.context.limits, <uint64_t>secrets.randbits(63)):
             raise MemoryError
         self.streams.above = &self.context
+        if samples > 0:
+            self.samples.most = samples * sizeof(Sample)
+            self.streams.samples = &self.samples
         if beside:
             self.context.tables[0].spares.place = self.streams.place
             self.context.topic_ids.packet = self.streams.place
@@ -198,6 +208,7 @@ cdef class Analyzer:
             self.end_runs()
         close_window(&self.window)
         free_reader(&self.reader)
+        release(&self.samples.kept)
         forget_sealed(&self.context)
         free_context(&self.context)
 
@@ -332,8 +343,8 @@ cdef class Analyzer:
             raise UsageError("a capture is open; bounds are set between captures")
         self.context.since, self.context.until = [NO_TIME if time is None else time for time in (since, until)]
 
-    def open_capture(self, name):
-        """Begins a capture; connections of the captures before go on."""
+    def open_capture(self, name, *, int64_t place=0):
+        """Begins a capture; connections go on of the captures before that were taken at the same place (a number)."""
         cdef bytes text
         cdef int64_t end
         cdef int64_t[NUM_BINS] no_bytes
@@ -350,6 +361,10 @@ cdef class Analyzer:
         if not append_raw(&self.context.bins, no_bytes, sizeof(no_bytes)):
             raise MemoryError
         self.streams.capture = <int64_t>(self.context.capture_name_ends.len // 8) - 1
+        if place != self.streams.seen_at:
+            self.streams.seen_at = place
+            self.streams.last = NULL
+        begin_samples(&self.samples)
         start_reader(&self.reader, pass_segment, &self.streams, <size_t>self.context.limits.packet_bytes,
                      <uint32_t>self.context.limits.interfaces, <uint32_t>self.context.limits.datagrams)
         self.reader.icmp_sink = note_icmp_error
@@ -528,6 +543,11 @@ cdef class Analyzer:
         self.streams.frames_before += reader.frame
         free_reader(reader)
         return facts
+
+    @property
+    def samples(self):
+        """Of the capture opened last, as many packets as `samples` asked for at most: see capture/samples.pxd."""
+        return tell_samples(&self.samples)
 
     @property
     def when_full(self):

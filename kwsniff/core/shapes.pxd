@@ -3,6 +3,6 @@
 
 cdef extern from *:
     """
-    #define KWSNIFF_SHAPES 0x1cab06cfbb37d45bull
+    #define KWSNIFF_SHAPES 0x0522da5e952d8af9ull
     """
     const unsigned long long KWSNIFF_SHAPES

@@ -36,7 +36,7 @@ from kwsniff.core.tls.sealed cimport Tls, tls_bytes
 from kwsniff.core.wire.saved_topic_ids cimport load_topic_ids, save_topic_ids
 
 cdef enum:
-    STATE_VERSION = 10
+    STATE_VERSION = 11
 
 cdef struct Head:
     uint8_t magic[4]
@@ -131,7 +131,8 @@ cdef void load_context(Source* source, Context* context) noexcept nogil:
 cdef bint save_streams(Buffer* out, Streams* streams, bint with_ended) noexcept nogil:
     cdef int64_t num = streams.open.num + (streams.ended.num if with_ended else 0)
     return (put(out, &streams.frames_before, 8) and put(out, &streams.ordinal, 8)
-            and put(out, &streams.capture, 8) and put(out, &streams.now, 8) and put(out, &num, 8)
+            and put(out, &streams.capture, 8) and put(out, &streams.seen_at, 8) and put(out, &streams.now, 8)
+            and put(out, &num, 8)
             and save_connections(out, streams.open.oldest)
             and (not with_ended or save_connections(out, streams.ended.oldest)))
 
@@ -149,6 +150,7 @@ cdef void load_streams(Source* source, Context* context, Streams* streams) noexc
     get(source, &streams.frames_before, 8)
     get(source, &streams.ordinal, 8)
     get(source, &streams.capture, 8)
+    get(source, &streams.seen_at, 8)
     get(source, &streams.now, 8)
     get(source, &num, 8)
     streams.limits = context.limits

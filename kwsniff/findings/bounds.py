@@ -184,6 +184,9 @@ class Figures:
     def _add_latencies(self, batch: pa.RecordBatch) -> None:
         broker = numbers_of(batch, "broker_ns", null=0)
         self._most("longest_ns", broker + numbers_of(batch, "queue_wait_ns", null=0))
+        # What waited in a queue on its way, beyond the round trip that the handshake showed.
+        held_up = numbers_of(batch, "network_ns", null=0) - numbers_of(batch, "round_trip_ns", null=0)
+        self._sums["queued_calls"] += np.count_nonzero(held_up >= 30_000_000)
         totals = numbers_of(batch, "total_ns", null=0)
         self._most("longest_call_ns", totals)
         self._sums["total_ns"] += int(totals.sum(dtype=np.int64))
@@ -306,7 +309,8 @@ def _texts_in(schema: pa.Schema) -> list[int]:
 _SUMS: Final = (
     "unanswered", "cut_off", "unnamed", "replicas", "leaves", "share_fetches", "waits_for_replicas",
     "read_committed", "throttled_ms", "total_ns", "longest_ns", "longest_call_ns", "slow_calls",
-    "ended", "refused", "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
+    "queued_calls", "ended", "refused",
+    "silent", "syn_retries", "client_resets", "odd_resets", "closed_by_broker",
     "closed_later", "alerts", "sealed", "one_sided", "greeted", "foreign", "proxied", "malformed",
     "violations", "zero_window_ns",
     "round_trip_ns", "retransmitted_bytes", "missing_bytes", "twins", "duplicates",
@@ -345,7 +349,7 @@ _WORDS: Final = {
 COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "api_calls": ("acks", "reason", "isolation_level", "throttle_time_ms", "generation", *Pace.OF_CALLS),
     "error_codes": tuple(dict.fromkeys(("error_code", *Pace.OF_ERRORS, "topic", "error_message"))),
-    "latencies": ("broker_ns", "queue_wait_ns", "total_ns"),
+    "latencies": ("broker_ns", "queue_wait_ns", "network_ns", "round_trip_ns", "total_ns"),
     "connections": tuple(column.name for column in TABLES["connections"].columns),
     "partitions": Volumes.OF_PARTITIONS,
     "leaders": ("topic", "partition", "leader"),

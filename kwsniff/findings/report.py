@@ -25,7 +25,8 @@ select
         and tls_cipher is null and broker_packets > 0 and broker_missing_bytes = 0)) as sealed,
     (select count(*) from connection where protocol = 'kafka'
         and (client_packets = 0 or broker_packets = 0)) as one_sided,
-    (select count(*) from call where status = 'response_not_captured') as not_captured,
+    (select count(*) from call where status = 'response_not_captured' and (run_id, call_id) not in (
+        select (run_id, call_id) from never_arrived)) as not_captured,
     (select count(*) from connection where protocol = 'kafka'
         and vantage in ('between', 'unknown')) as no_vantage,
     (select coalesce(sum(tcp_payload_bytes), 0)::bigint from captures) as payload_bytes,
@@ -39,7 +40,8 @@ def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
 
     calls, whole_calls, clients, brokers, connections, payload_bytes, seconds (or None), first_time,
     captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls. A
-    connection without ServerHello is not in `sealed`: TLS hides nothing there.
+    connection without ServerHello is not in `sealed`: TLS hides nothing there. No capture has what the
+    network lost.
     """
     return fetch(database, _BASIS)[0]
 

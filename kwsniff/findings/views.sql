@@ -171,10 +171,16 @@ where (run_id, connection_id) in (
         or client in (select client from client_call where throttle_time_ms > 0)
     );
 
--- Runs whose captures lost so much that an answer, or the end of a connection, may be what is missing.
+-- Calls whose answers the network lost: the client itself asked for the bytes in vain.
+create temp view never_arrived as
+select run_id, call_id from client_call join connection using (run_id, connection_id)
+where status = 'response_not_captured' and reason = 'segment_lost' and broker_lost_bytes > 0;
+
+-- Runs whose captures lost so much that an answer, or the end of a connection, may be what is missing. What never arrived
+-- (lost_bytes) is in no capture.
 create temp view lossy as
 select run_id from connection where protocol = 'kafka' group by run_id
-having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0)) >= 0.01 * sum(client_bytes + broker_bytes);
+having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) - coalesce(client_lost_bytes + broker_lost_bytes, 0)) >= 0.01 * sum(client_bytes + broker_bytes);
 
 -- Closes by the broker that rules of the groups doors and protocol explain.
 

@@ -52,12 +52,12 @@ def check_keylog(path: str | os.PathLike[str], *, grows: bool = False) -> str:
         return str(Path(name).resolve())
     if not start.strip():
         raise UsageError(
-            f"key log {name} is empty; set SSLKEYLOGFILE, or the client's own option, before the client "
+            f"key log {name}: is empty; set SSLKEYLOGFILE, or the client's own option, before the client "
             f"connects"
         )
     if not _LINE.search(start) and not _OTHER_LINE.search(start):
         raise UsageError(
-            f"key log {name} has no TLS secrets; its lines must begin with CLIENT_RANDOM or "
+            f"key log {name}: has no TLS secrets; its lines must begin with CLIENT_RANDOM or "
             f"CLIENT_TRAFFIC_SECRET_0"
         )
     return str(Path(name).resolve())

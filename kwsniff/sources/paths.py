@@ -22,7 +22,7 @@ def local_path(given: str | os.PathLike[str]) -> str:
             host, slash, rest = path[2:].partition("/")
             path = slash + rest
         if host.lower() not in _THIS_MACHINE or not path:
-            raise UsageError(f"{name} is on another machine; a local file: URI is file:///folder/file")
+            raise UsageError(f"{name}: is on another machine; a local file: URI is file:///folder/file")
         return unquote(path, errors="surrogateescape")
     scheme = (_SCHEME if isinstance(given, str) else _SCHEME_OF_A_PATH).match(name)
     if scheme:

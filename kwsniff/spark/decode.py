@@ -128,7 +128,7 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
 
 def _read_capture(capture: Planned, reader: BucketReader, rows: "Rows") -> dict[str, Any]:
     frames = 0
-    rows.analyzer.open_capture(capture.name)
+    rows.analyzer.open_capture(capture.name, place=capture.seen_at)
     rows.analyzer.feed(capture.head)
     for file, stretch in capture.stretches:
         own, shared, inside = reader.part(capture.name, file, stretch)

@@ -1,7 +1,7 @@
 """Twins among the connections of all buckets, marked in the files that tasks wrote."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -15,8 +15,11 @@ from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.twins import Twins, find_twins
 
 
-def twins_among(parts: Sequence[Part], *, staging: Place, most: int) -> Twins:
-    """On the driver, because duplicates are in different buckets and only the driver has all connections."""
+def twins_among(
+    parts: Sequence[Part], *, staging: Place, most: int, places: Mapping[str, int] | None = None
+) -> Twins:
+    """On the driver, because duplicates are in different buckets and only the driver has all connections.
+    `places`: as for find_twins."""
     paths = [part.path for part in parts if part.table == "connections"]
 
     def source(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -24,7 +27,7 @@ def twins_among(parts: Sequence[Part], *, staging: Place, most: int) -> Twins:
             with staging.open_parquet(path) as file:
                 yield from file.iter_batches(columns=list(columns), use_threads=False)
 
-    return find_twins(source, most)
+    return find_twins(source, most, places)
 
 
 def absent_ports(parts: Sequence[Part], ports: Sequence[int], *, staging: Place) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwsniff.analysis.given_twice import note_copies
+from kwsniff.analysis.marking import move_repeated
+from kwsniff.analysis.places import Places
 from kwsniff.errors import UsageError
 from kwsniff.findings.tables import with_sources
 from kwsniff.layout.catalog import named_layouts
@@ -39,7 +41,7 @@ from kwsniff.spark.notes import Spans
 from kwsniff.spark.parts import Part, check_parts, write_empty
 from kwsniff.spark.plan import Plan
 from kwsniff.spark.ranges import spans_for
-from kwsniff.spark.scan import scan_captures
+from kwsniff.spark.scan import places_of, scan_captures
 from kwsniff.spark.staging import Staging, scratch_in
 from kwsniff.spark.storage import Place
 from kwsniff.spark.store_staging import StoreStaging
@@ -221,13 +223,14 @@ class _Run:
         tables = frozenset(with_sources(tuple(needed & TABLES.keys())))
         packets = sum(each.packets for walked in walks for walk in walked for each in walk.stretches)
         spans = spans_for(packets, self.sizes.buckets)
-        work = self._work(Plan.write(scratch, readable, walks), tables, spans)
+        places = places_of(readable, walks)
+        work = self._work(Plan.write(scratch, readable, walks, places), tables, spans)
         decoded = self._decode(work)
         rows = capture_rows(readable, walks, decoded, self.times, scratch=scratch)
-        note_copies(rows, [capture.name for capture in readable])
+        places.note(rows, note_copies(rows, [capture.name for capture in readable]))
         self._note(rows, decoded)
         rows += map(unread_row, unread)
-        parts = self._finished(work, decoded, rows, unread)
+        parts = self._finished(work, decoded, rows, unread, places)
         facts = {
             "buckets": work.num_buckets,
             "splits": sum(map(len, walks)),
@@ -240,13 +243,19 @@ class _Run:
         return replace(result, absent_ports=absent)
 
     def _finished(
-        self, work: Work, decoded: Sequence[Decoded], captures: list[dict[str, Any]], unread: list[Unread]
+        self,
+        work: Work,
+        decoded: Sequence[Decoded],
+        captures: list[dict[str, Any]],
+        unread: list[Unread],
+        places: Places,
     ) -> list[Part]:
         """The parts of all tables: those of tasks, as all buckets together have them, and the driver's."""
         folder = self.staging.place
         parts = [part for each in decoded for part in each.parts]
         check_parts(folder, parts)
-        twins = twins_among(parts, staging=folder, most=self.most_twins)
+        twins = twins_among(parts, staging=folder, most=self.most_twins, places=places.printable)
+        move_repeated(captures, twins)
         figures = new_figures() if "findings" in work.tables else None
         if figures:
             add_up(figures, work.scratch, [each.figures for each in decoded])

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
+from kwsniff.analysis.places import Places
 from kwsniff.errors import CaptureError
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.parts import check_file
@@ -17,7 +18,13 @@ from kwsniff.spark.scan import Walked
 from kwsniff.spark.storage import Place
 
 _CAPTURES = pa.schema(
-    [("name", pa.binary()), ("head", pa.binary()), ("stop", pa.string()), ("stretches", pa.int64())]
+    [
+        ("name", pa.binary()),
+        ("head", pa.binary()),
+        ("stop", pa.string()),
+        ("stretches", pa.int64()),
+        ("seen_at", pa.int64()),
+    ]
 )
 _STRETCHES = pa.schema(
     [
@@ -38,6 +45,8 @@ class Planned:
     head: bytes
     stop: str | None
     stretches: list[tuple[PacketFile, Stretch]]
+    seen_at: int
+    """The place where it was taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +57,9 @@ class Plan:
     path: str
 
     @classmethod
-    def write(cls, folder: Place, captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> "Plan":
+    def write(
+        cls, folder: Place, captures: Sequence[Capture], walks: Sequence[Sequence[Walked]], places: Places
+    ) -> "Plan":
         """Raises CaptureError for a capture of which nothing was walked."""
         made = cls(folder, uuid.uuid4().hex)
         files: dict[PacketFile, int] = {}
@@ -66,7 +77,8 @@ class Plan:
                     for each in walk.stretches
                 )
             name = os.fsencode(capture.name)
-            read.append((name, capture.head, walked[-1].scan.stop, len(stretches) - before))
+            told = capture.head, walked[-1].scan.stop, len(stretches) - before, places.of(capture.name)
+            read.append((name, *told))
         listed: list[tuple[Any, ...]] = [
             (os.fsencode(each.path), each.size, each.index_size) for each in files
         ]
@@ -89,8 +101,8 @@ class Plan:
             for row in captures.slice(begin, _STEP).to_pylist():
                 rows = stretches.slice(at, row["stretches"]).to_pylist()
                 at += row["stretches"]
-                places = [(files[each.pop("file")], Stretch(**each)) for each in rows]
-                yield Planned(os.fsdecode(row["name"]), row["head"], row["stop"], places)
+                where = [(files[each.pop("file")], Stretch(**each)) for each in rows]
+                yield Planned(os.fsdecode(row["name"]), row["head"], row["stop"], where, row["seen_at"])
 
     def _batch(self, suffix: str) -> pa.RecordBatch:
         check_file(self.place, self.path + suffix)

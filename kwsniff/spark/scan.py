@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kwsniff.analysis.places import Places, find_places, joined, samples_of_each
 from kwsniff.core.capture.file_splits import Scan, find_record, meet
 from kwsniff.core.capture.routing import Router
 from kwsniff.errors import CaptureError
@@ -69,10 +70,11 @@ def scan_split(
     until: int | None = None,
     stores: Stores | None = None,
     least_named: int = 0,
+    samples: int = 0,
 ) -> Routed:
-    """The task: reads its splits from front to back. `least_named`: as Router.open has it."""
+    """The task: reads its splits from front to back. `least_named`, `samples`: as Router has them."""
     folder.check()
-    router = Router(num_buckets, limits, since=since, until=until)
+    router = Router(num_buckets, limits, since=since, until=until, samples=samples)
     walks = []
     bytes_read = 0
     with PacketWriter(folder, num_buckets) as packets:
@@ -188,6 +190,7 @@ def scan_captures(
         until=times.until,
         stores=stores,
         least_named=_least_named(captures, num_buckets) if is_here(spark) else 0,
+        samples=samples_of_each(len(captures)),
     )
     walks: list[dict[tuple[int, ...], Walked]] = [{} for _ in captures]
     scans: list[list[Scan]] = [[] for _ in captures]
@@ -203,6 +206,14 @@ def scan_captures(
                 scans[walk.capture].append(walk.scan)
         waiting = _again(captures, scans)
     return [[walks[number][_key(one)] for one in of_one] for number, of_one in enumerate(scans)], bytes_read
+
+
+def places_of(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> Places:
+    """Where the captures were taken, as the packets tell that walks have kept."""
+    if len(captures) < 2:
+        return Places()
+    samples = [joined(walk.scan.samples for walk in walked) for walked in walks]
+    return find_places([capture.name for capture in captures], samples)
 
 
 def _least_named(captures: Sequence[Capture], num_buckets: int) -> int:

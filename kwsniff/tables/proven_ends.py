@@ -9,6 +9,30 @@ _NO_STEP = f"{_NO_RESET}, or its sender had sent nothing before"
 _NO_ERROR = "no ICMP error"
 _FRAME = "position of the packet in its capture"
 
+OPENING: Final = (
+    Column(
+        name="refused",
+        type="bool",
+        doc="Whether the SYN was answered by a reset, from a port without a listener or from a firewall.",
+        source="TCP SYN and RST",
+    ),
+    Column(
+        name="syn_retries",
+        type="int64",
+        doc="Number of SYN retransmissions by the client.",
+        source="TCP SYN with the same number",
+        null="the client's SYN was not captured",
+    ),
+    Column(
+        name="connect_ns",
+        type="int64",
+        unit="nanoseconds",
+        doc="From the client's first SYN to the first response to a SYN.",
+        source="times of SYN and SYN-ACK",
+        null="one of them was not captured, or has no time",
+    ),
+)
+
 EVIDENCE: Final = (
     Column(
         name="reset_by",

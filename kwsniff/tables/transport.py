@@ -18,7 +18,8 @@ from kwsniff.tables.columns import (
     SOFTWARE_NAME,
     SOFTWARE_VERSION,
 )
-from kwsniff.tables.proven_ends import EVIDENCE
+from kwsniff.tables.losses import LOSSES, each_side
+from kwsniff.tables.proven_ends import EVIDENCE, OPENING
 from kwsniff.tables.words import WORDS
 
 
@@ -90,6 +91,7 @@ CONNECTIONS = TableSchema(
         *_both_sides(
             "missing_bytes", "Bytes missing from the capture, sent by the", "TCP sequence numbers", "bytes"
         ),
+        *LOSSES,
         _count("calls", "Calls on the connection.", "rows of api_calls"),
         replace(
             CLIENT_ID, doc="Client id of the first request that has one.", null="no request has a client id"
@@ -100,16 +102,13 @@ CONNECTIONS = TableSchema(
             SASL_MECHANISM, source="SaslHandshake request, mechanism", null="no SaslHandshake was captured"
         ),
         _word("end", "end", "How the connection ended.", "TCP FIN and RST"),
-        *(
-            _count(
-                f"{side}_round_trip_ns",
-                "Shortest time from a segment of the other side to its acknowledgement by the "
-                f"{side}, at the capture point.",
-                "times of segments and acknowledgements",
-                unit="nanoseconds",
-                null="no segment was captured with its acknowledgement",
-            )
-            for side in ("client", "broker")
+        *each_side(
+            "round_trip_ns",
+            "Shortest time from a segment of the {other} to its acknowledgement by the {side}, at "
+            "the capture point.",
+            "times of segments and acknowledgements",
+            unit="nanoseconds",
+            null="no segment was captured with its acknowledgement",
         ),
         _word(
             "vantage",
@@ -117,14 +116,11 @@ CONNECTIONS = TableSchema(
             "Estimated capture point.",
             "which side acknowledges faster",
         ),
-        *(
-            _count(
-                f"{side}_zero_window_ns",
-                f"How long the {side} advertised a zero window.",
-                "TCP window",
-                unit="nanoseconds",
-            )
-            for side in ("client", "broker")
+        *each_side(
+            "zero_window_ns",
+            "How long the {side} advertised a zero window.",
+            "TCP window",
+            unit="nanoseconds",
         ),
         PRINCIPAL,
         CALLER,
@@ -162,26 +158,7 @@ CONNECTIONS = TableSchema(
             "position of that FIN or RST in its capture",
             null="no close was captured",
         ),
-        _moment("close_time", "Time of that packet.", f"no close was captured, or {_NO_TIME}"),
-        Column(
-            name="refused",
-            type="bool",
-            doc="Whether the SYN was answered by a reset, from a port without a listener or from a firewall.",
-            source="TCP SYN and RST",
-        ),
-        _count(
-            "syn_retries",
-            "Number of SYN retransmissions by the client.",
-            "TCP SYN with the same number",
-            null="the client's SYN was not captured",
-        ),
-        _count(
-            "connect_ns",
-            "From the client's first SYN to the first response to a SYN.",
-            "times of SYN and SYN-ACK",
-            unit="nanoseconds",
-            null="one of them was not captured, or has no time",
-        ),
+        *OPENING,
         Column(
             name="encapsulation",
             type="string",

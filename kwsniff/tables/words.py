@@ -201,6 +201,7 @@ CORE_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "undecided": "of connections too short to recognise",
         "memory_refused": "dropped because the operating system refused memory",
         "captured_twice": "in duplicates of captured packets, which are not retransmissions",
+        "keep_alive": "in keep-alives: the last byte that the receiver had acknowledged, or a garbage byte",
     },
     "anomaly": {
         "segment_not_captured": "the capture misses TCP data that the receiver acknowledged",

@@ -1,7 +1,8 @@
 """Which connections may be twins at all, told in memory that does not grow with their number.
 
-Every key of a connection (its sequence numbers, the hash of its messages) is counted in one of many places,
-chosen by a hash of it. Those alone in their place have no twin; the others are compared by their values.
+Every key of a connection (its sequence numbers, the hash of its messages; of captures of several places its
+addresses and ports, too) is counted in one of many places, chosen by a hash of it. Those alone in their place
+have no twin; the others are compared by their values.
 
     places  0 0 1 0 2 0 0 1 ...       2: two connections, with the same key or, rarely, another
 
@@ -10,14 +11,17 @@ are much larger than a place.
 """
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.tables.arrays import Bits, Numbers, whole_numbers
+from kwsniff.tables.arrays import Bits, Numbers, whole_numbers, words_of
+from kwsniff.tables.kernels import encoded
 
 KEYS: Final = ("client_isn", "broker_isn", "messages_hash")
+ENDS: Final = ("client_address", "client_port", "broker_address", "broker_port")
 _PLACES: Final = 24  # bits: 16 MiB for each kind of key, of which the system gives what is touched
 _FEW: Final = 1 << 16
 """Places that are written down, at most."""
@@ -27,20 +31,21 @@ _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 class Marks:
     """Takes batches of connections, then tells which of them are not alone."""
 
-    def __init__(self) -> None:
-        self._counts = [_Counts(), _Counts()]
+    def __init__(self, *, ends: bool = False) -> None:
+        """`ends`: addresses and ports are a key, too."""
+        self._counts = [_Counts(), _Counts(), *([_Counts()] if ends else [])]
         self.any = False
         """Whether any two share a place."""
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Connections, with the columns KEYS."""
-        for counts, (places, known) in zip(self._counts, _places_of(batch), strict=True):
+        """Connections, with the columns KEYS, and ENDS where these are a key."""
+        for counts, (places, known) in zip(self._counts, _places_of(batch), strict=False):
             self.any |= counts.add(places[known])
 
     def are_shared(self, batch: pa.RecordBatch) -> Bits:
         """Which of these, added before, have a key in a place that another one has a key in."""
         shared = np.zeros(batch.num_rows, np.bool_)
-        for counts, (places, known) in zip(self._counts, _places_of(batch), strict=True):
+        for counts, (places, known) in zip(self._counts, _places_of(batch), strict=False):
             shared |= known & (counts.of(places) > 1)
         return shared
 
@@ -85,6 +90,29 @@ def _places_of(batch: pa.RecordBatch) -> Iterator[tuple[Numbers, Bits]]:
     client, broker, messages = (whole_numbers(batch[name], null=-1).astype(np.int64) for name in KEYS)
     yield _spread(client << 32 | broker), (client >= 0) & (broker >= 0)
     yield _spread(messages), messages >= 0
+    yield _spread(hash_of_ends(batch)), np.ones(batch.num_rows, np.bool_)
+
+
+def hash_of_ends(rows: pa.RecordBatch | pa.Table) -> Numbers:
+    """A number of 63 bits for the addresses and ports of each connection."""
+    hashes = np.zeros(rows.num_rows, np.uint64)
+    for name in ENDS:
+        column = rows[name]
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if pa.types.is_string(column.type):
+            column = encoded(column)
+        if pa.types.is_dictionary(column.type):
+            words = [
+                blake2b((word or "").encode(), digest_size=8).digest() for word in words_of(column.dictionary)
+            ]
+            codes = whole_numbers(column.indices, null=len(words))
+            values = np.frombuffer(b"".join([*words, bytes(8)]), np.uint64)[codes]
+        else:
+            values = whole_numbers(column, null=-1).astype(np.uint64)
+        hashes = (hashes ^ values) * _ODD
+        hashes ^= hashes >> np.uint64(29)
+    return (hashes >> np.uint64(1)).astype(np.int64)
 
 
 def _spread(keys: Numbers) -> Numbers:

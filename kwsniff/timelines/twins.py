@@ -11,10 +11,13 @@ What proves it, and nothing less does:
   fewer than four calls, the whole is the same, between three hosts, and by one clock the proxy's is later.
 
 Both ask for times that overlap. The first seen of them is the one that counts.
+
+Where captures of a run were taken at several places, their connections under the same addresses are one
+conversation where sightings.py proves it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -25,17 +28,18 @@ import pyarrow as pa
 from kwsniff.tables.arrays import Bits, Numbers, numbers, whole_numbers
 from kwsniff.tables.kernels import cast, kept, taken
 from kwsniff.tables.schema import TABLES, arrow_schema
-from kwsniff.timelines.twin_marks import KEYS, Marks
+from kwsniff.timelines.sightings import count_calls, sighted_again
+from kwsniff.timelines.twin_marks import ENDS, KEYS, Marks, hash_of_ends
 
 COLUMNS: Final = (
     "connection_id", "capture", "client_address", "client_port", "broker_address", "broker_port",
     "first_time", "last_time", "client_isn", "broker_isn", "messages_hash", "end", "client_bytes",
     "client_missing_bytes", "broker_bytes", "broker_missing_bytes", "syn_retries", "handshake", "calls",
-    "proxied_address", "proxied_port",
+    "proxied_address", "proxied_port", "client_retransmitted_bytes", "broker_retransmitted_bytes",
+    "client_lost_before_bytes", "broker_lost_before_bytes",
 )  # fmt: skip
 """What `find_twins` reads of the table of connections."""
 
-_ENDS: Final = ("client_address", "client_port", "broker_address", "broker_port")
 _SLACK: Final = 1_000_000  # microseconds that the clocks of two captures may be apart
 _HASHED: Final = 4  # calls: fewer prove less
 _MOST_ALIKE: Final = 64  # more that are alike prove nothing of any two
@@ -56,10 +60,15 @@ class Twin(NamedTuple):
 
 @dataclass(slots=True)
 class Twins:
-    """Connection_id -> what it is the twin of. `left_out`: connections that were not compared."""
+    """Connection_id -> what it is the twin of.
+
+    `left_out`: connections that were not compared. `repeated`: name of a capture -> bytes sent again that it
+    has a second time, on twins of its own connections.
+    """
 
     found: dict[int, Twin] = field(default_factory=dict)
     left_out: int = 0
+    repeated: Counter[str] = field(default_factory=Counter)
     _ids: Numbers | None = None
 
     def __bool__(self) -> bool:
@@ -89,13 +98,14 @@ class Twins:
         return pa.RecordBatch.from_arrays(arrays, schema=connections.schema)
 
 
-def find_twins(connections: Source, most: int) -> Twins:
+def find_twins(connections: Source, most: int, places: Mapping[str, int] | None = None) -> Twins:
     """The twins among connections in any order, of one run; null and other values as the table has them.
 
-    `most`: rows that are compared; of more that may be twins, those seen first.
+    `most`: rows that are compared; of more that may be twins, those seen first. `places`: of captures, where
+    they were taken at several.
     """
-    marks = Marks()
-    for batch in connections(KEYS):
+    marks = Marks(ends=bool(places))
+    for batch in connections((*KEYS, *ENDS) if places else KEYS):
         marks.add(batch)
     if not marks.any:
         return Twins()
@@ -106,7 +116,45 @@ def find_twins(connections: Source, most: int) -> Twins:
     for group in _alike(rows, ("messages_hash",)):
         firsts = [row for row in group if row["connection_id"] not in twins.found]
         _join(twins.found, ((a, b, None) for a, b in _proxied(firsts)))
+    if places:
+        _join_places(twins, rows, places, count_calls(connections(("capture", "calls")), places))
+    _count_repeated(twins, rows)
     return twins
+
+
+def _count_repeated(twins: Twins, rows: pa.Table) -> None:
+    if not twins:
+        return
+    columns = [
+        whole_numbers(rows[f"{side}_{what}"].combine_chunks(), null=0)
+        for what in ("retransmitted_bytes", "lost_before_bytes")
+        for side in ("client", "broker")
+    ]
+    # What was lost before it was captured is there once, and counts as what it brought.
+    repeated = (columns[0] + columns[1] - columns[2] - columns[3]).tolist()
+    told = zip(rows["capture"].to_pylist(), repeated, strict=True)
+    known = dict(zip(rows["connection_id"].to_pylist(), told, strict=True))
+    for number, twin in twins.found.items():
+        capture, num = known[number]
+        if capture == known[twin.of][0]:
+            twins.repeated[capture] += num
+
+
+def _join_places(twins: Twins, rows: pa.Table, places: Mapping[str, int], calls: Mapping[int, int]) -> None:
+    moved: dict[int, int] = {}
+    rows = rows.append_column("ends", numbers(pa.int64(), hash_of_ends(rows)))
+    for group in _alike(rows, ("ends",)):
+        by_ends: dict[tuple[Any, ...], list[Row]] = {}
+        for row in group:
+            if row["connection_id"] not in twins.found:
+                by_ends.setdefault(_ends(row), []).append(row)
+        for found in by_ends.values():
+            for first, other in sighted_again(found, places, calls):
+                moved[other["connection_id"]] = first["connection_id"]
+    for number, twin in twins.found.items():
+        if twin.of in moved:
+            twins.found[number] = Twin(moved[twin.of], None)
+    twins.found.update((number, Twin(of, None)) for number, of in moved.items())
 
 
 def _nullable(values: Sequence[int | None]) -> pa.Array:
@@ -179,7 +227,7 @@ def _join(twins: dict[int, Twin], pairs: Iterable[tuple[Row, Row, int | None]]) 
 
 
 def _ends(row: Row) -> tuple[Any, ...]:
-    return tuple(row[key] for key in _ENDS)
+    return tuple(row[key] for key in ENDS)
 
 
 def _overlap(a: Row, b: Row) -> bool:

@@ -71,7 +71,7 @@ def test_two_places_of_one_capture_are_not_two_machines(nearer: bool, ttl: int, 
     talk = Talk().open()
     ask(talk, 1)
     asked = talk.send(True, request(2))
-    packets = []
+    packets: list[bytes] = []
     for number, packet in enumerate(talk.packets[:-1]):
         ways = [_as_sent(packet, each, 700 + number) for each in (62, 61)]
         packets += ways if nearer else reversed(ways)

@@ -90,22 +90,6 @@ def test_numbers_wrap_at_every_byte(before: int) -> None:
     assert (row["client_missing_bytes"], row["client_out_of_order"], names(tables)) == (0, 1, [])
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\0", b"?"])
-def test_keep_alives_are_no_data(garbage: bytes) -> None:
-    """RFC 9293 3.8.4: one number before the next one, with or without one byte of garbage."""
-    talk = Talk().open()
-    ask(talk, 1)
-    for _ in range(3):
-        for side in (True, False):
-            talk.send(side, garbage, seq=talk.next[side] - 1)
-            talk.send(not side)
-    ask(talk, 2)
-    tables = tables_of(talk.packets)
-    assert_answered(tables, 1, 2)
-    assert connection_of(tables)["client_retransmitted_bytes"] == 3 * len(garbage)
-    assert names(tables) == []
-
-
 def test_window_probes_bring_their_byte_once() -> None:
     """RFC 9293 3.8.6.1: one byte of new data into a closed window, and again with the rest when it opens."""
     talk = Talk().open()

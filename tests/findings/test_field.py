@@ -7,10 +7,8 @@ from tests.findings.field import Truth, read_truths
 
 OPEN = {
     "l_stuck_consumer": "no rule finds it yet",
-    "mtu_blackhole_at_client": "no rule finds it yet",
     "nagle_40ms": "no rule finds it yet",
     "poison_record": "no rule finds it yet",
-    "thin_link": "no rule finds it yet",
 }
 """Captures of which the truth is not found yet, and why."""
 

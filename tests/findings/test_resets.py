@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.findings.opened import OTHER, SECOND, call, judge, kafka
 from tests.findings.scripted import Rows
-from tests.findings.test_opening import OTHER, SECOND, call, judge, kafka
 
 RESET: dict[str, Any] = {
     "end": "reset",

@@ -16,7 +16,7 @@ COMPILED_LINES = 400
 
 # One state machine each; taking them apart would cost calls in the hot path or hide the order of things.
 LONG_COMPILED = {
-    "analyzer.pyx": 690,
+    "analyzer.pyx": 710,
     "engine.pyx": 600,
     "facts.pyx": 440,
     "packets.pyx": 520,
@@ -33,7 +33,7 @@ LONG_FUNCTIONS = {
     "facts.take_field": 65,  # one branch per meaning
     "partitions.write_partition": 54,  # one line per column
     "streams.take_payload": 58,  # in order, early, late, far away: the cases of one comparison
-    "streams.take_segment": 99,  # the order of these steps is the rule
+    "streams.take_segment": 101,  # the order of these steps is the rule
     "transport.write_connection": 67,  # one line per column
 }
 

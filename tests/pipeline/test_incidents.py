@@ -138,6 +138,15 @@ def connections(name: str, **values: object) -> list[Row]:
 SECOND = 1_000_000_000
 # What else shows that an incident happened: a count, and how much it must be at least.
 SHOWN: dict[str, tuple[Callable[[], int], int]] = {
+    "link_full_java": (
+        lambda: max(row["network_ns"] for row in one_of("link_full_java")["latencies"]),
+        SECOND // 10,
+    ),
+    # The relay takes packets of 1200 bytes, 52 of them for IP, TCP and timestamps.
+    "mtu_answers": (
+        lambda: max(row["bytes"] for row in tables("mtu_answers", "broker")["tcp_events"] if row["bytes"]),
+        1200 - 52,
+    ),
     "amqp_franz": (lambda: len(connections("amqp_franz", answered_in="amqp")), 1),
     "no_version_in_common": (
         lambda: len(connections("no_version_in_common", tls_alert="protocol_version")),

@@ -235,7 +235,7 @@ def test_a_file_that_fails_later_is_read_up_to_there(tmp_path: Path) -> None:
     capture._raw = _Failing()  # type: ignore[assignment]
     assert list(pieces) == []
     assert capture.truncated
-    assert capture.note == "cannot be read (Input/output error); copy it to a local disk and try again"
+    assert capture.note == "cannot read (Input/output error); copy it to a local disk and try again"
 
 
 def test_named_files_keep_the_order_they_were_given_in(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_pandas_times_keep_their_nanoseconds() -> None:
      "\u0663" * 10,      "2026-11-20T22:06:53.", "17952124130", 5, 1.5, b"+5s"],
 )  # fmt: skip
 def test_what_is_no_time_is_one_line(given: str) -> None:
-    with pytest.raises(UsageError, match=r"^--since ") as caught:
+    with pytest.raises(UsageError, match=r"^--since[: ]") as caught:
         parse_moment(given, "--since")
     assert "\n" not in str(caught.value)
 

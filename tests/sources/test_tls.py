@@ -39,7 +39,7 @@ def with_secrets(capture: bytes, text: bytes, order: str = "<", *, kind: int = 0
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "cannot be read (No such file or directory)"),
+        (None, "cannot read (No such file or directory)"),
         (b"", "is empty; set SSLKEYLOGFILE"),
         (b" \n\n", "is empty; set SSLKEYLOGFILE"),
         (b"-----BEGIN PRIVATE KEY-----\nMIGH\n", "has no TLS secrets"),

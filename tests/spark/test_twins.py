@@ -46,6 +46,27 @@ def test_twins_are_found_across_buckets(in_process: None, tmp_path: Path, num_bu
     assert sum(row["twin_of"] is not None for row in expected["connections"]) == 8
 
 
+@pytest.mark.parametrize("num_buckets", [1, 5])
+def test_captures_of_two_places_count_once(in_process: None, tmp_path: Path, num_buckets: int) -> None:
+    """A client's recording and its broker's; in splits, which keep samples of their own."""
+    recorded = Path(__file__).parents[2] / "captures" / "clocks" / "far_40"
+    pair = [tmp_path / f"{side}.pcap" for side in ("client", "broker")]
+    for path in pair:
+        path.write_bytes((recorded / path.name).read_bytes())
+    expected = analyzed(*pair)
+    run_pipeline(
+        [str(path) for path in pair],
+        tmp_path / "out",
+        spark=NO_SPARK,
+        tables=tuple(TABLES),
+        num_buckets=num_buckets,
+        split_bytes=1 << 16,
+    )
+    assert written(tmp_path / "out") == expected
+    assert sum(row["twin_of"] is not None for row in expected["connections"]) == 5
+    assert sum("seen at another place" in note for row in expected["captures"] for note in row["notes"]) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["error_rates", "talkers", "client_versions", "error_counts", "rebalances"])
 def test_aggregates_count_once(spark: Any, folders: tuple[Path, Path], name: str) -> None:

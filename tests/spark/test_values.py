@@ -18,7 +18,7 @@ from kwsniff.spark.scan import Routed, Walked
 from kwsniff.spark.values import dump, load
 
 KWSNIFF = Path(__file__).parents[2] / "kwsniff"
-SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 9, None, 7, b"\x00\xff", False)
+SCAN = Scan(24, 90, 100, 2, {"packets_tcp": 2}, 0, 1, None, None, 9, None, 7, b"\x00\xff", False, (0, b""))
 FILE = PacketFile("/x", 1, 2)
 
 

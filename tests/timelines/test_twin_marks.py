@@ -20,7 +20,8 @@ PLAIN: dict[str, Any] = {
     "broker_port": 9092, "first_time": 5 * SECOND, "last_time": 9 * SECOND, "client_isn": None,
     "broker_isn": None, "messages_hash": None, "end": "open", "client_bytes": 1, "client_missing_bytes": 0,
     "broker_bytes": 1, "broker_missing_bytes": 0, "syn_retries": 0, "handshake": True,
-    "calls": 4, "proxied_address": None, "proxied_port": None,
+    "calls": 4, "proxied_address": None, "proxied_port": None, "client_retransmitted_bytes": 0,
+    "broker_retransmitted_bytes": 0, "client_lost_before_bytes": 0, "broker_lost_before_bytes": 0,
 }  # fmt: skip
 
 

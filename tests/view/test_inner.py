@@ -211,7 +211,7 @@ def test_an_envelope_holds_a_whole_request_and_who_sent_it():
     )
     (unknown,) = find_inner(answer).values()
     assert unknown.message is None
-    assert "not known" in unknown.note
+    assert "unknown request" in unknown.note
     (known,) = find_inner(answer, Surroundings(asked=(3, 9))).values()
     assert known.message is not None
     plain = decode(call.response[4:], direction="response", api_key=3, api_version=9)

@@ -67,6 +67,8 @@ class Scan(NamedTuple):
     """What it takes to read on behind it, where pcapng sections or interfaces in the middle changed that."""
     secrets: bool
     """Whether a pcapng block of TLS secrets was among them."""
+    samples: tuple[int, bytes]
+    """As Analyzer.samples, of these records."""
 
 class Again(NamedTuple):
     """A part of the capture that must be scanned (again), before any part behind it can be trusted."""

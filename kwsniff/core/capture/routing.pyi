@@ -18,8 +18,10 @@ class Router:
         *,
         since: int | None = None,
         until: int | None = None,
+        samples: int = 0,
     ) -> None:
-        """`limits` as the Analyzer's, `since` and `until` as for its `bound`; 0 buckets: nothing is kept.
+        """`limits` and `samples` as the Analyzer's, `since` and `until` as for its `bound`; 0 buckets:
+        nothing is kept.
         Raises UsageError for more than 65536."""
 
     def open(self, head: bytes, begin: int = 0, end: int | None = None, *, least_named: int = 0) -> None:

@@ -27,6 +27,7 @@ from kwsniff.core.capture.packets cimport (
     start_reader,
 )
 from kwsniff.core.capture.record_starts cimport feed_head
+from kwsniff.core.capture.samples cimport Sample, Samples, begin_samples, take_sample, tell_samples
 from kwsniff.core.capture.told cimport tell_contents, tell_times
 from kwsniff.core.octets.buffer cimport Buffer, append, append_raw, contents, release, shrink
 from kwsniff.core.octets.octets cimport Octets, drop, file32, keep, make_octets
@@ -45,7 +46,7 @@ cdef enum:
 
 Scan = namedtuple("Scan", (
     "begin", "end", "asked", "packets", "counts", "fragments", "first_time", "last_time", "other_first_time",
-    "other_last_time", "stop", "head", "next_head", "secrets",
+    "other_last_time", "stop", "head", "next_head", "secrets", "samples",
 ), module="kwsniff.core.capture.file_splits")
 
 
@@ -64,12 +65,15 @@ cdef struct Walk:
     int64_t part_frame          # the packet before the part under way
     bint from_section           # a section began: what came before it is not needed any more
     bint secrets                # a block of TLS secrets came
+    Samples samples
     Buffer head                 # sections and interfaces that came
 
 
 cdef void place_segment(void* opaque, Segment* segment) noexcept nogil:
     cdef Walk* walk = <Walk*>opaque
     walk.bucket = bucket_of(segment, walk.num_buckets) if walk.num_buckets > 1 else 0
+    if walk.samples.most:
+        take_sample(&walk.samples, segment)
 
 
 cdef void place_quoted(void* opaque, Segment* quoted, int error, const uint8_t* sender) noexcept nogil:
@@ -184,13 +188,14 @@ cdef class Router:
     def __cinit__(self):
         memset(&self.walk, 0, sizeof(Walk))
 
-    def __init__(self, num_buckets, limits=None, *, since=None, until=None):
+    def __init__(self, num_buckets, limits=None, *, since=None, until=None, samples=0):
         if not 0 <= num_buckets <= MOST_BUCKETS:
             raise UsageError(f"{num_buckets} buckets: take 1 to {<int>MOST_BUCKETS}")
         self.limits = dict(limits or {})
         self.bounds = (NO_TIME if since is None else since, NO_TIME if until is None else until)
         Limits.with_changes(self.limits)
         self.walk.num_buckets = num_buckets
+        self.walk.samples.most = samples * sizeof(Sample)
         self.walk.places = <Place*>calloc(<size_t>self.walk.num_buckets + 1, sizeof(Place))
         if self.walk.places == NULL:
             raise MemoryError
@@ -202,6 +207,7 @@ cdef class Router:
                 release(&self.walk.places[i].out)
             free(self.walk.places)
         release(&self.walk.head)
+        release(&self.walk.samples.kept)
         free_reader(&self.walk.reader)
 
     def open(self, bytes head, begin=0, end=None, *, least_named=0):
@@ -218,6 +224,7 @@ cdef class Router:
         walk.skipped = 0
         walk.from_section = walk.secrets = False
         walk.head.len = 0
+        begin_samples(&walk.samples)
         free_reader(&walk.reader)
         start_reader(&walk.reader, place_segment, walk, <size_t>limits.packet_bytes, <uint32_t>limits.interfaces, 1)
         walk.reader.scanning = True
@@ -331,4 +338,5 @@ cdef class Router:
             head=crc32(self.head),
             next_head=(changed if walk.from_section else self.head + changed) if changed else None,
             secrets=walk.secrets,
+            samples=tell_samples(&walk.samples),
         )

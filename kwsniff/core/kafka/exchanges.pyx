@@ -284,7 +284,8 @@ cdef inline bint is_cut_off(Connection* connection, Dialog* dialog) noexcept nog
 
 
 cdef void take_dropped(void* opaque, int64_t capture, int cause, int64_t num) noexcept nogil:
-    cdef int[5] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED, BIN_CAPTURED_TWICE]
+    cdef int[6] bins = [BIN_RETRANSMITTED, BIN_OUT_OF_WINDOW, BIN_AFTER_END, BIN_MEMORY_REFUSED, BIN_CAPTURED_TWICE,
+                        BIN_KEEP_ALIVE]
     count_bytes(<Context*>opaque, capture, bins[cause], num)
 
 

@@ -5,12 +5,14 @@ Rules
   1. A broker takes a connection's next request when the response before it has been sent (KafkaChannel is muted
      meanwhile): until then a request waits behind its predecessors.
   2. What lies beyond the capture point is the network's: a round trip to the broker, as acknowledgements near the call
-     tell it, by how much longer than usual its answer came by the broker's own stamps and the numbers of its packets
-     (tcp/stamps.pxd, tcp/unseen.pxd), and the time until a lost segment had come again. A segment sent again counts
-     when the receiver had asked for it, or had been silent for longer than it may delay an acknowledgement, and when
-     the answer came late enough to be its fruit; a hole in what the capture shows counts from when it was noticed
-     until it was filled. Where an answer to the next request was what showed it, as soon as one could come, the lost
-     answer had been on its way: the broker, quick then, is not blamed for the time before.
+     tell it; that of the request's own last segment where its acknowledgement came later than any receiver delays it: a
+     full link, in whose queue the request waited; by how much longer than usual its answer came by the broker's own
+     stamps and the numbers of its packets (tcp/stamps.pxd, tcp/unseen.pxd), and the time until a lost segment had come
+     again. A segment sent again counts when the receiver had asked for it, or had been silent for longer than it may
+     delay an acknowledgement, and when the answer came late enough to be its fruit; a hole in what the capture shows
+     counts from when it was noticed until it was filled. Where an answer to the next request was what showed it, as
+     soon as one could come, the lost answer had been on its way: the broker, quick then, is not blamed for the time
+     before.
   3. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
      next request waits for that is deliberate. One from before answers late: the throttle lies in the call itself.
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
@@ -42,8 +44,8 @@ from kwsniff.core.rows.rows cimport put_call_head
 from kwsniff.core.declared cimport *
 from kwsniff.core.kafka.apis cimport ApiRange, find_api
 from kwsniff.core.kafka.served cimport note_served
-from kwsniff.core.rows.vantage cimport way_to_broker
-from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Direction
+from kwsniff.core.rows.vantage cimport near_trip, tell_vantage, way_to_broker
+from kwsniff.core.tcp.connections cimport AGAIN, PASSED, Again, Direction, Passed
 
 cdef enum:
     READ_COMMITTED = 1
@@ -66,6 +68,7 @@ cdef extern from *:
     #define FIRST_DELAY 3000000000LL
     #define FAILURE_DELAY 100000000LL
     #define SILENCE 50000000LL
+    #define LOADED 2000000000LL
     """
     const int64_t MILLISECOND
     const int64_t LOCAL             # what a broker takes for a call that waits for nobody
@@ -75,6 +78,7 @@ cdef extern from *:
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
     const int64_t FAILURE_DELAY     # connection.failed.authentication.delay.ms, its default
     const int64_t SILENCE           # longer than acknowledgements are delayed (Linux: 40 ms)
+    const int64_t LOADED            # how long a queue on the way is believed to last
 
 cdef struct Parts:
     int64_t request
@@ -120,6 +124,9 @@ cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, 
     done = answered - within(response.first.mended - call.last.mended_back, 0, answered - sent)
     way = way_to_broker(asks, answers)
     arrived = arrived_again(asks, call, sent, done, way)
+    # What came with lost packets first is not known.
+    if response.first.mended == call.last.mended_back:
+        way = way_at_the_time(asks, answers, call, arrived, done, way)
     way = at_most(way, done - arrived)
     if had_left(context, dialog, call, response, facts, done, way):
         done = at_most(done, arrived + way + LOCAL)
@@ -264,6 +271,46 @@ cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t do
     return arrived
 
 
+cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, int64_t arrived, int64_t done,
+                             int64_t way) noexcept nogil:
+    """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up so
+    long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
+    cdef int64_t acked = acked_at(asks, call.last.end), took
+    cdef int vantage = tell_vantage(asks, answers)
+    # Linux holds an acknowledgement up for 40 ms, or for a round trip where that is longer (tcp_send_delayed_ack).
+    cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
+    if acked == NO_TIME or vantage == VANTAGE_BROKER or vantage == VANTAGE_SAME_MACHINE or was_repeated(asks, call):
+        return way
+    took = at_most(acked, done) - arrived
+    if acked >= done and (call.max_wait.is_known and call.max_wait.value or asks.missing or answers.missing):
+        return way
+    if took <= way + most and (took <= way + LATE or arrived >= asks.loaded_until):
+        return way
+    if took > way + most:
+        asks.loaded_until = done + LOADED
+    return at_most(took, at_least(done - arrived - LOCAL, way))
+
+
+cdef inline bint was_repeated(Direction* asks, Call* call) noexcept nogil:
+    """Whether the request was sent again: which copy an acknowledgement is for is not known (RFC 6298 3)."""
+    cdef int64_t i
+    for i in range(at_most(asks.num_again, AGAIN)):
+        if asks.again[i].offset < call.end_offset and asks.again[i].time >= call.first.time:
+            return True
+    return False
+
+
+cdef inline int64_t acked_at(Direction* asks, int64_t end) noexcept nogil:
+    """When the bytes before this position of the stream were first acknowledged; NO_TIME: not known."""
+    cdef int64_t i
+    cdef Passed* passed
+    for i in range(at_least(asks.num_passed - PASSED, 0), asks.num_passed):
+        passed = &asks.passed[i & (PASSED - 1)]
+        if passed.offset >= end:
+            return passed.time if i > at_least(asks.num_passed - PASSED, 0) or asks.num_passed <= PASSED else NO_TIME
+    return NO_TIME
+
+
 cdef inline bint had_left(Context* context, Dialog* dialog, Call* call, Frame* response, Facts* facts,
                           int64_t noticed, int64_t way) noexcept nogil:
     """Whether the answer is what was missing, and its hole was noticed as soon as the next request could be answered.
@@ -324,6 +371,6 @@ cdef void write_latency(Context* context, Dialog* dialog, Call* call, Frame* res
     else:
         put_null(table, LATENCIES_ROUND_TRIP_NS)
     put_int32(table, LATENCIES_RETRANSMISSIONS,
-              <int32_t>at_least(response.last.retransmissions - call.first.retransmissions, 0))
+              <int32_t>at_least(response.last.retransmissions - call.first.repeated_before, 0))
     put_int64(table, LATENCIES_ZERO_WINDOW_NS, at_least(response.last.zero_window - call.first.zero_window, 0))
     end_row(table)

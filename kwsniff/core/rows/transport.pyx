@@ -8,7 +8,7 @@ Rules
     opener -- SYN --> | hello, alert, PROXY header | calls | FIN, RST
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset, strlen
 
 from kwsniff.core.columns.columns cimport *
@@ -25,6 +25,7 @@ from kwsniff.core.rows.rows cimport capture_name, known_text, put_capture, put_e
 from kwsniff.core.rows.vantage cimport tell_vantage
 from kwsniff.core.tcp.addresses cimport format_address
 from kwsniff.core.tcp.connections cimport Connection, Direction, ResetMarks, TcpEvent
+from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tls.hello cimport Hello, cipher_text, version_text
 from kwsniff.core.tls.hello_texts cimport name_alert
 from kwsniff.core.tls.outcome cimport ENCRYPTED_ALERT, alert_in_handshake, client_certificate, how_far
@@ -73,28 +74,15 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_int64(table, CONNECTIONS_LAST_FRAME, connection.last_frame)
     put_bool(table, CONNECTIONS_HANDSHAKE, connection.opener >= 0)
     put_known(table, CONNECTIONS_ROUND_TRIP_NS, connection.round_trip >= 0, connection.round_trip)
-    put_int64(table, CONNECTIONS_CLIENT_BYTES, asks.bytes)
-    put_int64(table, CONNECTIONS_BROKER_BYTES, answers.bytes)
-    put_int64(table, CONNECTIONS_CLIENT_PACKETS, asks.packets)
-    put_int64(table, CONNECTIONS_BROKER_PACKETS, answers.packets)
-    put_int64(table, CONNECTIONS_CLIENT_RETRANSMITTED_BYTES, asks.retransmitted)
-    put_int64(table, CONNECTIONS_BROKER_RETRANSMITTED_BYTES, answers.retransmitted)
-    put_int64(table, CONNECTIONS_CLIENT_OUT_OF_ORDER, asks.out_of_order)
-    put_int64(table, CONNECTIONS_BROKER_OUT_OF_ORDER, answers.out_of_order)
-    put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
-    put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
+    put_traffic(table, asks, answers)
+    put_losses(table, asks, answers)
     put_int64(table, CONNECTIONS_CALLS, dialog.num_calls)
     put_string(table, CONNECTIONS_CLIENT_ID, known_text(&dialog.client_id))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_NAME, known_text(&dialog.software_name))
     put_string(table, CONNECTIONS_CLIENT_SOFTWARE_VERSION, known_text(&dialog.software_version))
     put_string(table, CONNECTIONS_SASL_MECHANISM, known_text(&dialog.sasl_mechanism))
     put_enum(table, CONNECTIONS_END, connection.end)
-    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
-    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, answers.round_trip >= 0, answers.round_trip)
-    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, asks.round_trip >= 0, asks.round_trip)
     put_enum(table, CONNECTIONS_VANTAGE, tell_vantage(asks, answers))
-    put_int64(table, CONNECTIONS_CLIENT_ZERO_WINDOW_NS, asks.zero_window)
-    put_int64(table, CONNECTIONS_BROKER_ZERO_WINDOW_NS, answers.zero_window)
     put_string(table, CONNECTIONS_PRINCIPAL, known_text(&dialog.principal))
     if dialog.caller == CALLER_UNKNOWN:
         put_null(table, CONNECTIONS_CALLER)
@@ -116,6 +104,42 @@ cdef void write_connection(Context* context, Connection* connection, Dialog* dia
     put_icmp_error(table, connection)
     put_bool(table, CONNECTIONS_PORT_NAMED, is_forced(context, connection.port[1 - client]))
     end_row(table)
+
+
+cdef void put_losses(Table* table, Direction* asks, Direction* answers) noexcept nogil:
+    """What never arrived, and what nothing proves the receipt of."""
+    put_int64(table, CONNECTIONS_CLIENT_LOST_BYTES, asks.lost)
+    put_int64(table, CONNECTIONS_BROKER_LOST_BYTES, answers.lost)
+    put_int64(table, CONNECTIONS_CLIENT_LOST_BEFORE_BYTES, asks.lost_before)
+    put_int64(table, CONNECTIONS_BROKER_LOST_BEFORE_BYTES, answers.lost_before)
+    put_known(table, CONNECTIONS_CLIENT_UNACKNOWLEDGED_BYTES, asks.acked_known, unacknowledged(asks))
+    put_known(table, CONNECTIONS_BROKER_UNACKNOWLEDGED_BYTES, answers.acked_known, unacknowledged(answers))
+    put_int64(table, CONNECTIONS_CLIENT_LARGEST_ACKNOWLEDGED, asks.largest)
+    put_int64(table, CONNECTIONS_BROKER_LARGEST_ACKNOWLEDGED, answers.largest)
+
+
+cdef inline int64_t unacknowledged(Direction* own) noexcept nogil:
+    cdef int32_t left = distance(own.next_seq, own.acked) if own.known else 0
+    return left if left > 0 else 0
+
+
+cdef void put_traffic(Table* table, Direction* asks, Direction* answers) noexcept nogil:
+    """What both directions carried, and how."""
+    put_int64(table, CONNECTIONS_CLIENT_BYTES, asks.bytes)
+    put_int64(table, CONNECTIONS_BROKER_BYTES, answers.bytes)
+    put_int64(table, CONNECTIONS_CLIENT_PACKETS, asks.packets)
+    put_int64(table, CONNECTIONS_BROKER_PACKETS, answers.packets)
+    put_int64(table, CONNECTIONS_CLIENT_RETRANSMITTED_BYTES, asks.retransmitted)
+    put_int64(table, CONNECTIONS_BROKER_RETRANSMITTED_BYTES, answers.retransmitted)
+    put_int64(table, CONNECTIONS_CLIENT_OUT_OF_ORDER, asks.out_of_order)
+    put_int64(table, CONNECTIONS_BROKER_OUT_OF_ORDER, answers.out_of_order)
+    put_int64(table, CONNECTIONS_CLIENT_MISSING_BYTES, asks.missing)
+    put_int64(table, CONNECTIONS_BROKER_MISSING_BYTES, answers.missing)
+    # The broker's segments are acknowledged by the client: their time is the way to the client and back.
+    put_known(table, CONNECTIONS_CLIENT_ROUND_TRIP_NS, answers.round_trip >= 0, answers.round_trip)
+    put_known(table, CONNECTIONS_BROKER_ROUND_TRIP_NS, asks.round_trip >= 0, asks.round_trip)
+    put_int64(table, CONNECTIONS_CLIENT_ZERO_WINDOW_NS, asks.zero_window)
+    put_int64(table, CONNECTIONS_BROKER_ZERO_WINDOW_NS, answers.zero_window)
 
 
 cdef inline int64_t first_number(Direction* own) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t
 from kwsniff.core.declared cimport (
     VANTAGE_BETWEEN, VANTAGE_BROKER, VANTAGE_CLIENT, VANTAGE_SAME_MACHINE, VANTAGE_UNKNOWN,
 )
-from kwsniff.core.tcp.connections cimport NEAR_TRIPS, Direction
+from kwsniff.core.tcp.connections cimport Direction
 
 cdef enum:
     ENOUGH_TRIPS = 3            # acknowledgements that tell a round trip; a handshake is as good
@@ -30,10 +30,6 @@ cdef extern from *:
 
 cdef inline bint is_told(Direction* own) noexcept nogil:
     return own.floor > 0 or own.num_near >= ENOUGH_TRIPS
-
-
-cdef inline int64_t near_trip(Direction* own) noexcept nogil:
-    return (own.near[0] if own.near[0] < own.near[1] else own.near[1]) if own.num_near > NEAR_TRIPS else own.near[0]
 
 
 cdef inline int64_t smallest_trip(Direction* own) noexcept nogil:

@@ -6,25 +6,52 @@ Rules
      (RFC 5681 2).
   2. A handshake's acknowledgement tells the whole round trip, once: it comes alone, and at once. Where the capture
      missed it, what comes instead tells when the client had something to say.
+  3. When bytes were acknowledged is remembered of the latest ones, within PASSED_TOGETHER: a call asks for it when its
+     answer comes.
 
     other  ---- acked ----|---- on its way ---- next_seq
                           ^ asked for again and again
 """
 
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from kwsniff.core.capture.packets cimport NO_TIME, TCP_FIN, TCP_SYN, Segment
-from kwsniff.core.tcp.connections cimport Arrival, Connection, Direction, Streams
+from kwsniff.core.tcp.connections cimport PASSED, Arrival, Connection, Direction, Passed, Streams
 from kwsniff.core.tcp.repairs cimport end_repeated_acks, note_round_trip
 from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.strays cimport doubt_acked, note_acked_ahead
 from kwsniff.core.tcp.selective cimport forget_ranges, take_sack
 
 
+cdef extern from *:
+    """
+    #define PASSED_TOGETHER 4000000LL
+    """
+    const int64_t PASSED_TOGETHER
+
+
 cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
     """Whether bytes behind this number were seen; held ones stand behind the hole that is asked for."""
     return (distance(own.next_seq, acked) > 0
             or own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, acked) > 0)
+
+
+cdef inline void note_passed(Direction* own, Direction* other, Segment* segment) noexcept nogil:
+    """The receiver has more of this direction's bytes than it said before."""
+    cdef int32_t ahead = distance(segment.ack, other.next_seq)
+    cdef Passed* latest = &other.passed[(other.num_passed - 1) & (PASSED - 1)]
+    if ahead >= 0 and other.held == NULL:
+        if other.largest_sent > other.largest:
+            other.largest = other.largest_sent
+        other.largest_sent = 0
+    if other.num_passed == 0 or latest.time == NO_TIME or not 0 <= segment.time - latest.time < PASSED_TOGETHER:
+        latest = &other.passed[other.num_passed & (PASSED - 1)]
+        other.num_passed += 1
+        latest.time = segment.time
+    if own.unseen:
+        # A packet is missing that may have acknowledged them before.
+        latest.time = NO_TIME
+    latest.offset = other.offset + ahead
 
 
 cdef inline void take_ack(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -44,6 +71,8 @@ cdef inline void take_ack(Streams* streams, Connection* connection, int sender, 
             note_acked_ahead(other, segment)
         if other.num_sacked:
             forget_ranges(other, segment.ack)
+        if other.known and not other.beginning and segment.time != NO_TIME:
+            note_passed(own, other, segment)
     elif (other.known and segment.length == 0 and segment.ack == other.acked
             and is_under_way(other, segment.ack) and not segment.flags & (TCP_SYN | TCP_FIN)):
         if other.repeated_acks == 0:

@@ -15,7 +15,8 @@ cdef inline void begin_arrival(Arrival* arrival, Streams* streams, Direction* ow
     arrival.frame = segment.frame
     arrival.acked = -1
     arrival.capture = streams.capture
-    arrival.retransmissions = own.retransmissions + other.retransmissions
+    arrival.repeated_before = own.retransmissions + other.retransmissions
+    arrival.retransmissions = arrival.repeated_before
     arrival.ready = segment.time
     arrival.mended = own.mended
     arrival.mended_back = other.mended

@@ -4,7 +4,8 @@
 Rules
   1. Where its sender stood, or its receiver before anything else was seen, shows what is before its first payload.
      Elsewhere it begins at the lowest number of the first packets: what comes is held until that is settled.
-  2. Positions count from the first byte. What the other direction holds already said how far its sender had come in
+  2. A single first byte that was acknowledged before it came is a keep-alive: no side of Kafka sends bytes one by one.
+  3. Positions count from the first byte. What the other direction holds already said how far its sender had come in
      this one: that becomes a position now, and moves along when an earlier byte comes.
 
     acked_from         seq
@@ -12,9 +13,12 @@ Rules
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free
 
 from kwsniff.core.capture.packets cimport Segment
-from kwsniff.core.tcp.connections cimport Connection, Direction, Held
+from kwsniff.core.tcp.connections cimport DROP_KEEP_ALIVE, Connection, Direction, Held, Streams
+from kwsniff.core.tcp.delivery cimport drop_payload
+from kwsniff.core.tcp.held cimport unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW
 from kwsniff.core.tcp.segments cimport distance
 
@@ -44,12 +48,34 @@ cdef inline void begin_stream(Connection* connection, Direction* own, Direction*
 
 cdef inline void begin_earlier(Direction* own, Direction* other, uint32_t seq) noexcept nogil:
     """Positions count from the first byte: what was said of them moves along."""
+    move_beginning(own, other, seq)
+    place_acks(own, other)
+
+
+cdef inline void move_beginning(Direction* own, Direction* other, uint32_t seq) noexcept nogil:
+    """The first byte has this number."""
     cdef Held* held = other.held
-    cdef int64_t more = own.next_seq - seq
+    cdef int64_t more = distance(own.next_seq, seq)
     while held != NULL:
         if held.arrival.acked >= 0:
-            held.arrival.acked += more
+            held.arrival.acked = held.arrival.acked + more if held.arrival.acked + more > 0 else 0
         held = held.next
     own.next_seq = seq
     own.first_seq = seq
-    place_acks(own, other)
+
+
+cdef inline bint is_first_keep_alive(Direction* own) noexcept nogil:
+    """Whether the first of what is held is one: nothing else than one like it is held."""
+    return (own.held != NULL and own.held.length == 1 and own.held_last.seq == own.held.seq and own.held_last.length == 1
+            and own.acked_known and own.acked == own.held.seq + 1)
+
+
+cdef inline void drop_keep_alives(Streams* streams, Direction* own, Direction* other) noexcept nogil:
+    """What was seen of a direction, before anything else, and was no byte of it."""
+    cdef Held* held
+    while is_first_keep_alive(own):
+        held = unhold_first(streams, own)
+        drop_payload(streams, &held.arrival, DROP_KEEP_ALIVE, held.captured)
+        if held.seq == own.next_seq:
+            move_beginning(own, other, held.seq + 1)
+        free(held)

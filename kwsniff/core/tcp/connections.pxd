@@ -4,18 +4,21 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from kwsniff.core.limits cimport Limits
 from kwsniff.core.octets.octets cimport Octets
 from kwsniff.core.capture.packets cimport Segment
+from kwsniff.core.capture.samples cimport Samples
 
 cdef struct Arrival:
     int64_t time        # of the packet that brought the bytes
     int64_t frame
     int64_t acked       # how far into the other direction's stream its sender had received by then, or -1
     int64_t capture     # number of the capture that has it
-    int64_t retransmissions     # segments that either side had repeated by then
+    int64_t repeated_before     # segments that either side had repeated before it came,
+    int64_t retransmissions     # and when everything before it in its stream was there, itself included
     int64_t zero_window         # nanoseconds that either side had advertised no room by then
     int64_t ready       # when everything before it in its stream was there, too
     int64_t mended      # nanoseconds that its stream had waited for lost segments by then,
     int64_t mended_back # and that the other direction's had
     int64_t late        # nanoseconds that it was longer on its way than usual, as far as stamps and numbers tell; or 0
+    int64_t end         # position in its stream behind the packet's payload, where bytes are handed on
 
 cdef enum GapCause:
     GAP_NOT_CAPTURED = 0    # the receiver acknowledged it, so it was on the wire
@@ -32,6 +35,7 @@ cdef enum DropCause:
     DROP_AFTER_END = 2
     DROP_NO_MEMORY = 3
     DROP_CAPTURED_TWICE = 4
+    DROP_KEEP_ALIVE = 5
 
 cdef enum StreamOddity:
     ODD_OVERLAP = 0
@@ -65,6 +69,7 @@ cdef struct Held:
     uint32_t length
     uint32_t captured
     bint is_rest            # of a segment of which another part stands before it
+    bint is_again           # all of its segment was held already, and it is counted as sent again
     bint has_ack
     bint stamped
     uint32_t stamp          # of its sender's clock
@@ -87,6 +92,14 @@ cdef struct Again:
 cdef enum:
     AGAIN = 4                   # so many of the latest are remembered
     NEAR_TRIPS = 8
+
+# When a receiver first acknowledged the bytes before a position, and those until soon after.
+cdef struct Passed:
+    int64_t offset
+    int64_t time
+
+cdef enum:
+    PASSED = 16                 # so many of the latest are remembered: a power of two
 
 # A packet of the latest ones, for copies of it; see copies.pyx.
 cdef struct Seen:
@@ -158,6 +171,10 @@ cdef struct Direction:
     int64_t retransmitted
     int64_t out_of_order
     int64_t missing
+    int64_t lost            # of what is missing: its receiver acknowledged that it never came
+    int64_t lost_before     # of what was sent again: its first copy never came here
+    uint32_t largest        # payload of the largest segment whose receipt is proven,
+    uint32_t largest_sent   # and of those since all of them were acknowledged
     int64_t retransmissions # segments that only repeat
     int64_t closed_since    # when its receive window became zero, or NO_TIME
     int64_t zero_window     # nanoseconds that it was zero, the current spell not included
@@ -168,6 +185,9 @@ cdef struct Direction:
     int64_t floor           # the handshake's, or 0
     int64_t near[2]         # smallest of the latest NEAR_TRIPS or fewer that nothing held up, and of as many before
     int64_t num_near        # how many of these there were
+    Passed passed[16]
+    int64_t num_passed
+    int64_t loaded_until    # a queue on the way held up acknowledgements: until then it may do so again
     bint stamped            # its segments have stamps: see stamps.pxd
     uint32_t first_stamp
     int64_t first_stamp_time
@@ -208,6 +228,7 @@ cdef struct Connection:
     uint64_t hash
     int64_t id              # ordinal of the packet that opened it
     int64_t capture         # number of the capture it began in
+    int64_t seen_at         # see Streams
     int64_t ordinal         # of its latest packet
     int64_t touched         # the same, copies of packets included
     int64_t reset_touched   # when its RST began to wait
@@ -292,6 +313,7 @@ cdef struct Streams:
     int64_t frames_before   # packets of the captures before this one
     int64_t ordinal         # of the packet under way, counted over all captures from 1; whoever hands segments in sets it
     int64_t capture
+    int64_t seen_at         # number of the place where the capture was taken: a connection continues in captures of one place only
     int64_t held_total
     int64_t event_rooms     # connections with room for events
     int64_t now             # time of the latest segment, or NO_TIME
@@ -307,6 +329,7 @@ cdef struct Streams:
     Limits limits
     StreamSink sink
     void* above             # the context that whoever hands segments in works for
+    Samples* samples        # of the capture under way; or NULL: captures are not compared
     bint no_memory
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil

@@ -7,7 +7,9 @@ Rules
   3. What came from another network than a conversation's packets is part of it where its numbers say so: one conversation
      may carry another tag in each direction, and be captured twice. Where they do not, it is another conversation; of one
      pair of addresses and ports there are not more than MOST_NETWORKS.
-  4. Ended connections stay until their addresses are used again or they were silent for `ended_seconds`: what comes late
+  4. What was captured at another place is another connection, with a hash of its own: the conversation is seen twice, and
+     each place has its own clock.
+  5. Ended connections stay until their addresses are used again or they were silent for `ended_seconds`: what comes late
      is theirs. By then they are as good as unknown, whether or not the time of another connection's packet, which may be
      out of order, has taken them away. Where there are too many connections they go first.
 
@@ -38,6 +40,11 @@ cdef extern from *:
     """
     const int64_t SECOND
     const int64_t DISORDER
+
+
+cdef inline uint64_t seed_at(Streams* streams, int64_t place) noexcept nogil:
+    """What is seen at another place has other hashes."""
+    return mix(streams.seed, <uint64_t>place)
 
 
 cdef inline uint64_t hash_endpoints(uint64_t seed, const uint8_t* low, const uint8_t* high,
@@ -111,10 +118,11 @@ cdef Connection* find_connection(Streams* streams, Segment* segment, int sender)
             and same_endpoints(connection, low, high, low_port, high_port)):
         connection.touched = streams.ordinal
         return connection
-    hash = hash_endpoints(streams.seed, low, high, <uint32_t>low_port << 16 | high_port)
+    hash = hash_endpoints(seed_at(streams, streams.seen_at), low, high, <uint32_t>low_port << 16 | high_port)
     connection = streams.buckets[hash & (streams.num_buckets - 1)]
     while connection != NULL:
-        if (connection.hash == hash and same_endpoints(connection, low, high, low_port, high_port)
+        if (connection.hash == hash and connection.seen_at == streams.seen_at
+                and same_endpoints(connection, low, high, low_port, high_port)
                 and not is_over(streams, connection, segment.time, 0)):
             strange = strangeness(connection, segment, sender)
             num += 1
@@ -146,6 +154,7 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
     connection.port[sender] = segment.source_port
     connection.port[1 - sender] = segment.target_port
     connection.reset_by = -1
+    connection.seen_at = streams.seen_at
     adopt_connection(streams, connection)
     begin_connection(streams, connection)
     streams.last = connection
@@ -178,7 +187,7 @@ cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_
 cdef void adopt_connection(Streams* streams, Connection* connection) noexcept nogil:
     """Takes up a connection that was known before, as the newest one."""
     cdef Connection** bucket
-    connection.hash = hash_endpoints(streams.seed, connection.address[0], connection.address[1],
+    connection.hash = hash_endpoints(seed_at(streams, connection.seen_at), connection.address[0], connection.address[1],
                                      <uint32_t>connection.port[0] << 16 | connection.port[1])
     if <uint64_t>streams.num >= streams.num_buckets:
         grow_buckets(streams)

@@ -19,7 +19,7 @@ from kwsniff.core.capture.packets cimport NO_TIME
 from kwsniff.core.declared cimport TCP_EVENT_RETRANSMISSION
 from kwsniff.core.octets.octets cimport Octets, drop, keep, make_octets
 from kwsniff.core.tcp.connections cimport (
-    DROP_RETRANSMITTED, GAP_CUT, ODD_CONFLICT, Arrival, Connection, Direction, Held, Streams,
+    DROP_RETRANSMITTED, GAP_CUT, GAP_LOST, ODD_CONFLICT, Arrival, Connection, Direction, Held, Streams,
 )
 from kwsniff.core.tcp.held cimport unhold_first
 from kwsniff.core.tcp.progress cimport WINDOW
@@ -27,7 +27,7 @@ from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport tell_event
 from kwsniff.core.tcp.resets cimport is_behind_reset, waits_behind_reset
 from kwsniff.core.tcp.segments cimport distance
-from kwsniff.core.tcp.selective cimport judge_hole
+from kwsniff.core.tcp.selective cimport judge_hole, never_came
 
 
 cdef inline void drop_payload(Streams* streams, Arrival* arrival, int cause, size_t num) noexcept nogil:
@@ -41,6 +41,7 @@ cdef inline void deliver(Streams* streams, Connection* connection, int sender, O
     runs, `offset` is the position of the first byte it is handed."""
     cdef Direction* own = &connection.direction[sender]
     own.next_seq += length
+    arrival.end = own.offset + length
     if own.acked_known and 0 < distance(own.next_seq, own.acked) <= WINDOW:
         if own.next_seq - own.acked > own.flight:
             own.flight = own.next_seq - own.acked
@@ -66,7 +67,7 @@ cdef inline void deliver_held(Streams* streams, Connection* connection, int send
             catch_up(streams, connection, 1 - sender, own.held.arrival.acked)
             own.catching_up = False
         deliver_first(streams, connection, sender)
-    if own.held != NULL and not own.mending:
+    if own.held != NULL and (not own.mending or own.held.arrival.time > own.hole_since):
         own.hole_since = own.held.arrival.time
     own.mending = False
     own.evidence_at = 0
@@ -80,7 +81,11 @@ cdef inline void deliver_first(Streams* streams, Connection* connection, int sen
     cdef Held* held = unhold_first(streams, own)
     cdef uint32_t repeated = own.next_seq - held.seq
     if own.mending and streams.now != NO_TIME:
-        held.arrival.ready = streams.now
+        # Times may go back in a capture: what is handed on now was there neither before itself nor before what it follows.
+        if streams.now > held.arrival.ready:
+            held.arrival.ready = streams.now
+        if own.held_ready > held.arrival.ready:
+            held.arrival.ready = own.held_ready
         held.arrival.mended = own.mended
         held.arrival.retransmissions = own.retransmissions + connection.direction[1 - sender].retransmissions
     elif held.arrival.ready != NO_TIME and own.held_ready > held.arrival.ready:
@@ -93,7 +98,7 @@ cdef inline void deliver_first(Streams* streams, Connection* connection, int sen
                    held.arrival.capture)
     if repeated >= held.length:
         own.retransmitted += held.length
-        own.retransmissions += not held.is_rest
+        own.retransmissions += not held.is_rest and not held.is_again
         if differs(own, held.seq, make_octets(held.data, held.captured)):
             streams.sink.oddity(streams.sink.context, connection, sender, &held.arrival, ODD_CONFLICT, held.length)
         drop_payload(streams, &held.arrival, DROP_RETRANSMITTED, held.captured)
@@ -135,6 +140,8 @@ cdef inline void declare_gap(Streams* streams, Connection* connection, int sende
         end = to_seq
         cause = judge_hole(own, &end)
         num = end - own.next_seq
+        if cause == GAP_LOST and never_came(own, &connection.direction[1 - sender], end):
+            own.lost += num
         own.next_seq = end
         own.evidence_at = 0
         streams.sink.gap(streams.sink.context, connection, sender, arrival, num, cause)

@@ -13,13 +13,29 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from kwsniff.core.capture.packets cimport TCP_ACK, Segment
+from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, Segment
 from kwsniff.core.octets.octets cimport Octets, drop, keep
 from kwsniff.core.tcp.connections cimport Arrival, Direction, Held, Streams
 from kwsniff.core.tcp.segments cimport distance
 
 
-cdef inline size_t keep_held(Streams* streams, Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
+cdef inline bint is_held(Direction* own, uint32_t seq, uint32_t length) noexcept nogil:
+    """Whether all of these bytes are held already."""
+    cdef Held* held = own.held
+    if own.held_last == NULL or distance(own.held_last.seq + own.held_last.length, seq) <= 0:
+        return False
+    while held != NULL and distance(held.seq, seq) <= 0:
+        if distance(held.seq + held.length, seq + length) >= 0:
+            return True
+        if distance(held.seq + held.length, seq) > 0:
+            length -= held.seq + held.length - seq
+            seq = held.seq + held.length
+        held = held.next
+    return False
+
+
+cdef inline size_t keep_held(Streams* streams, Direction* own, Segment* segment, Arrival* arrival,
+                             bint is_again) noexcept nogil:
     """Copies the segment into its place; how many bytes of it were not kept because memory was refused."""
     cdef Held** link = &own.held
     cdef Held* held
@@ -27,6 +43,7 @@ cdef inline size_t keep_held(Streams* streams, Direction* own, Segment* segment,
     cdef uint32_t num
     if own.held == NULL:
         own.hole_since = segment.time
+        own.held_ready = NO_TIME
     if own.held_last != NULL and distance(segment.seq, own.held_last.seq) >= 0:
         link = &own.held_last.next
     while done < segment.length:
@@ -39,6 +56,7 @@ cdef inline size_t keep_held(Streams* streams, Direction* own, Segment* segment,
         if held == NULL:
             streams.no_memory = True
             return drop(segment.payload, done).num
+        held.is_again = is_again
         held.next = link[0]
         link[0] = held
         link = &held.next

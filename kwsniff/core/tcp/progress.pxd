@@ -4,14 +4,19 @@
 Rules
   1. A number means something only near the ones that are known: a window is 1 GiB at most.
   2. What is known of a direction is the furthest of what it showed, what it said and what was acknowledged.
+  3. A keep-alive has the number before the next one, with a byte of garbage or none: all else of its sender is
+     acknowledged. One byte that its receiver still asks for was sent again.
 
     acked    next_seq         held             sent
     -----------|-----[ hole ][####]-------------|
+              ^ keep-alive
+
+Source: RFC 1122 4.2.3.6, RFC 9293 3.8.4.
 """
 
 from libc.stdint cimport int32_t, uint32_t
 
-from kwsniff.core.capture.packets cimport Segment
+from kwsniff.core.capture.packets cimport TCP_FIN, TCP_RST, TCP_SYN, Segment
 from kwsniff.core.tcp.connections cimport Direction
 from kwsniff.core.tcp.segments cimport distance
 
@@ -39,6 +44,16 @@ cdef inline uint32_t furthest(Direction* own) noexcept nogil:
 cdef inline bint fits(Direction* own, uint32_t seq) noexcept nogil:
     """Whether a segment with this number can be this stream's at all."""
     return not own.known or -WINDOW <= distance(seq, own.next_seq) <= WINDOW
+
+
+cdef inline bint is_keep_alive(Direction* own, Segment* segment) noexcept nogil:
+    """Whether a segment with payload is one of garbage."""
+    if segment.length != 1 or segment.flags & (TCP_SYN | TCP_FIN | TCP_RST):
+        return False
+    if not own.known:
+        return own.acked_known and own.acked == segment.seq + 1 or own.sent_known and own.sent == segment.seq + 1
+    return (segment.seq + 1 == own.next_seq and not own.beginning
+            and not (own.acked_known and distance(own.acked, segment.seq) <= 0))
 
 
 cdef inline void note_sent(Direction* own, Segment* segment, uint32_t to_seq) noexcept nogil:

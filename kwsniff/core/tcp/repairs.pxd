@@ -86,7 +86,8 @@ cdef inline bint was_lost(Direction* own, Direction* other, Segment* segment) no
 
 cdef inline void note_mended(Direction* own, Segment* segment, Arrival* arrival) noexcept nogil:
     """The segment is one of those missing; does it close the hole that others are held behind?"""
-    own.held_ready = segment.time
+    if segment.time > own.held_ready:
+        own.held_ready = segment.time
     if distance(own.held.seq, segment.seq + segment.length) > 0:
         return
     if own.hole_since != NO_TIME and segment.time > own.hole_since:
@@ -123,11 +124,9 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
 
 cdef inline void tell_again(Streams* streams, Connection* connection, int sender, Segment* segment, int32_t ahead,
                             uint32_t length) noexcept nogil:
-    """`length` bytes that were sent before; keep-alives repeat the last one (RFC 9293 3.8.4)."""
-    if segment.length > 1 or ahead != -1:
-        tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender,
-                   connection.direction[sender].offset + ahead, length, -1, segment.time, segment.frame,
-                   streams.capture)
+    """`length` bytes that were sent before."""
+    tell_event(streams, connection, TCP_EVENT_RETRANSMISSION, sender, sender,
+               connection.direction[sender].offset + ahead, length, -1, segment.time, segment.frame, streams.capture)
 
 
 cdef inline void end_repeated_acks(Streams* streams, Connection* connection, int sender) noexcept nogil:

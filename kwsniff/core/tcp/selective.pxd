@@ -94,3 +94,15 @@ cdef inline int judge_hole(Direction* own, uint32_t* end) noexcept nogil:
             end[0] = own.acked
             return GAP_NOT_CAPTURED
     return GAP_NOT_CAPTURED if stands_in_range(own, end) else GAP_LOST
+
+
+cdef inline bint never_came(Direction* own, Direction* other, uint32_t end) noexcept nogil:
+    """Whether the receiver acknowledged that it has not got the missing bytes from `next_seq` to `end`: it has a range behind them,
+    or asked for the first of them again, or closed without them. `other`: what the receiver sends."""
+    cdef uint32_t i
+    if not own.acked_known or distance(own.acked, own.next_seq) > 0:
+        return False
+    for i in range(own.num_sacked):
+        if distance(own.sacked[i].start, end) >= 0:
+            return True
+    return other.fin or own.repeated_acks > 0 and own.acked == own.next_seq

@@ -42,7 +42,7 @@ from kwsniff.core.capture.packets cimport NO_TIME, TCP_ACK, TCP_FIN, TCP_RST, TC
 from kwsniff.core.octets.octets cimport drop, keep
 from kwsniff.core.tcp.acknowledgements cimport take_ack
 from kwsniff.core.tcp.arrivals cimport begin_arrival, latest_arrival
-from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream
+from kwsniff.core.tcp.beginnings cimport begin_earlier, begin_stream, drop_keep_alives
 from kwsniff.core.tcp.connections cimport *
 from kwsniff.core.tcp.copies cimport is_copy, remember_packet
 from kwsniff.core.tcp.handshakes cimport (
@@ -50,8 +50,8 @@ from kwsniff.core.tcp.handshakes cimport (
 )
 from kwsniff.core.tcp.delivery cimport declare_gap, deliver, deliver_held, drain_held, drop_payload
 from kwsniff.core.tcp.endings cimport end_connection
-from kwsniff.core.tcp.held cimport drop_held, held_to, is_reached, keep_held
-from kwsniff.core.tcp.progress cimport WINDOW, fits, note_sent
+from kwsniff.core.tcp.held cimport drop_held, held_to, is_held, is_reached, keep_held
+from kwsniff.core.tcp.progress cimport WINDOW, fits, is_keep_alive, note_sent
 from kwsniff.core.tcp.recent cimport differs, remember
 from kwsniff.core.tcp.repairs cimport (
     note_again, note_mended, note_window, tell_again, time_segment,
@@ -191,7 +191,9 @@ cdef void take_segment(Streams* streams, Segment* segment) noexcept nogil:
             settle_beginning(streams, connection, 1 - sender)
     if own.beginning and connection.packets - own.begun_at >= streams.limits.gap_patience:
         settle_beginning(streams, connection, sender)
-    if segment.length:
+    if segment.length and is_keep_alive(own, segment):
+        drop_payload(streams, &arrival, DROP_KEEP_ALIVE, segment.payload.num)
+    elif segment.length:
         take_payload(streams, connection, sender, segment, &arrival)
         own.sent_at = segment.time
         own.told_ack = segment.ack
@@ -355,6 +357,7 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
 
 cdef void settle_beginning(Streams* streams, Connection* connection, int sender) noexcept nogil:
     connection.direction[sender].beginning = False
+    drop_keep_alives(streams, &connection.direction[sender], &connection.direction[1 - sender])
     deliver_held(streams, connection, sender, True)
 
 
@@ -383,6 +386,8 @@ cdef void take_payload(Streams* streams, Connection* connection, int sender, Seg
     cdef Direction* own = &connection.direction[sender]
     cdef int32_t ahead
     cdef uint32_t repeated
+    if segment.length > own.largest_sent:
+        own.largest_sent = segment.length
     if not own.known:
         begin_stream(connection, own, &connection.direction[1 - sender], segment)
     ahead = distance(segment.seq, own.next_seq)
@@ -441,6 +446,7 @@ cdef void take_lost(Streams* streams, Connection* connection, int sender, Segmen
     """The first copy that is seen of what was sent again."""
     cdef Direction* own = &connection.direction[sender]
     own.retransmitted += <int64_t>segment.length
+    own.lost_before += <int64_t>segment.length
     own.retransmissions += 1
     arrival.retransmissions += 1
     tell_again(streams, connection, sender, segment, 0, segment.length)
@@ -497,6 +503,7 @@ cdef void rebase(Streams* streams, Connection* connection, int sender, Segment* 
 cdef void hold(Streams* streams, Connection* connection, int sender, Segment* segment,
                Arrival* arrival) noexcept nogil:
     cdef Direction* own = &connection.direction[sender]
+    cdef bint is_again
     if (own.held_bytes + segment.length > streams.limits.held_bytes
             or own.held_num >= streams.limits.held_segments
             or streams.held_total + segment.length > streams.limits.held_bytes_total):
@@ -510,7 +517,9 @@ cdef void hold(Streams* streams, Connection* connection, int sender, Segment* se
         if not connection.ended:
             take_payload_after_drain(streams, connection, sender, segment, arrival)
         return
-    drop_payload(streams, arrival, DROP_NO_MEMORY, keep_held(streams, own, segment, arrival))
+    is_again = segment.length > 1 and is_held(own, segment.seq, segment.length)
+    own.retransmissions += is_again
+    drop_payload(streams, arrival, DROP_NO_MEMORY, keep_held(streams, own, segment, arrival, is_again))
 
 
 cdef void take_payload_after_drain(Streams* streams, Connection* connection, int sender, Segment* segment,

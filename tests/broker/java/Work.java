@@ -33,6 +33,7 @@ public class Work {
         }
         switch (args[1]) {
             case "produce": produce(); break;
+            case "flood": flood(); break;
             case "consume": consume(); break;
             case "transact": transact(); break;
             case "churn": churn(); break;
@@ -71,6 +72,20 @@ public class Work {
             Thread.sleep(number("every_ms", 100));
         }
         producer.close(Duration.ofSeconds(5));
+    }
+
+    // `count` records, one every so often; none is awaited
+    static void flood() throws Exception {
+        KafkaProducer<String, byte[]> producer = producer();
+        for (int n = 0; n < number("count", 20); n++) {
+            producer.send(record(n), (where, error) -> {
+                synchronized (did) {
+                    count(error == null ? "produced" : "failed " + error.getClass().getSimpleName());
+                }
+            });
+            Thread.sleep(number("every_ms", 100));
+        }
+        producer.close(Duration.ofSeconds(20));
     }
 
     // reads for so long; works so long on what one poll brings, so many times

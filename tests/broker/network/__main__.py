@@ -32,6 +32,7 @@ from tests.broker.network import (
     namespaces,
     openings,
     others,
+    paths,
     refused,
     tls_doors,
     workers,
@@ -59,6 +60,7 @@ KINDS = (
     everyday,
     elsewhere,
     zookeepers,
+    paths,
     refused,
     growth,
 )

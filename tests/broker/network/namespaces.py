@@ -26,6 +26,10 @@ class Way:
 
     round_trip_ms: float = 0.0
     loss: float = 0.0  # of all packets, both directions
+    rate: float = 0.0  # bytes per second, each way; 0: any number
+    room: float = 0.0  # bytes that wait where more come
+    largest_up: int = 0  # IP packet from the client that arrives; 0: any
+    largest_down: int = 0
 
 
 def why_not() -> str | None:
@@ -79,8 +83,13 @@ class Network:
 
     def change(self, name: str, way: Way) -> None:
         """From now on."""
-        self.relay.write(f"{self.taps(name)[0]} {way.round_trip_ms / 2} {way.loss}\n")
+        shape = f"{way.rate} {way.room} {way.largest_up} {way.largest_down}"
+        self.relay.write(f"{self.taps(name)[0]} {way.round_trip_ms / 2} {way.loss} {shape}\n")
         self.relay.flush()
+
+    def shrink(self, name: str, mtu: int) -> None:
+        """The client's interface takes no larger packets than that from now on, and tells its peers."""
+        _ip("link", "set", "eth0", "mtu", str(mtu), at=self.client(name))
 
     def taps(self, name: str) -> tuple[str, str]:
         """The devices at the client's and at the brokers' end of its way."""

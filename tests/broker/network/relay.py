@@ -1,8 +1,11 @@
 """A relay of Ethernet frames between pairs of TAP devices, which holds each frame back and drops some.
 
 `python -m tests.broker.network.relay LEFT,RIGHT [LEFT,RIGHT...]` makes the devices, says `ready`, and then
-takes lines `LEFT ONE_WAY_MS LOSS` on standard input: from now on frames of that pair wait so long, and so
-many of them (0 to 1) are dropped. ARP is never dropped. Frames of one direction keep their order.
+takes lines `LEFT ONE_WAY_MS LOSS [RATE ROOM LARGEST_UP LARGEST_DOWN]` on standard input: from now on frames
+of that pair wait ONE_WAY_MS, and the share LOSS of them (0 to 1) is dropped. RATE: bytes per second that go
+each way (0: any number), of which ROOM wait in line at most. LARGEST_UP, LARGEST_DOWN: bytes of the largest
+IP packet that goes from left to right, and from right to left (0: any). ARP is never dropped. Frames of one
+direction keep their order.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import selectors
 import struct
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 LARGEST_FRAME = 65_600
+ETHERNET = 14
 ARP = b"\x08\x06"
 SEED = 20_262
 
@@ -31,6 +35,29 @@ class Pair:
     right: int
     one_way_s: float = 0.0
     loss: float = 0.0
+    rate: float = 0.0
+    room: float = 0.0
+    largest: tuple[int, int] = (0, 0)
+    free_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """When the line of each direction is empty."""
+
+    def change(self, words: list[str]) -> None:
+        """The way between both devices is another one now."""
+        one_way_ms, loss, rate, room, up, down = [*map(float, words), 0.0, 0.0, 0.0, 0.0][:6]
+        self.one_way_s, self.loss, self.rate, self.room = one_way_ms / 1000, loss, rate, room
+        self.largest = int(up), int(down)
+
+    def due(self, side: int, size: int, now: float) -> float | None:
+        """When a frame from that side arrives at the other one; None: it does not."""
+        if self.largest[side] and size - ETHERNET > self.largest[side]:
+            return None
+        if not self.rate:
+            return now + self.one_way_s
+        begin = max(now, self.free_at[side])
+        if (begin - now) * self.rate + size > self.room:
+            return None
+        self.free_at[side] = begin + size / self.rate
+        return self.free_at[side] + self.one_way_s
 
 
 def opened(name: str) -> int:
@@ -47,8 +74,8 @@ def relay(pairs: dict[str, Pair]) -> None:
     number = 0
     selector = selectors.DefaultSelector()
     for pair in pairs.values():
-        selector.register(pair.left, selectors.EVENT_READ, (pair, pair.right))
-        selector.register(pair.right, selectors.EVENT_READ, (pair, pair.left))
+        selector.register(pair.left, selectors.EVENT_READ, (pair, 0, pair.right))
+        selector.register(pair.right, selectors.EVENT_READ, (pair, 1, pair.left))
     selector.register(sys.stdin, selectors.EVENT_READ, None)
     while True:
         patience = None if not waiting else max(0.0, waiting[0][0] - time.monotonic())
@@ -56,13 +83,15 @@ def relay(pairs: dict[str, Pair]) -> None:
             if key.data is None:
                 if not (line := sys.stdin.readline().split()):
                     return
-                pairs[line[0]].one_way_s, pairs[line[0]].loss = float(line[1]) / 1000, float(line[2])
+                pairs[line[0]].change(line[1:])
                 continue
-            pair, other = key.data
+            pair, side, other = key.data
             for frame in _read(key.fd):
                 if frame[12:14] == ARP or chance.random() >= pair.loss:
                     number += 1
-                    heapq.heappush(waiting, (time.monotonic() + pair.one_way_s, number, other, frame))
+                    due = pair.due(side, len(frame), time.monotonic())
+                    if due is not None:
+                        heapq.heappush(waiting, (due, number, other, frame))
         while waiting and waiting[0][0] <= time.monotonic():
             _, _, device, frame = heapq.heappop(waiting)
             _write(device, frame)

@@ -142,6 +142,13 @@ class Site:
         command = self._command("create", {"bootstrap": self.cluster.backstage, "topics": topics})
         self._out_of_sight(command)
 
+    def fill(self, topic: str, count: int, size: int) -> None:
+        """`count` records of `size` bytes, written out of sight."""
+        what = {"bootstrap": self.cluster.backstage, "client_id": "early", "topic": topic}
+        self._out_of_sight(
+            self._command("produce", {**what, "count": count, "every_s": 0, "size": size, "settings": {}})
+        )
+
     def warm(self) -> None:
         """Has a group join out of sight, so that the topic of offsets exists, and records pass.
 
