@@ -158,6 +158,7 @@ CONNECTIONS = TableSchema(
             "position of that FIN or RST in its capture",
             null="no close was captured",
         ),
+        _moment("close_time", "Time of that packet.", f"no close was captured, or {_NO_TIME}"),
         *OPENING,
         Column(
             name="encapsulation",
