@@ -59,8 +59,7 @@ class CaptureFile:
     """One capture, read once from front to back.
 
     `name`: the path as given. `size`: length of the raw file in bytes (None for a pipe); `consumed`: bytes
-    read so far. After the last buffer, `truncated` is true if a compressed stream was cut off or damaged, and
-    `note` has the reason.
+    read so far. After the last buffer, `truncated`: a compressed stream was cut off or damaged; `note`: why.
     """
 
     def __init__(

@@ -58,17 +58,11 @@ CONNECTIONS = TableSchema(
         BROKER_ADDRESS,
         BROKER_PORT,
         _word("protocol", "protocol", "Protocol of the connection.", "first bytes of both directions"),
-        _word(
-            "role", "role", "How kwsniff determined which side is the client.", "TCP flags, contents, ports"
-        ),
+        _word("role", "role", "Method that identified the client side.", "TCP flags, contents, ports"),
         _moment("first_time", "Time of the first packet.", _NO_TIME, statistics=True),
         _moment("last_time", "Time of the last packet.", _NO_TIME),
-        _count(
-            "first_frame", "First packet, numbered as in Wireshark.", "position of the packet in its capture"
-        ),
-        _count(
-            "last_frame", "Last packet, numbered as in Wireshark.", "position of the packet in its capture"
-        ),
+        _count("first_frame", "First packet, as Wireshark counts.", "position of the packet in its capture"),
+        _count("last_frame", "Last packet, as Wireshark counts.", "position of the packet in its capture"),
         Column(
             name="handshake",
             type="bool",
@@ -287,9 +281,7 @@ ANOMALIES = TableSchema(
         CAPTURE,
         replace(CONNECTION_ID, null="it concerns the file"),
         replace(CALL_ID, null="it concerns no call"),
-        _moment(
-            "time", "Time of the packet where kwsniff detected it.", "it concerns no packet", statistics=True
-        ),
+        _moment("time", "Time of the packet that revealed it.", "it concerns no packet", statistics=True),
         _count(
             "frame",
             "That packet, numbered as in Wireshark.",

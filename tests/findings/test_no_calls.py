@@ -19,7 +19,7 @@ def test_syns_that_nobody_answers_are_a_problem(options: tuple[str, ...]) -> Non
     assert done.returncode == 1
     assert done.stdout.startswith("1 problem; the capture has no Kafka calls.")
     assert "10.77.0.1:9092 answered none of 17 SYNs of 10.77.0.2" in " ".join(done.stdout.split())
-    assert f"({'certain' if options else 'likely'}; network has to act)" in done.stdout
+    assert f"({'certain' if options else 'likely'}) owner: network" in done.stdout
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--port", "9090"), 1)])
