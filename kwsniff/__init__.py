@@ -32,7 +32,7 @@ __all__ = [
     "sniff",
 ]
 
-# Public name -> room. Rooms are imported when they are asked for: `import kwsniff` costs nothing.
+# Public name -> module. Modules are imported on first use, so that `import kwsniff` is cheap.
 _HOMES = {
     "analyze": "kwsniff.analysis.analyze",
     "calls": "kwsniff.analysis.call_batches",
@@ -57,14 +57,14 @@ def __getattr__(name: str) -> Any:
 
 _FOLDER = Path(__file__).parent
 NOT_COMPILED = (
-    f"{_FOLDER} is not compiled for this Python, and hides a kwsniff that is installed: run Python in "
+    f"{_FOLDER} is not compiled for this Python, and shadows an installed kwsniff: run Python in "
     f"another folder, or compile this one: pip install -e {_FOLDER.parent}"
 )
-"""What there is to do in a clone whose compiled modules are missing."""
+"""Error message in a clone without compiled modules."""
 
 
 def is_not_compiled(error: ImportError) -> bool:
-    """Whether it is one of the compiled modules that is missing."""
+    """Whether a compiled module is missing."""
     return (error.name or "").startswith("kwsniff.core")
 
 
@@ -78,4 +78,4 @@ def _version() -> str:
     try:
         return metadata.version("kwsniff")
     except metadata.PackageNotFoundError:
-        raise AttributeError("kwsniff runs from a source tree that is not installed: no version") from None
+        raise AttributeError("kwsniff runs from a source tree and is not installed: no version") from None

@@ -1,18 +1,18 @@
-"""Addresses that this process may have (`ulimit -v`), where they are bounded: libraries reserve many."""
+"""The address space of this process, if limited (`ulimit -v`): libraries reserve much of it."""
 
 import mmap
 import resource
 
 
 def are_bounded() -> bool:
-    """Whether the system refuses addresses beyond some number."""
+    """Whether the address space is limited."""
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def demand(size: int) -> None:
-    """Raises OSError (ENOMEM) where `size` bytes of addresses are bounded away; nothing is kept of them.
+    """Raises OSError (ENOMEM) if `size` bytes of address space are not available; reserves nothing.
 
-    Asked before a library that ends the process when one of its threads is refused memory.
+    Used before loading a library that aborts the process when a thread cannot allocate memory.
     """
     if size and are_bounded():
         mmap.mmap(-1, size).close()

@@ -1,21 +1,21 @@
-"""What kwsniff raises. Damaged or hostile bytes never raise: they become rows, verdicts and anomalies."""
+"""Exceptions of kwsniff. Damaged or hostile bytes never raise: they become rows, verdicts and anomalies."""
 
 
 class KwsniffError(Exception):
-    """Base of everything kwsniff raises on purpose; its text is one line that says what to try."""
+    """Base of all exceptions that kwsniff raises; its text is one line with advice."""
 
 
 class CaptureError(KwsniffError):
-    """A capture cannot be read: not a capture, empty, unreadable."""
+    """A capture cannot be read: another format, empty, or unreadable."""
 
 
 class LayoutError(KwsniffError):
-    """A layout file is wrong; the text begins with ``file:line``."""
+    """A layout file is invalid; the text begins with ``file:line``."""
 
 
 class UsageError(KwsniffError):
-    """A command or function was called with arguments that make no sense together."""
+    """The arguments of a command or function are invalid or conflict."""
 
 
 class OutputError(KwsniffError):
-    """The results cannot be written where they were asked for."""
+    """The output cannot be written."""

@@ -1,4 +1,4 @@
-"""Every bound that kwsniff keeps on memory and work. Reaching one is an anomaly, never a crash."""
+"""All limits on memory and work. A reached limit is an anomaly, never a crash."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
@@ -10,7 +10,7 @@ OF_ALL_CONNECTIONS: Final = (
     "memory", "datagrams", "connections", "held_bytes_total", "frame_kept_bytes_total", "waiting_bytes_total",
     "topic_ids",
 )  # fmt: skip
-"""Bounds over all connections together: where several analyses share them, each holds to these by itself."""
+"""Limits over all connections; each of several parallel analyzers applies them separately."""
 
 _MIB = 1 << 20
 _TIB = 1 << 40
@@ -20,103 +20,108 @@ _MB = 1_000_000
 
 
 def _bound(value: int, greatest: int, least: int = 1) -> Any:
-    """A default, and the greatest and the least value for which the compiled rooms' numbers hold."""
+    """A default, and the range of values that the compiled core supports."""
     return field(default=value, metadata={"greatest": greatest, "least": least})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Defaults suit one analysis on one machine; every field can be set by name."""
+    """The defaults suit one analysis on one machine. Every limit can be set by name."""
 
     memory: int = _bound(400 * _MB, _MOST_MEMORY, 200 * _MB)
-    """Memory of an analysis, the interpreter and its libraries included, which are about 150 MB of it.
-    Below 300 MB, findings may take up to that."""
+    """Memory of an analysis, including about 150 MB for the interpreter and its libraries.
+    With less than 300 MB, findings may still use up to 300 MB."""
     packet_bytes: int = _bound(16 * _MIB, _MOST_INT32)
-    """Captured bytes of one packet, or of one pcapng block that is read; a larger one: a damaged file."""
+    """Maximum size of a captured packet or a pcapng block; with a larger one the file counts as damaged."""
     interfaces: int = _bound(65_536, 1_048_576)
-    """Interfaces of one pcapng section that are known; packets of further ones are passed over."""
+    """Interfaces per pcapng section; packets of further interfaces are skipped."""
     datagrams: int = _bound(64, 65_536)
-    """IP datagrams whose fragments are put together at a time."""
+    """IP datagrams in reassembly at a time."""
     connections: int = _bound(50_000, _MOST_INT32)
-    """Connections known at a time; beyond it one that has ended is forgotten, or else the one that was silent
-    longest is closed as `evicted`."""
+    """Size of the connection table. When it is full, kwsniff removes an ended connection, or else closes the
+    one idle for longest as `evicted`."""
     idle_seconds: int = _bound(14_400, 4_000_000_000)
-    """Seconds of the capture's own time without a packet after which a connection is closed as `evicted`."""
+    """Seconds of capture time without a packet after which a connection is closed as `evicted`."""
     ended_seconds: int = _bound(240, 4_000_000_000)
-    """Seconds of the capture's own time without a packet after which a connection that has ended is
-    forgotten: by then nothing of it is under way (RFC 9293: twice the longest life of a segment)."""
+    """Seconds of capture time without a packet after which an ended connection is removed: no packet of it
+    is in flight by then (RFC 9293: twice the maximum segment lifetime)."""
     held_bytes: int = _bound(16 * _MIB, _MOST_MEMORY)
-    """Payload held per direction: out of order, or behind a reset that may be taken back."""
+    """Bytes per direction in the reorder queue: out-of-order segments, and segments after an RST that may
+    not be valid."""
     held_segments: int = _bound(4096, _MOST_INT32)
-    """Segments held per direction, likewise."""
+    """Segments per direction in the reorder queue."""
     held_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
-    """Payload held by all connections together, likewise."""
+    """Bytes in the reorder queues of all connections."""
     gap_patience: int = _bound(16, _MOST_INT32)
-    """Packets of a connection that may pass before bytes the receiver acknowledged count as not captured."""
+    """Packets of a connection to wait for missing bytes that the receiver acknowledged, before they count
+    as not captured."""
     frame_bytes: int = _bound(512 * _MIB, _MOST_INT32)
-    """Length of a Kafka frame that is believed; brokers accept 100 MiB unless told otherwise."""
+    """Maximum size of a Kafka frame; the default of brokers is 100 MiB."""
     frame_kept_bytes: int = _bound(64 * _MIB, _MOST_INT32)
-    """Bytes kept of one frame; a longer one is decoded as far as it was kept."""
+    """Bytes kept of one frame; a longer frame is decoded up to this size."""
     frame_kept_bytes_total: int = _bound(128 * _MIB, _MOST_MEMORY)
-    """Bytes kept of all unfinished frames together."""
+    """Bytes kept of all incomplete frames."""
     cells: int = _bound(4_000_000, _MOST_INT32)
-    """Fields decoded of one frame."""
+    """Fields decoded per frame."""
     outstanding_calls: int = _bound(4096, 16_777_216)
-    """Requests of one connection that wait for their response."""
+    """In-flight requests per connection."""
     parked_responses: int = _bound(256, 65_536)
-    """Responses of one connection that wait for a request that the capture has not shown yet."""
+    """Responses per connection kept until their request is read."""
     parked_bytes: int = _bound(4 * _MIB, _MOST_MEMORY)
-    """Bytes of those responses."""
+    """Bytes of those responses per connection."""
     waiting_bytes_total: int = _bound(64 * _MIB, _MOST_MEMORY)
-    """Bytes of all requests and responses that wait for each other; beyond it the oldest ones go."""
+    """Bytes of all requests and responses that wait for their counterpart; beyond this, the oldest are
+    dropped."""
     call_facts_bytes: int = _bound(65_536, _MOST_INT32 // 2)
-    """Client id, group and topic names kept of one waiting request."""
+    """Bytes of client id, group and topic names kept per in-flight request."""
     hits_per_message: int = _bound(65_536, _MOST_INT32)
-    """Errors, partitions, record batches of one message that get rows of their own; more are only counted."""
+    """Rows per message for errors, partitions and record batches; further ones are only counted."""
     session_partitions: int = _bound(65_536, 16_777_216)
-    """Partitions of a fetch session that are followed; of a larger one nobody knows what it asks for."""
+    """Partitions tracked per fetch session; kwsniff does not track the partitions of larger sessions."""
     tls_held_bytes: int = _bound(_MIB, _MOST_INT32)
-    """Bytes of a direction inside TLS that wait for secrets that may still come, as live."""
+    """Encrypted bytes per direction that wait for TLS secrets, for example during live capture."""
     tls_tries: int = _bound(20_000, _MOST_INT32)
-    """TLS records that are tried after a loss until one opens."""
+    """TLS records to try after a loss until one decrypts."""
     search_bytes: int = _bound(_MIB, _MOST_MEMORY)
-    """Bytes of a connection without handshake in which the beginning of a request is looked for."""
+    """Bytes searched for the start of a request on a connection without handshake."""
     topic_ids: int = _bound(262_144, 16_777_216)
-    """Topic ids whose names are remembered."""
+    """Topic ids with a known name."""
     tcp_events: int = _bound(10_000, _MOST_INT32)
-    """Events of one connection that are listed in `tcp_events`."""
+    """Events per connection in `tcp_events`."""
     twin_candidates: int = _bound(200_000, _MOST_INT32)
-    """Connections with the numbers or the messages of another one that are compared in search of twins."""
+    """Connections with the same sequence numbers or messages as another that are compared to detect
+    duplicates."""
     decompressed_bytes: int = _bound(128 * _MIB, _MOST_MEMORY)
-    """Bytes to which the contents of one message may decompress in `show` and `decode`; more stays closed."""
+    """Maximum decompressed size of one message in `show` and `decode`; beyond this, contents stay
+    compressed."""
     shown_fields: int = _bound(1_000_000, _MOST_INT32)
-    """Fields of one message that `show` decodes; it takes some hundred bytes for each."""
+    """Fields per message that `show` decodes, at a few hundred bytes of memory each."""
     shown_records: int = _bound(100_000, _MOST_INT32)
-    """Records of one message that `show` and `decode` open."""
+    """Records per message that `show` and `decode` decode."""
     finding_rows: int = _bound(500_000, _MOST_INT32)
-    """Rows of all tables in which `live` looks for findings; of more, the oldest are left out."""
+    """Rows of all tables that `live` evaluates for findings; beyond this, the oldest are left out."""
 
     @classmethod
     def with_changes(cls, changes: dict[str, int]) -> "Limits":
-        """The defaults with `changes` put in. Raises UsageError for an unknown name, for what is no whole
-        number, and for a value outside the limit's own bounds."""
+        """The defaults with `changes` applied. Raises UsageError for an unknown name, a value that is not a
+        whole number, or one out of range."""
         ranges = cls.ranges()
         for name, value in changes.items():
             if name not in ranges:
-                raise UsageError(f"no limit is called {name!r}; {suggested(name, sorted(ranges))}")
+                raise UsageError(f"unknown limit {name!r}; {suggested(name, sorted(ranges))}")
             least, greatest = ranges[name]
             if not isinstance(value, int) or isinstance(value, bool):
                 raise UsageError(f"limit {name} must be a whole number, not {value!r}")
             if not least <= value <= greatest:
                 shown = value if abs(value) < 1 << 80 else "a number of many digits"
-                raise UsageError(f"limit {name} must be {least} to {greatest}, not {shown}")
+                raise UsageError(f"limit {name} must be from {least} to {greatest}, not {shown}")
         return cls(**changes)
 
     @classmethod
     def ranges(cls) -> dict[str, tuple[int, int]]:
-        """Name to least and greatest value."""
+        """Name to minimum and maximum."""
         return {bound.name: (bound.metadata["least"], bound.metadata["greatest"]) for bound in fields(cls)}
 
     def as_dict(self) -> dict[str, int]:
-        """Name to value, in the order above."""
+        """Name to value, in the order of the fields."""
         return asdict(self)

@@ -8,10 +8,10 @@
         if Kafka in packet:
             packet[Kafka].show()
 
-With ``session=TCPSession`` frames that lie in several segments are put together and responses find their
-request; without it, every segment is taken for a frame and responses stay undecoded. Several frames that end
-in one segment follow each other as payloads: ``packet[Kafka:2]`` is the second. scapy's session does not
-notice lost segments; ``kwsniff show`` does.
+With ``session=TCPSession``, frames that span several segments are reassembled and responses are matched to
+requests. Without it, every segment counts as one frame and responses stay undecoded. Frames that end in the
+same segment are nested as payloads: ``packet[Kafka:2]`` is the second. scapy's session does not notice lost
+segments; ``kwsniff show`` does.
 
 Secrets are redacted and records hidden, as in ``kwsniff show``; ``decoded()`` has everything.
 """
@@ -43,7 +43,7 @@ DEFAULT_PORT: Final = 9092
 _MOST_OUTSTANDING: Final = 4096
 _MOST_FRAME_BYTES: Final = 512 << 20
 _MOST_SEGMENTS: Final = 4096
-# Below this size scapy asks after every segment, which is how repeated ones are noticed.
+# Below this size scapy calls after every segment, which is needed to detect retransmissions.
 _LARGE_FRAME: Final = 1 << 20
 
 _ports: set[int] = set()
@@ -51,7 +51,7 @@ _ports: set[int] = set()
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a session knows of a frame. ``api_key`` is None for a response whose request was not seen."""
+    """A session's facts on a frame. ``api_key`` is None for a response whose request was not seen."""
 
     is_response: bool
     api_key: int | None = None
@@ -62,7 +62,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Dialog:
-    """State of one connection, kept in scapy's session: correlation id -> where its request stands."""
+    """State of one connection, kept in scapy's session: correlation id -> place of its request."""
 
     is_response: bool = False
     outstanding: "OrderedDict[int, _Place]" = field(default_factory=OrderedDict)
@@ -71,7 +71,7 @@ class _Dialog:
     segments: "OrderedDict[tuple[int, int, int], None]" = field(default_factory=OrderedDict)
 
     def has_seen(self, segment: Any, num_bytes: int) -> bool:
-        """Take note of a segment; True where it repeats an earlier one, which scapy lets through."""
+        """Record a segment; True if it repeats an earlier one, which scapy does not filter."""
         self.is_response = _is_response(segment)
         size = len(segment.payload)
         key = (segment.sport, segment.seq, size)
@@ -82,7 +82,7 @@ class _Dialog:
         return is_known and size == num_bytes
 
     def place(self, data: bytes) -> _Place:
-        """Where a frame (without its size) stands, by what was before it."""
+        """The place of a frame (without its size), from the frames before it."""
         return self._response(data) if self.is_response else self._request(data)
 
     def _request(self, data: bytes) -> _Place:
@@ -117,7 +117,7 @@ class _Dialog:
 
 
 class Kafka(Packet):  # type: ignore[misc, unused-ignore]
-    """One frame: its length and the bytes of the message, shown as the tree they are."""
+    """One frame: its length and the bytes of the message, shown as a tree."""
 
     name = "Kafka"
     __slots__ = ("place",)
@@ -132,9 +132,10 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
 
     @classmethod
     def tcp_reassemble(cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]) -> Packet | None:
-        """The whole frames of a stream's bytes, one behind the other, for scapy's TCPSession; None: not yet.
+        """The complete frames of a stream's bytes, in order, for scapy's TCPSession; None if there are
+        none yet.
 
-        All at once: the session loses count when it comes back for a second one and a third is not whole.
+        Returns all of them in one call: the session miscounts if a second call meets an incomplete frame.
         """
         dialog: _Dialog = session.setdefault("kafka", _Dialog())
         if "original" in metadata and dialog.has_seen(metadata["original"][TCP], len(data)):
@@ -144,7 +145,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
         while len(data) - at >= 4:
             size = int.from_bytes(data[at : at + 4], "big", signed=True)
             if not 0 <= size <= _MOST_FRAME_BYTES:
-                # No Kafka, or not any more: the bytes are let go as they are.
+                # Not Kafka, or no longer: the bytes pass unchanged.
                 found.append(Raw(data[at:]))
                 at = len(data)
                 break
@@ -180,11 +181,11 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
         return message
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
-        """What follows the frame is the next frame."""
+        """The payload of a frame is the next frame."""
         return b"", s
 
     def copy(self) -> "Kafka":
-        """A deep copy that knows its request, too."""
+        """A deep copy, including the link to its request."""
         clone: Kafka = super().copy()
         clone.place = self.place
         return clone
@@ -229,7 +230,7 @@ class Kafka(Packet):  # type: ignore[misc, unused-ignore]
 
 
 def bind_kafka(*ports: int) -> None:
-    """Let scapy take TCP segments from and to these ports for Kafka."""
+    """Make scapy dissect TCP segments from and to these ports as Kafka."""
     for port in ports:
         _ports.add(port)
         bind_bottom_up(TCP, Kafka, sport=port)
@@ -245,7 +246,8 @@ def unbind_kafka(*ports: int) -> None:
 
 
 def _is_response(segment: Any) -> bool:
-    """A segment from a broker's port; where both ports are bound, the one that is not ephemeral is lower."""
+    """A segment from a broker's port; if both ports are bound, the lower one is the broker's (not
+    ephemeral)."""
     from_broker, to_broker = segment.sport in _ports, segment.dport in _ports
     return bool(segment.sport < segment.dport) if from_broker and to_broker else from_broker
 

@@ -1,4 +1,4 @@
-"""Folders beside other temporary files, for what nobody wants to keep and memory may not hold."""
+"""Temporary folders for data that may not fit in memory."""
 
 import errno
 import os
@@ -15,12 +15,12 @@ _PREFIX: Final = "kwsniff-"
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """A folder that is gone again at the end. Raises OutputError where none can be made."""
+    """A folder that is deleted at the end. Raises OutputError if it cannot be created."""
     try:
         made = tempfile.TemporaryDirectory(prefix=_PREFIX)
     except OSError as error:
         raise OutputError(
-            f"no temporary folder can be made ({_reason(error)}); set TMPDIR to a folder that can be written"
+            f"cannot create a temporary folder ({_reason(error)}); set TMPDIR to a writable folder"
         ) from error
     with made as folder:
         yield folder
@@ -32,17 +32,17 @@ def is_temporary(directory: Path) -> bool:
 
 
 def refused(folder: Path, error: OSError) -> OutputError:
-    """What to say where such a folder cannot be written."""
+    """The error message for a temporary folder that cannot be written."""
     space = "free some space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return OutputError(
-        f"{folder.parent}: temporary files cannot be written ({_reason(error)});"
+        f"{folder.parent}: cannot write temporary files ({_reason(error)});"
         f" {space}set TMPDIR to another folder"
     )
 
 
 @contextmanager
 def kept_in(path: Path) -> Iterator[None]:
-    """For writing a file of such a folder. Raises OutputError for what the operating system refuses."""
+    """Wraps writes to a file in such a folder. Raises OutputError for write errors."""
     try:
         yield
     except OSError as error:

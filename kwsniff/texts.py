@@ -1,7 +1,7 @@
-"""Numbers and foreign texts as people read them, on a terminal and on a page, and as JSON has them.
+"""Formatting of numbers and untrusted texts for terminals, pages and JSON.
 
-What comes from the wire, or from names of files, goes to people through `clean` and to programs through
-`json_text`: nothing else writes it.
+Text from the wire and file names pass through `clean` before a person sees them, and through `json_text`
+before a program does.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 JSON_VERSION: Final = 1
-"""Of the JSON that verbs print: a higher one where something goes away or means something else."""
+"""Version of the JSON that verbs print; it rises when a field is removed or changes its meaning."""
 
 _PART: Final = 1 << 16
 _SIZES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
@@ -26,7 +26,8 @@ def in_bytes(number: int) -> str:
 
 
 def in_percent(part: float | None, whole: float = 1) -> str:
-    """A share: 12 %; below 1 % with two digits, so that little is not shown as nothing; nothing for None."""
+    """A share: 12 %; below 1 % with two digits, so that a small share does not appear as zero; "" for
+    None."""
     if part is None:
         return ""
     percent = 100 * part / whole
@@ -34,7 +35,7 @@ def in_percent(part: float | None, whole: float = 1) -> str:
 
 
 def in_time(nanoseconds: float | None) -> str:
-    """A duration with three digits or more: 84.0 us; nothing for None."""
+    """A duration with three digits or more: 84.0 us; "" for None."""
     if nanoseconds is None:
         return ""
     for size, unit in _TIMES:
@@ -50,31 +51,32 @@ def plural(number: int, word: str) -> str:
 
 
 def clean(text: str | None) -> str:
-    """A text from the wire for the screen: what could steer the terminal is spelled out."""
+    """A text from the wire for the screen, with control characters escaped."""
     if text is None:
         return ""
     return _printable(text, lambda char: char.encode("unicode_escape").decode())
 
 
 def suggested(name: str, known: Iterable[str]) -> str:
-    """What may have been meant, as the end of a message: the names like it, or all there are."""
-    from difflib import get_close_matches  # takes a while to load, and most runs need it not
+    """The end of an error message: similar names, or all names."""
+    from difflib import get_close_matches  # slow to import, and rarely needed
 
     names = list(known)
     near = get_close_matches(name.lower(), names, n=2, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
 
 
 def versioned(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """An object that verbs print, with the version of its form in front (docs/stability.md)."""
+    """An object that verbs print, with the version of its format first (docs/stability.md)."""
     return {"version": JSON_VERSION, **facts}
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON without a character that could steer a terminal, or end a line for whoever reads line by line: C1,
-    signs of direction, U+2028 and their like are spelled out, as surrogates without a partner are.
+    """JSON without characters that control a terminal or act as line breaks: C1, bidirectional controls,
+    U+2028
+    and similar ones are escaped, and so are lone surrogates.
 
-    NaN and infinity, which JSON does not have, are null.
+    NaN and infinity become null, as JSON has neither.
     """
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
@@ -86,7 +88,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def json_pieces(value: Any) -> Iterator[str]:
-    """The text of `json_text` in pieces, for values of many megabytes: never all of it, nor a copy."""
+    """The text of `json_text` in pieces, for values of many megabytes; never holds the whole text."""
     if isinstance(value, dict) and value:
         mark = "{"
         for name, each in value.items():
@@ -106,7 +108,8 @@ def json_pieces(value: Any) -> Iterator[str]:
 
 
 def _printable(text: str, spell: Callable[[str], str]) -> str:
-    """A text whose other characters are spelled; in parts, as joining characters takes much memory."""
+    """A text with its other characters escaped; in parts, because joining single characters takes much
+    memory."""
     if text.isprintable():
         return text
     parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
@@ -132,8 +135,8 @@ def _without_nan(value: Any) -> Any:
 
 
 def display_filter(frames: Iterable[tuple[int | None, int | None]], port: int | None = None) -> str:
-    """For Wireshark: the packets between the first and last ones of messages; `port`: one that only the
-    connection's packets have, for what lies between."""
+    """A Wireshark display filter for the packets of messages, from first to last. `port`: a port of only this
+    connection, to exclude other packets in between."""
     spans = sorted({(first, last or first) for first, last in frames if first is not None})
     listed = ", ".join(f"{first}" if first == last else f"{first}..{last}" for first, last in spans)
     between = port is not None and any(last > first + 1 for first, last in spans)

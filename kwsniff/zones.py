@@ -1,4 +1,4 @@
-"""The time zone in which people read times: `2026-11-21 22:06:53.312 UTC`. Programs get UTC in ISO 8601."""
+"""The time zone of times on the screen: `2026-11-21 22:06:53.312 UTC`. Programs get UTC in ISO 8601."""
 
 import re
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ _OFFSET: Final = re.compile(r"(?a)(?:UTC|GMT)?([+-])(\d\d?)(?::?(\d\d))?", re.IG
 _LAST_HOUR: Final = 23
 
 Time = datetime | int | None
-"""A time: aware, or UTC without a zone; or nanoseconds since 1970."""
+"""A datetime, UTC if naive; or nanoseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A zone, by the name it was asked for. `info`: None for that of this machine."""
+    """A zone with its name on the command line. `info`: None for this machine's zone."""
 
     name: str
     info: tzinfo | None
 
     def at(self, time: datetime | int) -> datetime:
-        """A time on the clocks of this zone, to the microsecond. A zone may shift it over the ends of the
-        calendar, where it stays UTC."""
+        """A time in this zone, to the microsecond. It stays UTC if the zone would shift it out of the
+        calendar's
+        range."""
         aware = _EPOCH + timedelta(microseconds=_nanoseconds(time) // 1000)
         try:
             return aware.astimezone(self.info)
@@ -36,9 +37,9 @@ class Zone:
             return aware
 
     def read(self, time: datetime) -> datetime:
-        """A time as clocks of this zone show it, as an aware one; one that is aware already as it is.
+        """A naive local time of this zone as an aware datetime; an aware datetime is returned unchanged.
 
-        Raises OverflowError or ValueError for what a zone shifts over the ends of the calendar.
+        Raises OverflowError or ValueError for a time out of the calendar's range.
         """
         if time.tzinfo is not None:
             return time
@@ -55,14 +56,14 @@ class Zone:
         return f"{self.at(time):%Y-%m-%d} {self.clock(time, digits)}"
 
     def clock(self, time: Time, digits: int = 3) -> str:
-        """The time of day: `22:06:53.312`; nothing for None. Digits are cut, not rounded."""
+        """The time of day: `22:06:53.312`; "" for None. Truncated, not rounded."""
         if time is None:
             return ""
         fraction = f"{_nanoseconds(time) % _SECOND:09}"[:digits]
         return f"{self.at(time):%H:%M:%S}" + (f".{fraction}" if fraction else "")
 
     def between(self, first: Time, last: Time, digits: int = 3) -> str:
-        """`2026-11-21 22:06:53.312 UTC to 22:06:56.346`: what both have in common is there once."""
+        """`2026-11-21 22:06:53.312 UTC to 22:06:56.346`: does not repeat a common date and zone."""
         if first is None or last is None:
             return self.moment(last if first is None else first, digits)
         begin = self.moment(first, digits)
@@ -79,13 +80,13 @@ UTC_ZONE: Final = Zone("UTC", UTC)
 
 
 def offset(time: datetime) -> str:
-    """The zone of an aware time: `UTC`, or hours and minutes that it is ahead, `+01:00`."""
+    """The UTC offset of an aware time: `UTC`, or hours and minutes such as `+01:00`."""
     ahead = time.utcoffset()
     return str(timezone(ahead)).removeprefix("UTC") if ahead else "UTC"
 
 
 def from_iso(text: str | None) -> int | None:
-    """Nanoseconds since 1970 of a time as JSON has it: ISO 8601 with up to nine digits, and its zone."""
+    """Nanoseconds since 1970 of a time in ISO 8601 with up to nine decimals and an offset."""
     if text is None:
         return None
     head, _, rest = text.partition(".")
@@ -95,7 +96,7 @@ def from_iso(text: str | None) -> int | None:
 
 
 def parse_zone(text: str) -> Zone:
-    """What --tz asks for: `local`, `UTC`, an offset such as `+02:00`, or a name such as `Europe/Berlin`.
+    """The zone of --tz: `local`, `UTC`, an offset such as `+02:00`, or a name such as `Europe/Berlin`.
 
     Raises UsageError.
     """
@@ -113,14 +114,14 @@ def parse_zone(text: str) -> Zone:
 
 
 def _by_name(name: str) -> tzinfo:
-    from zoneinfo import ZoneInfo  # takes a while to load
+    from zoneinfo import ZoneInfo  # slow to import
 
     try:
         if name and not name.startswith("."):
             return ZoneInfo(name)
     except (OSError, ValueError, LookupError):
         pass
-    raise UsageError(f"--tz {name}: there is no such time zone; {_meant(name)}")
+    raise UsageError(f"--tz {name}: unknown time zone; {_meant(name)}")
 
 
 def _meant(name: str) -> str:
@@ -128,7 +129,7 @@ def _meant(name: str) -> str:
 
     known = sorted(available_timezones())
     if not known:
-        return "this system has no names of zones: give local, UTC or an offset such as +02:00"
+        return "this system has no time zone database: give local, UTC or an offset such as +02:00"
     wanted = name.lower().replace(" ", "_")
     cities = [each for each in known if wanted and wanted in each.lower().split("/")]
     near = cities or get_close_matches(name, known, 2, 0.7)

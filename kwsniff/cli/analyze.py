@@ -1,4 +1,4 @@
-"""``kwsniff analyze``: captures to parquet tables and a summary on the screen."""
+"""``kwsniff analyze``: convert captures to parquet tables, show a summary on the screen."""
 
 import argparse
 import sys
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from kwsniff.view.filters import Filters
 
 _EXAMPLES = """examples:
-  kwsniff analyze capture.pcap                     what the capture shows
-  kwsniff analyze capture.pcap.zst -o tables/      and tables/api_calls.parquet, latencies.parquet, ...
+  kwsniff analyze capture.pcap                     a summary of the capture
+  kwsniff analyze capture.pcap.zst -o tables/      the same, and tables/api_calls.parquet,
+  latencies.parquet, ...
   kwsniff analyze rotated/ --json > summary.json   a directory of captures, read as one
-  kwsniff analyze day.pcap --since 22:06 --until 22:10   a part by time (docs/time_ranges.md)
-  kwsniff analyze tls.pcap --tls-keylog keys.log   what is inside TLS, too (docs/tls.md)
-  kwsniff analyze day.pcap --client shop --error any -o shop/   tables of the calls that fit
+  kwsniff analyze day.pcap --since 22:06 --until 22:10   a time range (docs/time_ranges.md)
+  kwsniff analyze tls.pcap --tls-keylog keys.log   decrypt TLS (docs/tls.md)
+  kwsniff analyze day.pcap --client shop --error any -o shop/   tables of the calls that match
   tcpdump -w - port 9092 | kwsniff analyze -       from standard input, until it ends
 
-The tables are described in docs/tables.md. pandas.read_parquet, spark.read.parquet and DuckDB read them as
-they are.
+The tables are described in docs/tables.md. pandas.read_parquet, spark.read.parquet and DuckDB read them
+directly.
 """
 
 DONE, NOTHING_FOUND = 0, 1
@@ -43,8 +44,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "analyze",
-        help="captures to parquet tables and a summary",
-        description="Read captures, pair requests with responses, decode both; write tables, show a summary.",
+        help="convert captures to parquet tables, show a summary",
+        description="Read captures, pair requests with responses and decode both. Write tables and show a "
+        "summary.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -55,24 +57,24 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
     )
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write one parquet file per table here; made if it is not there"
+        "-o", "--output", metavar="DIR", help="directory for one parquet file per table; created if missing"
     )
     parser.add_argument(
         "--table",
         action="append",
         default=[],
         metavar="NAME[,NAME...]",
-        help="make these tables only, may be repeated; the summary then says less, too",
+        help="write only these tables, may be repeated; the summary is shorter too",
     )
     add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
         action="append",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="the summary as JSON, times in nanoseconds")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="rows shown per list (default: 10)")
+    parser.add_argument("--json", action="store_true", help="print the summary as JSON, times in nanoseconds")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="rows per list (default: 10)")
     _add_jobs_option(parser)
     parser.add_argument("--no-progress", action="store_true", help="no progress bar on standard error")
     add_time_options(parser)
@@ -87,13 +89,14 @@ def _add_jobs_option(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=int,
         metavar="N",
-        help="analyzers that share out the connections; the same comes out (default: as many as pay)",
+        help="number of parallel analyzers, which share the connections; the result is the same (default: "
+        "automatic)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, or 1 where no call fits the filters, or there was nothing to read; what cannot be read
-    or written raises a KwsniffError."""
+    """Exit status 0, or 1 if no call matches the filters or there was nothing to read. Raises KwsniffError
+    for files that cannot be read or written."""
     ports = parse_ports(args.port)
     limits = parse_limits(args.limit)
     if args.top < 1:
@@ -112,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     args.output = args.output and local_path(args.output)
     before = files_of_tables(Path(args.output)) if args.output is not None else {}
     with progress_bar(shown=not args.no_progress and sys.stderr.isatty()) as progress, ExitStack() as stack:
-        # Tables that nobody wants go to the disk as well: captures may be larger than memory.
+        # Tables that were not requested go to disk as well: captures may be larger than memory.
         spare = stack.enter_context(temporary_folder()) if args.output is None else None
         only = _only(args, filters, ports, limits, progress) if filters and not filters.is_empty else None
         summary = analyze(
@@ -149,7 +152,7 @@ def _only(
     limits: Mapping[str, int],
     progress: Progress | None,
 ) -> "Chosen":
-    """The calls that fit the filters, as `kwsniff show` finds them: by a first pass over the captures."""
+    """The calls that match the filters, found by a first pass over the captures, as in `kwsniff show`."""
     from kwsniff.analysis.chosen import Chosen
     from kwsniff.limits import Limits
     from kwsniff.view.reader import CallReader

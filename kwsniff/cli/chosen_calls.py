@@ -1,4 +1,4 @@
-"""The options that choose calls, the same for every verb that takes them, and which calls they choose."""
+"""The options that filter calls, the same for every verb that has them, and the calls they select."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose calls."""
-    group = parser.add_argument_group("filters, all of which a call must fit")
+    """Add the options that filter calls."""
+    group = parser.add_argument_group("filters; a call must match all of them")
     group.add_argument(
-        "--call", type=int, metavar="N", help="the call of this number (call_id in the tables)"
+        "--call", type=int, metavar="N", help="the call with this number (call_id in the tables)"
     )
     group.add_argument("--api", action="append", default=[], metavar="NAME|KEY", help="may be repeated")
-    group.add_argument("--client", metavar="TEXT", help="part of the client id, or address, or address:port")
+    group.add_argument("--client", metavar="TEXT", help="part of the client id, an address, or address:port")
     group.add_argument(
         "--client-is", metavar="NAME", help="the whole client id; or the address of clients without one"
     )
-    group.add_argument("--topic", metavar="NAME", help="a topic, by name or by an id whose name was seen")
+    group.add_argument(
+        "--topic", metavar="NAME", help="a topic, by name, or by an id if the capture shows its name"
+    )
     group.add_argument("--group", metavar="NAME", help="a group id, or the key of a coordinator lookup")
     group.add_argument(
         "--error", action="append", default=[], metavar="NAME|CODE|any", help="may be repeated"
@@ -35,10 +37,12 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="as in api_calls: unanswered; may be repeated",
+        help="a status of api_calls, such as unanswered; may be repeated",
     )
-    group.add_argument("--connection", metavar="ID|ADDRESS:PORT", help="connection_id, or one of its ends")
-    group.add_argument("--min-latency", metavar="TIME", help="answered in this time or longer, e.g. 10ms")
+    group.add_argument(
+        "--connection", metavar="ID|ADDRESS:PORT", help="connection_id, or the address and port of one side"
+    )
+    group.add_argument("--min-latency", metavar="TIME", help="answered after this time or longer, e.g. 10ms")
 
 
 _FILTERS = (
@@ -47,12 +51,12 @@ _FILTERS = (
 
 
 def are_chosen(args: argparse.Namespace) -> bool:
-    """Whether any of those options is given. What reads them takes a while to load."""
+    """Whether any of those options is given. Does not import the modules that read them: they load slowly."""
     return any(getattr(args, name) not in (None, []) for name in _FILTERS)
 
 
 def chosen_filters(args: argparse.Namespace) -> "Filters":
-    """What those options say. Raises UsageError."""
+    """The filter these options give. Raises UsageError."""
     from kwsniff.layout.catalog import load_catalog
     from kwsniff.view.filters import Filters, parse_apis, parse_duration, parse_errors, parse_statuses
 
@@ -72,7 +76,7 @@ def chosen_filters(args: argparse.Namespace) -> "Filters":
 
 
 def fitting(reader: "CallReader", filters: "Filters", limits: "Limits") -> Iterator["Call"]:
-    """The calls that fit; their messages are decoded only where it takes that."""
+    """The calls that match. Decodes their messages only if a filter needs it."""
     from kwsniff.view.call import Conversation
 
     conversation = Conversation(limits, reader.topics)
@@ -84,7 +88,9 @@ def fitting(reader: "CallReader", filters: "Filters", limits: "Limits") -> Itera
 
 
 def refuse_pipes(captures: Sequence[str]) -> None:
-    """Raises UsageError for what can be read only once, where captures are read twice."""
+    """Raises UsageError for input that can be read only once, if captures are read twice."""
     for name in captures:
         if name == "-" or (Path(name).exists() and not (Path(name).is_file() or Path(name).is_dir())):
-            raise UsageError(f"{name}: captures are read twice; write it to a file first")
+            raise UsageError(
+                f"{name}: a pipe cannot be read twice, as these filters need; write it to a file first"
+            )

@@ -1,6 +1,6 @@
-"""Python's collector of cycles: loading a verb makes hundreds of thousands of objects, which stay.
+"""Python's garbage collector: loading a verb makes hundreds of thousands of long-lived objects.
 
-The collector would walk through them 250 times, a tenth of what starting takes.
+The collector would walk through them 250 times, a tenth of the start time.
 """
 
 import gc
@@ -11,11 +11,11 @@ _WHILE_LOADING: Final = 50_000
 
 
 def look_less_often() -> None:
-    """For verbs that are soon done."""
+    """For short-running verbs."""
     gc.set_threshold(_WHILE_LOADING)
 
 
 def look_as_usual() -> None:
-    """For those that go on for long, once all is loaded."""
+    """For long-running verbs, once everything is loaded."""
     gc.freeze()
     gc.set_threshold(*_USUAL)

@@ -1,4 +1,4 @@
-"""``kwsniff compare``: what is different in BAD, and who carries it."""
+"""``kwsniff compare``: the differences between GOOD and BAD, largest contribution first."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kwsniff.findings.difference import Difference
 
 _EXAMPLES = """examples:
-  kwsniff compare monday.pcap tuesday.pcap        what is different on Tuesday, what carries most first
-  kwsniff compare good-tables/ bad.pcap           folders of tables do as well
-  kwsniff compare capture.pcap --at +30s          the time from 30 s on, against the time before
-  kwsniff compare capture.pcap --at 22:06:53      the same, with a time of day; or 2026-11-20T22:06:53
-  kwsniff compare good.pcap bad.pcap --html diff.html   the same with the calls behind it, for any browser
+  kwsniff compare monday.pcap tuesday.pcap        differences on Tuesday, largest contribution first
+  kwsniff compare good-tables/ bad.pcap           a folder of tables against a capture
+  kwsniff compare capture.pcap --at +30s          from 30 s on, against before
+  kwsniff compare capture.pcap --at 22:06:53      the same with a time of day; or 2026-11-20T22:06:53
+  kwsniff compare good.pcap bad.pcap --html diff.html   an HTML page with the calls, for any browser
   kwsniff compare capture.pcap --slowest          the slowest 5 % of calls against the rest
 
-exit status: 0 done, 1 one of both has no calls, 2 could not run
+exit status: 0 done; 1 GOOD or BAD has no calls; 2 error
 """
 
 DONE, NOTHING_TO_COMPARE = 0, 1
@@ -36,7 +36,7 @@ _ROW = ("subject_kind", "subject", "what", "good", "bad", "ratio", "call_ids")
 _SLOWEST = 0.95
 _MOST = 20
 _LONGEST = 32
-_ELSEWHERE = "GOOD and BAD were captured at different places: times of network and broker do not compare."
+_ELSEWHERE = "GOOD and BAD have different capture points: do not compare network and broker times."
 
 Sides = tuple[tuple["duckdb.DuckDBPyConnection", "Side"], tuple["duckdb.DuckDBPyConnection", "Side"]]
 
@@ -45,7 +45,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "compare",
-        help="what is different in bad traffic, seen from good",
+        help="compare good and bad traffic",
         description="Compare calls by client, API, topic, partition, broker, version, acks, codec and "
         "software: rates, errors, and parts of their time.",
         epilog=_EXAMPLES,
@@ -53,19 +53,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"GOOD and BAD, or one: {HELP}")
     parser.add_argument(
-        "--at", metavar="TIME", help="one input, before and after a time, or +30s from its begin"
+        "--at", metavar="TIME", help="one input: after a time, or +30s from its start, against before"
     )
     parser.add_argument(
-        "--slowest", action="store_true", help="one input, the slowest 5 %% of calls against the rest"
+        "--slowest", action="store_true", help="one input: the slowest 5 %% of calls against the rest"
     )
-    parser.add_argument("--json", action="store_true", help="differences as JSON")
+    parser.add_argument("--json", action="store_true", help="print the differences as JSON")
     add_page_options(parser, "the differences and the calls behind them")
     add_input_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, whatever is different; 1 where one of both has no calls."""
+    """Exit status 0 with or without differences; 1 if GOOD or BAD has no calls."""
     halves = args.at is not None or args.slowest
     if args.at is not None and args.slowest:
         raise UsageError("give --at or --slowest, not both")
@@ -116,9 +116,9 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
         moment = None if first is None else _moment(args.at, first, last, zone_of(args))
         if moment is None or not first < moment < last:
             there = "no times" if first is None else zone_of(args).between(first, last)
-            raise UsageError(f"--at {args.at} lies outside of what was captured ({there})")
+            raise UsageError(f"--at {args.at} is outside the captured time range ({there})")
         said = f"timestamptz '{moment.isoformat()}'"
-        # What was under way then is part of what came after: it may be what went wrong.
+        # Calls in flight at that time belong to BAD: they may be the first to show the problem.
         before = Side(f"end_time < {said}", (moment - first).total_seconds())
         after = Side(f"end_time >= {said}", (last - moment).total_seconds())
         return (databases[0], before), (databases[0], after)
@@ -134,7 +134,7 @@ def _sides(args: argparse.Namespace, databases: Sequence["duckdb.DuckDBPyConnect
 
 
 def _moment(text: str, first: datetime, last: datetime, zone: Zone) -> datetime:
-    """A time of --at, to the microsecond, as the tables' times are here."""
+    """The time of --at in microseconds, the precision of times in these tables."""
     from kwsniff.sources.times import parse_moment
 
     epoch, step = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
@@ -151,12 +151,14 @@ def _count(database: "duckdb.DuckDBPyConnection", side: "Side") -> int:
 def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int) -> Iterator[str]:
     stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD"
     if not all(counts):
-        yield from wrapped(f"There is nothing to compare: {stands}.", room)
+        yield from wrapped(f"Nothing to compare: {stands}.", room)
         return
     if not differences:
-        yield from wrapped(f"No difference that stands out from chance: {stands}.", room)
+        yield from wrapped(f"No significant difference: {stands}.", room)
         return
-    yield from wrapped(f"{plural(len(differences), 'difference')}, what carries most first: {stands}.", room)
+    yield from wrapped(
+        f"{plural(len(differences), 'difference')}, largest contribution first: {stands}.", room
+    )
     yield ""
     rows = [
         (
@@ -171,19 +173,19 @@ def _lines(differences: Sequence["Difference"], counts: Sequence[int], room: int
         )
         for each in differences[:_MOST]
     ]
-    names = ("who", "what", "good", "bad", "ratio", "carries", "good, 99 %", "bad, 99 %")
-    order = ("who", "what", "good", "bad", "carries", "bad, 99 %", "good, 99 %", "ratio")
+    names = ("subject", "measure", "good", "bad", "ratio", "contribution", "good, 99 %", "bad, 99 %")
+    order = ("subject", "measure", "good", "bad", "contribution", "bad, 99 %", "good, 99 %", "ratio")
     yield from fitted(Grid("", names, rows, order), room).lines
     if len(differences) > _MOST:
         yield f"and {len(differences) - _MOST} more; --json has all"
     first = differences[0]
     yield ""
     yield from wrapped(
-        f"Calls behind the first: {', '.join(map(str, first.call_ids[:6])) or 'none to show'}.", room
+        f"Calls of the first difference: {', '.join(map(str, first.call_ids[:6])) or 'none to show'}.", room
     )
     yield from wrapped(
-        "_ms: mean per call; longest: of one. errors: share of calls. "
-        "carries: share of all time, or calls, in BAD.",
+        "_ms: mean per call; longest: one call. errors: share of calls. "
+        "contribution: share of total latency, or of calls, in BAD.",
         room,
     )
 
@@ -193,5 +195,5 @@ def _figure(number: float | None) -> str:
 
 
 def _interval(bounds: tuple[float, float]) -> str:
-    # What is no mean has none.
+    # Only means have bounds.
     return "" if bounds[0] == bounds[1] else f"{_figure(bounds[0])} to {_figure(bounds[1])}"

@@ -47,7 +47,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--version", metavar="N", type=int, dest="api_version", help="version of a response")
     parser.add_argument("--json", action="store_true", help="JSON instead of a tree")
     parser.add_argument(
-        "--hexdump", action="store_true", help="the bytes beside the fields that begin in them"
+        "--hexdump", action="store_true", help="show the bytes next to the fields that begin in them"
     )
     add_zone_option(parser)
     add_limit_option(parser)
@@ -56,9 +56,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 decoded, 1 something did not decode, 2 could not run. --jsonl always ends with 0."""
+    """Exit status: 0 decoded, 1 a message did not decode, 2 error. --jsonl always ends with 0."""
     if args.schema is not None and (args.records or not args.jsonl):
-        raise UsageError("--schema needs --jsonl and lines of {version, hex}, and goes without --records")
+        raise UsageError(
+            "--schema needs --jsonl with lines of {version, hex}, and cannot be used with --records"
+        )
     if not args.jsonl:
         return _one_record_set(args) if args.records else _one_message(args)
     write_lines(answers(_input_lines(args.hex), _line_decoder(args)), sys.stdout)
@@ -73,7 +75,7 @@ LineDecoder = Callable[[dict[str, Any], bytes], str]
 
 
 def _line_decoder(args: argparse.Namespace) -> LineDecoder:
-    """What makes an output line of an input line's object and bytes; it may raise BadLine."""
+    """A function from an input line's object and bytes to an output line; it may raise BadLine."""
     from kwsniff.layout.catalog import load_catalog
 
     catalog = load_catalog()
@@ -112,7 +114,7 @@ def _input_lines(argument: str) -> Iterable[bytes]:
 
 
 def write_lines(lines: Iterable[str], out: TextIO) -> None:
-    """Write each line as soon as it is there when a person watches, in blocks otherwise."""
+    """Write each line immediately to a terminal, in blocks elsewhere."""
     flush = out.isatty()
     for line in lines:
         out.write(line + "\n")
@@ -122,11 +124,11 @@ def write_lines(lines: Iterable[str], out: TextIO) -> None:
 
 
 class BadLine(Exception):
-    """An input line that names no message; the text is the error code."""
+    """An input line that does not name a message; the text is the error code."""
 
 
 def answers(lines: Iterable[bytes], decoder: LineDecoder) -> Iterator[str]:
-    """One output line for every input line that is not blank, whatever is in it."""
+    """One output line for every input line that is not blank, valid or not."""
     for line in lines:
         if not line.strip():
             continue
@@ -185,7 +187,7 @@ def _argument_bytes(argument: str) -> bytes:
         return bytes.fromhex(text.strip().removeprefix("0x"))
     except ValueError as error:
         raise UsageError(
-            "that is not hex: give pairs of hex digits, spaces and line ends do not matter"
+            "not valid hex: give pairs of hex digits; spaces and line breaks are ignored"
         ) from error
 
 
@@ -208,14 +210,17 @@ def _one_message(args: argparse.Namespace) -> int:
         api = catalog.api(args.api) if args.api is not None else None
         if api is None or args.api_version is None:
             raise UsageError(
-                "a response does not name its API: give --api and --version, e.g. --api fetch --version 12"
+                "a response does not contain its API and version: give --api and --version, e.g. --api "
+                "fetch --version 12"
             )
         version = args.api_version
         message = decode(
             data, direction="response", api_key=api.key, api_version=version, catalog=catalog, limits=limits
         )
     elif args.api is not None or args.api_version is not None:
-        raise UsageError("--api and --version are for --response; a request names its API and version itself")
+        raise UsageError(
+            "--api and --version are only for --response; a request contains its API and version"
+        )
     else:
         message = decode(data, catalog=catalog, limits=limits)
     if args.json:

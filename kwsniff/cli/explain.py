@@ -1,4 +1,4 @@
-"""``kwsniff explain``: a layout as the wire has it, an error code, what a release speaks."""
+"""``kwsniff explain``: a message layout, an error code, the API versions of a release."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from kwsniff.layout.reference import ErrorCode
 
 _EXAMPLE = """examples:
-  kwsniff explain fetch 12                 request and response as they are on the wire, and who speaks them
-  kwsniff explain fetch                    the versions of an API and the releases that speak them
-  kwsniff explain error 6                  what an error code says, its usual causes, what to change
+  kwsniff explain fetch 12                 layout of request and response, and the releases with that version
+  kwsniff explain fetch                    the versions of an API, and the releases that have them
+  kwsniff explain error 6                  the meaning of an error code, usual causes, related settings
   kwsniff explain OffsetCommitValue 4      a schema inside a record or a bytes field
-  kwsniff explain release 3.9.2            the versions a release speaks
+  kwsniff explain release 3.9.2            the API versions of a release
   kwsniff explain apis | errors | schemas | releases
 """
 _LISTS = ("apis", "errors", "schemas", "releases")
@@ -35,8 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "explain",
-        help="layouts, error codes, releases",
-        description="Explain the protocol: a layout, an error code, what a release of Kafka speaks.",
+        help="explain layouts, error codes, releases",
+        description="Explain the protocol: a message layout, an error code, the API versions of a Kafka "
+        "release.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -50,7 +51,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0; what is not known is a UsageError that names what comes near."""
+    """Exit status 0. Raises UsageError for an unknown name, with the nearest known ones."""
     from kwsniff.layout.catalog import load_catalog
 
     facts, lines = _explain(load_catalog(), args.subject, args.which)
@@ -78,7 +79,7 @@ def _explain(catalog: "Catalog", subject: str, which: str | None) -> Answer:
         versions = catalog.schemas[subject].versions
         return _schema(catalog, subject, versions[-1] if which is None else _number(which))
     known = [each.name for each in catalog.apis.values()] + [*catalog.schemas, *_LISTS, "error", "release"]
-    raise UsageError(f"'{subject}' is neither an API nor a schema{_near(subject, known)}")
+    raise UsageError(f"unknown API or schema '{subject}'{_near(subject, known)}")
 
 
 def _near(word: str, known: Iterable[str], listed: str = "apis") -> str:
@@ -108,7 +109,7 @@ def _error(catalog: "Catalog", which: str) -> Answer:
             if not which.lstrip("-").isdigit()
             else "; see kwsniff explain errors"
         )
-        raise UsageError(f"there is no error '{which}'{hint}")
+        raise UsageError(f"unknown error '{which}'{hint}")
     cause = catalog.causes.get(error.code)
     return {**asdict(error), "usual": cause and asdict(cause)}, _error_lines(error, cause)
 
@@ -116,10 +117,10 @@ def _error(catalog: "Catalog", which: str) -> Answer:
 def _error_lines(error: "ErrorCode", cause: "Cause | None") -> Iterator[str]:
     yield f"error {error.code} {error.name}"
     yield f"  {error.meaning}"
-    yield f"  asking again {'may help (retriable)' if error.retriable else 'does not help (not retriable)'}"
+    yield f"  {'retriable: a retry may succeed' if error.retriable else 'not retriable: a retry fails again'}"
     yield f"  since Kafka {error.since}"
     if cause is not None:
-        yield from wrap(f"usually: {cause.cause}", 78, subsequent_indent="  ")
+        yield from wrap(f"usual cause: {cause.cause}", 78, subsequent_indent="  ")
         for side, names in cause.settings.items():
             yield f"  settings of the {side}: {', '.join(names)}"
         yield from wrap(cause.do, 76, initial_indent="  ", subsequent_indent="  ")
@@ -133,13 +134,13 @@ def _release(catalog: "Catalog", which: str) -> Answer:
             which, names, 3, 0.6
         )
         hint = f"; did you mean {' or '.join(near)}?" if near else "; see kwsniff explain releases"
-        raise UsageError(f"release '{which}' is not known{hint}")
+        raise UsageError(f"unknown release '{which}'{hint}")
     rows = [(str(key), catalog.apis[key].name, _range(low, high)) for key, (low, high) in spoken.items()]
     facts = [
         {"api_key": key, "name": catalog.apis[key].name, "min_version": low, "max_version": high}
         for key, (low, high) in spoken.items()
     ]
-    return {"release": which, "apis": facts}, [f"Kafka {which} speaks", *_table(rows)]
+    return {"release": which, "apis": facts}, [f"Kafka {which} has these API versions", *_table(rows)]
 
 
 def _list(catalog: "Catalog", subject: str) -> Answer:
@@ -197,9 +198,9 @@ def _versions(catalog: "Catalog", api: "ApiRange") -> Answer:
 
 
 def _span(catalog: "Catalog", releases: Sequence[str]) -> str:
-    """Releases in words: runs of the list of all releases are shortened to first and last."""
+    """Releases in words: consecutive releases are shortened to first and last."""
     if not releases:
-        return "in no release known here"
+        return "not in any known Kafka release"
     names = catalog.releases.names
     runs: list[list[str]] = []
     for name in releases:
@@ -278,7 +279,7 @@ def _row(line: "Line") -> tuple[str, str, str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines, columns padded to their widest word."""
+    """Rows as lines, columns padded to their widest cell."""
     widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
     return [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""Who was told errors, and who told them, as tables on the screen: names first."""
+"""Errors by client and by broker, as tables on the screen: names first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -8,11 +8,11 @@ from kwsniff.texts import clean, in_percent
 
 Rows = Sequence[Mapping[str, Any]]
 ROUTINE: Final = frozenset({27, 51, 79})
-"""REBALANCE_IN_PROGRESS, CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED: nobody is harmed, clients go on."""
+"""REBALANCE_IN_PROGRESS, CONCURRENT_TRANSACTIONS, MEMBER_ID_REQUIRED: harmless, clients retry."""
 
 
 def without_routine(errors: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Errors that somebody may want to act on."""
+    """Errors that may need action."""
     return {
         name: [each for each in rows if each["error_code"] not in ROUTINE] for name, rows in errors.items()
     }
@@ -25,7 +25,7 @@ def failure_grids(errors: Mapping[str, Rows], title: str = "Errors") -> Iterator
 
 
 def clients_grid(rows: Rows, title: str = "Errors") -> Grid:
-    """Errors by the client that was told them; one without an id goes by its address."""
+    """Errors by the client that received them; a client without an id is named by its address."""
     about = any(each.get("about") for each in rows)
     cells: list[tuple[str, ...]] = [
         (
@@ -39,14 +39,14 @@ def clients_grid(rows: Rows, title: str = "Errors") -> Grid:
     more = ("about",) if about else ()
     names = ("client", "address", "error", "count", "share", *more)
     order = ("client", "error", "count", "share", *more)
-    return Grid(f"{title} by client, and in what share of its calls", names, cells, order)
+    return Grid(f"{title} by client, and the share of its calls", names, cells, order)
 
 
 def brokers_grid(rows: Rows, title: str = "Errors") -> Grid:
-    """Errors by the broker that told them."""
+    """Errors by the broker that sent them."""
     cells = [(_broker(each), *_figures(each)) for each in rows]
     names = ("broker", "error", "count", "share")
-    return Grid(f"{title} by broker, and in what share of calls to it", names, cells, names)
+    return Grid(f"{title} by broker, and the share of calls to it", names, cells, names)
 
 
 def _broker(each: Mapping[str, Any]) -> str:

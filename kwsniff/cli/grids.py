@@ -1,7 +1,7 @@
-"""Tables of text in a given width: no line is longer, no word broken, and names stay.
+"""Text tables in a given width: no longer line, no broken word, and names stay.
 
-Columns go where there is no room, the least important first; but rather than columns that matter more, a
-sentence is wrapped at spaces. A name is cut, in its middle, only where it and one figure do not fit.
+Columns that do not fit are left out, the least important first; before the more important columns go, a
+sentence is wrapped at spaces. A name is shortened in its middle only if it and one figure do not fit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +13,12 @@ _GAP: Final = "  "
 _CUT: Final = "…"
 _LEAST_NAME: Final = 16
 
-# Set to the right.
+# Aligned right.
 _NUMBERS: Final = frozenset(
     {"count", "calls", "errors", "unanswered", "p50", "p95", "p99", "mean", "max", "connections", "longest"}
     | {"rebalances", "transactions", "throttled", "sum", "share"}
 )
-# Of several words, between which a line may end.
+# Cells of several words, which may wrap between words.
 _SENTENCES: Final = frozenset(
     {"meaning", "reason", "reasons", "outcomes", "mostly", "apis", "partitions", "software", "what it does"}
 )
@@ -28,8 +28,8 @@ Measure = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table on the screen. `importance`: names of columns, those to keep longest first, the rest in order.
-    `title_without`: the title where a column is left out, when it is another one."""
+    """A table on the screen. `importance`: names of columns, most important first, then the rest in order.
+    `title_without`: another title for when a column is left out."""
 
     title: str
     names: tuple[str, ...]
@@ -40,18 +40,18 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """Sentences below a grid: wrapped in the width of a terminal, elsewhere as on most."""
+    """Sentences below a grid: wrapped in the width of the terminal, or in a common width elsewhere."""
 
     text: str
 
     def lines(self, width: int = 78, measure: Measure = len) -> list[str]:
-        """The text with the indent of a grid, no line longer than a width."""
+        """The text with the indent of a grid, in lines within the width."""
         return [_INDENT + line for line in wrap(self.text, width - len(_INDENT), measure)]
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A table as lines: the first is the header. `left_out`: names of columns there was no room for."""
+    """A table as lines; the first is the header. `left_out`: names of columns that did not fit."""
 
     title: str
     lines: list[str]
@@ -59,13 +59,13 @@ class Fitted:
 
 
 def plain(grid: Grid) -> Iterator[str]:
-    """The lines of a table in whatever width it has, every row one line."""
+    """The lines of a table at full width, one line per row."""
     widths = {name: _natural(grid, name, len) for name in grid.names}
     yield from _lines(grid, widths, len)
 
 
 def fitted(grid: Grid, width: int, measure: Measure = len) -> Fitted:
-    """The table in a width. `measure`: cells of the terminal that a text takes."""
+    """The table in a width. `measure`: number of terminal cells a text takes."""
     widths = widths_in(grid, width - len(_INDENT), measure)
     left_out = [name for name in grid.names if name not in widths]
     title = grid.title_without if left_out and grid.title_without else grid.title
@@ -73,7 +73,7 @@ def fitted(grid: Grid, width: int, measure: Measure = len) -> Fitted:
 
 
 def without(grid: Grid, name: str) -> Grid:
-    """The same table, one of its columns left out."""
+    """The same table without one of its columns."""
     at = grid.names.index(name)
     rows = [(*row[:at], *row[at + 1 :]) for row in grid.rows]
     names, importance = (
@@ -83,7 +83,7 @@ def without(grid: Grid, name: str) -> Grid:
 
 
 def widths_in(grid: Grid, room: int, measure: Measure = len) -> dict[str, int]:
-    """Width by name of the columns there is room for, with two spaces between them."""
+    """Widths by name of the columns that fit, with two spaces between columns."""
     order = sorted(grid.names, key=(*grid.importance, *grid.names).index)
     natural = {name: _natural(grid, name, measure) for name in order}
     last = max((at for at, name in enumerate(order) if name in _SENTENCES), default=-1)
@@ -138,8 +138,8 @@ def _lines(grid: Grid, widths: dict[str, int], measure: Measure) -> Iterator[str
 
 
 def wrap(text: str, width: int, measure: Measure = len, indent: str = "") -> list[str]:
-    """Lines of a text, broken at spaces; a word that is longer than a line is cut in its middle. What is not
-    the first line begins with `indent`."""
+    """Lines of a text, broken at spaces; a word longer than a line is shortened in its middle. All lines but
+    the first begin with `indent`."""
     if measure(text) <= width:
         return [text]
     lines = []
@@ -159,7 +159,7 @@ def wrap(text: str, width: int, measure: Measure = len, indent: str = "") -> lis
 
 
 def shortened(text: str, width: int, measure: Measure = len) -> str:
-    """A text with as much of its middle left out as it takes."""
+    """A text shortened in its middle to fit."""
     if measure(text) <= width:
         return text
     kept = max(width - 1, 0)

@@ -1,4 +1,4 @@
-"""What verbs that judge tables take: captures, or one folder of tables; and lines as wide as the terminal."""
+"""Input of the verbs that evaluate tables: captures, or one folder of tables; and text wrapping."""
 
 import argparse
 import shlex
@@ -23,48 +23,48 @@ from kwsniff.temporary import kept_in, temporary_folder
 if TYPE_CHECKING:
     import duckdb
 
-HELP = "captures, as analyze takes them, or one folder of tables of analyze, live or pipeline"
-TABLES = "a folder of tables: these were made of all packets; name the captures"
+HELP = "captures as for analyze, or one folder of tables from analyze, live or pipeline"
+TABLES = "a folder of tables, which covers all packets; give the captures instead"
 _NARROWEST, _WIDEST = 60, 100
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """The options with which captures are read."""
+    """The options for reading captures."""
     add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         metavar="FILE",
         action="append",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
     )
     add_time_options(parser)
     add_limit_option(parser)
 
 
 class Opened(NamedTuple):
-    """Tables that a verb judges."""
+    """Tables that a verb evaluates."""
 
     database: "duckdb.DuckDBPyConnection"
     files: Mapping[str, list[str]]
     """Table -> its files."""
     capture: str
     tables: str
-    """How commands name the captures and the folder of tables, quoted."""
+    """The captures and the folder of tables, quoted for use in commands."""
     read: bool
-    """Whether there was anything of what was asked for."""
+    """Whether the input has anything that was asked for."""
 
 
 @contextmanager
 def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
     """The tables of the inputs as a database.
 
-    Raises KwsniffError where nothing can be read.
+    Raises KwsniffError if nothing can be read.
     """
     from kwsniff.findings.tables import READ, files_of_tables, is_folder_of_tables, open_folder
 
     folders = [name for name in inputs if is_folder_of_tables(name)]
     if folders and len(inputs) > 1:
-        raise UsageError(f"{folders[0]}: is a folder of tables; give one such folder alone, or captures")
+        raise UsageError(f"{folders[0]} is a folder of tables; give one such folder, or captures")
     if folders:
         refuse_times(args, TABLES)
         place = folders[0]
@@ -77,7 +77,7 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
 
     since, until = since_and_until(args)
     limits = parse_limits(args.limit)
-    # On disk, not in memory: captures may be larger than that.
+    # On disk, because captures may be larger than memory.
     with temporary_folder() as folder, temporary_folder() as copies:
         with progress_bar(shown=sys.stderr.isatty()) as progress:
             summary = analyze(
@@ -99,7 +99,7 @@ def opened(inputs: Sequence[str], args: argparse.Namespace) -> Iterator[Opened]:
 
 
 def refuse_tables(captures: Sequence[str]) -> None:
-    """Raises UsageError for a folder of tables where captures are read."""
+    """Raises UsageError for a folder of tables if the verb reads captures."""
     folders = [name for name in captures if Path(name).is_dir()]
     if not folders:
         return
@@ -108,13 +108,13 @@ def refuse_tables(captures: Sequence[str]) -> None:
 
     for name in folders:
         if is_folder_of_tables(name) and not find_captures([name], required=False).captures:
-            verbs = "kwsniff why, upgrade, compare and sql take one"
-            raise UsageError(f"{name}: is a folder of tables, and captures are read here; {verbs}")
+            verbs = "kwsniff why, upgrade, compare and sql read tables"
+            raise UsageError(f"{name} is a folder of tables, and this verb reads captures; {verbs}")
 
 
 @contextmanager
 def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
-    """The captures, of which standard input is kept in a temporary file: for what reads them twice.
+    """The captures; standard input is copied to a temporary file, for verbs that read captures twice.
 
     Raises UsageError for a pipe with a name.
     """
@@ -134,17 +134,17 @@ def read_again(captures: Sequence[str]) -> Iterator[list[str]]:
 
 
 def add_page_options(parser: argparse.ArgumentParser, what: str) -> None:
-    """--html, and what goes with it."""
-    parser.add_argument("--html", metavar="FILE", help=f"write {what} into one HTML file, too; needs bokeh")
+    """--html and its options."""
+    parser.add_argument("--html", metavar="FILE", help=f"also write {what} into one HTML file; needs bokeh")
     add_force_option(parser)
 
 
 @contextmanager
 def page_file(args: argparse.Namespace) -> Iterator[IO[str] | None]:
-    """The file of --html, under a hidden name until it is complete; None where none is asked for.
+    """The file of --html, under a hidden name until it is complete; None without --html.
 
-    Raises KwsniffError where it cannot be written, would replace something else than a page, or charts cannot
-    be drawn.
+    Raises KwsniffError if it cannot be written, would replace a file other than a page, or bokeh is
+    missing.
     """
     path: str | None = args.html
     if path is None:
@@ -165,7 +165,7 @@ def width() -> int:
 
 
 def wrapped(text: str, room: int, begin: str = "") -> list[str]:
-    """A text in lines of `room` columns; those after the first are indented as far as `begin` is long."""
+    """A text in lines of `room` columns; lines after the first are indented by the length of `begin`."""
     return textwrap.wrap(
         text, room, initial_indent=begin, subsequent_indent=" " * len(begin),
         break_long_words=False, break_on_hyphens=False,

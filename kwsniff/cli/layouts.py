@@ -11,13 +11,13 @@ def add_layouts_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layouts",
         metavar="DIR",
-        help="a folder of a vendor's layouts beside Kafka's (default: what KWSNIFF_LAYOUTS names)",
+        help="a folder of a vendor's layouts, in addition to Kafka's (default: $KWSNIFF_LAYOUTS)",
     )
 
 
 @contextmanager
 def layouts_in_use(args: argparse.Namespace) -> Iterator[None]:
-    """What the verb reads and starts knows them. Raises LayoutError for those that break a rule."""
+    """Makes them known to this process and its children. Raises LayoutError for invalid ones."""
     if getattr(args, "layouts", None) is None:
         yield
         return

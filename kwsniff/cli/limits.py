@@ -1,4 +1,4 @@
-"""``--limit NAME=N``: bounds on memory and work, for every verb that reads captures or messages."""
+"""``--limit NAME=N``: limits on memory and work, for every verb that reads captures or messages."""
 
 import argparse
 import re
@@ -17,14 +17,14 @@ def add_limit_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="change a bound on memory or work, for example memory=2GB; see docs/limits.md",
+        help="change a limit on memory or work, for example memory=2GB; see docs/limits.md",
     )
 
 
 def parse_limits(texts: Iterable[str]) -> dict[str, int]:
-    """Name to number, whatever the names; 400MB is 400,000,000, 64MiB 67,108,864.
+    """Name to number, for any names; 400MB is 400,000,000, 64MiB is 67,108,864.
 
-    Raises UsageError for what is not NAME=N.
+    Raises UsageError for a text other than NAME=N.
     """
     return dict(map(_parse_limit, texts))
 
@@ -39,5 +39,5 @@ def _parse_limit(text: str) -> tuple[str, int]:
         )
     try:
         return name.strip(), int(found[1]) * _UNITS[found[2]]
-    except ValueError as error:  # Python reads no number of more than 4,300 digits
-        raise UsageError(f"--limit {name}: a number of {len(value):,} digits is too large") from error
+    except ValueError as error:  # Python does not parse numbers of more than 4,300 digits
+        raise UsageError(f"--limit {name}: the number is too large ({len(value):,} digits)") from error

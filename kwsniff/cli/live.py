@@ -1,4 +1,4 @@
-"""``kwsniff live``: what Kafka does on an interface now: a view, lines for other programs, tables,
+"""``kwsniff live``: Kafka traffic on an interface as it happens: a view, lines for other programs, tables,
 metrics."""
 
 import argparse
@@ -16,15 +16,16 @@ _EXAMPLES = """examples:
   kwsniff live -i eth0                               a view of all Kafka on eth0; q ends it, ? shows the keys
   kwsniff live -i eth0 --port 9092 -o tables/        and parquet files, one directory per table
   kwsniff live -i any --json --stop-after 100        one JSON object per call
-  kwsniff live -i any --json --lines                 one per second: rates, errors by client and by broker
-  kwsniff live -i any --json --client shop --error any   calls of one client that failed; filters as in show
+  kwsniff live -i any --json --lines                 one JSON object per second: rates, errors by client
+  and by broker
+  kwsniff live -i any --json --client shop --error any   failed calls of one client; filters as in show
   kwsniff live -i lo --metrics 9464                  Prometheus text at http://127.0.0.1:9464/metrics
-  kwsniff live -i eth0 -o out/ --ring 10/64MB        keeps the last 10 files of raw packets in out/packets/
-  ssh host tcpdump -U -w - port 9092 | kwsniff live -i -     packets of another machine
-  kwsniff live -i incident.pcap --speed 10           replays a file, ten times as fast as it was
+  kwsniff live -i eth0 -o out/ --ring 10/64MB        and the last 10 files of raw packets in out/packets/
+  ssh host tcpdump -U -w - port 9092 | kwsniff live -i -     packets from another machine
+  kwsniff live -i incident.pcap --speed 10           replays a file at ten times its speed
 
-Packets come from dumpcap or tcpdump where one of them is installed; it needs their rights and no others
-(docs/live.md). Ctrl-C and SIGTERM end it, and complete the files.
+kwsniff captures with dumpcap or tcpdump if one is installed, and needs no more rights than they do
+(docs/live.md). Ctrl-C or SIGTERM ends it and completes the files.
 """
 
 
@@ -33,8 +34,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "live",
         help="watch Kafka on a network interface",
-        description="Follow Kafka on an interface, through a pipe or in a file that is replayed: a view in a "
-        "terminal, lines elsewhere, tables as it goes.",
+        description="Watch Kafka on an interface, in a pipe or in a replayed file: a view in a terminal, "
+        "lines elsewhere, tables on request.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,12 +45,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="append",
         required=True,
         metavar="IFACE|FILE|-",
-        help="for example eth0, lo, any; several with dumpcap; or a capture: -, a pipe, a file",
+        help="an interface such as eth0, lo, any (several with dumpcap); or a capture: -, a pipe, a file",
     )
     parser.add_argument(
         "--speed",
         metavar="N|max",
-        help="replay a file N times as fast as it was captured, or as fast as it goes",
+        help="replay a file N times as fast as it was captured, or as fast as possible",
     )
     add_time_options(parser)
     _add_capture_options(parser)
@@ -61,33 +62,43 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _add_capture_options(parser: argparse.ArgumentParser) -> None:
     add_port_option(parser)
     parser.add_argument(
-        "-f", "--filter", metavar="BPF", help="capture filter in libpcap's language, in place of the ports'"
+        "-f",
+        "--filter",
+        metavar="BPF",
+        help="capture filter in libpcap syntax, instead of the one made from the ports",
     )
     parser.add_argument(
         "--tunnels",
         action="store_true",
-        help="capture what may be inside VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP, too",
+        help="also capture traffic inside VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP",
     )
-    parser.add_argument("--duration", metavar="TIME", help="end after so long: 30, 30s, 5m, 2h")
-    parser.add_argument("--stop-after", type=int, metavar="N", help="end once N calls have been seen")
+    parser.add_argument("--duration", metavar="TIME", help="stop after this time: 30, 30s, 5m, 2h")
+    parser.add_argument("--stop-after", type=int, metavar="N", help="stop after N calls")
     parser.add_argument(
-        "--tool", choices=("dumpcap", "tcpdump", "scapy"), help="what captures (default: the first there is)"
+        "--tool",
+        choices=("dumpcap", "tcpdump", "scapy"),
+        help="capture tool (default: the first one available)",
     )
     parser.add_argument(
         "--buffer",
         type=int,
         default=64,
         metavar="MB",
-        help="kernel memory for packets that wait (default: 64)",
+        help="size of the kernel's packet buffer (default: 64)",
     )
     parser.add_argument(
-        "--snaplen", type=int, default=262_144, metavar="BYTES", help="kept of a packet (default: 262144)"
+        "--snaplen",
+        type=int,
+        default=262_144,
+        metavar="BYTES",
+        help="bytes kept of each packet (default: 262144)",
     )
     parser.add_argument(
         "--tls-keylog",
         action="append",
         metavar="FILE",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), which may still grow; may be repeated",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), which may still grow; may be "
+        "repeated",
     )
     add_limit_option(parser)
     add_layouts_option(parser)
@@ -100,23 +111,24 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lines",
         action="store_true",
-        help="a line per interval, also on a terminal; with --json an object per interval",
+        help="one line per interval, even on a terminal; with --json, one object per interval",
     )
     parser.add_argument(
-        "--interval", metavar="TIME", default="1s", help="time between two lines, or views (default: 1s)"
+        "--interval",
+        metavar="TIME",
+        default="1s",
+        help="time between lines, or between updates of the view (default: 1s)",
     )
+    parser.add_argument("-o", "--output", metavar="DIR", help="write parquet files as DIR/<table>/*.parquet")
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write parquet files here, DIR/<table>/*.parquet"
-    )
-    parser.add_argument(
-        "--table", action="append", default=[], metavar="NAME[,NAME...]", help="write these tables only"
+        "--table", action="append", default=[], metavar="NAME[,NAME...]", help="write only these tables"
     )
     parser.add_argument(
         "--rotate",
         action="append",
         default=[],
         metavar="TIME|SIZE",
-        help="close files after so long, or at such a size; may be given twice (default: 1m, 128MB)",
+        help="start a new file after this time or at this size; may be given twice (default: 1m, 128MB)",
     )
     parser.add_argument(
         "--ring",
@@ -128,20 +140,21 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TIME|SIZE",
-        help="with -o: remove the oldest files after so long, or beyond such a size; may be given twice",
+        help="with -o: delete files older than this, or the oldest beyond this total size; may be given "
+        "twice",
     )
     parser.add_argument(
         "--metrics",
         metavar="[HOST:]PORT",
-        help="Prometheus text over HTTP; on 127.0.0.1 unless a host is given",
+        help="serve Prometheus metrics over HTTP; on 127.0.0.1 unless a host is given",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0 when it was ended, 2 when it ended by itself (the interface vanished, the tool was
-    killed, a pipe broke off), with its tables complete; what cannot be captured or written raises a
-    KwsniffError."""
-    # Threads come and go: Arrow's own allocator keeps what they freed, the C library's gives it back.
+    """Exit status 0 if the user or an option ended it. 2 if the capture ended unexpectedly (the interface
+    vanished, the tool was killed, a pipe broke); its tables are complete. Raises KwsniffError for a capture
+    or an output that is not possible."""
+    # Threads are short-lived: Arrow's own allocator keeps the memory they freed, the C library's returns it.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     wishes = check(args)
 

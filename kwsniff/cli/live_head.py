@@ -1,4 +1,4 @@
-"""The first and the last lines of the live view: what is captured, what is wrong now, and the keys."""
+"""Header and footer of the live view: the capture, current problems, and the keys."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ _STYLES = {"problem": "bold red", "warning": "bold magenta"}
 
 
 def header(window: Window, progress: Progress, about: str, state: ViewState, width: int) -> RenderableType:
-    """What is captured, rates, what waits, what was lost: two lines; what is wrong; an empty line."""
+    """Two lines with the capture, rates, calls in flight and losses; current problems; an empty line."""
     brokers = window.figures("brokers")
     calls = sum(found.calls for found in brokers.values())
     errors = sum(found.errors for found in brokers.values())
@@ -51,11 +51,11 @@ def header(window: Window, progress: Progress, about: str, state: ViewState, wid
 def _dropped(dropped: int | None, about: str) -> str:
     if dropped is not None:
         return f"dropped {dropped:,}"
-    return "drops told at end" if " through " in about else ""
+    return "drops known at end" if " through " in about else ""
 
 
 def wrong(window: Window, width: int, zone: Zone = UTC_ZONE) -> list[Text]:
-    """Who owes answers, which groups rebalance, and what else holds now, a line each: the worst few."""
+    """Overdue responses, groups in a rebalance, and other current findings, a line each: the worst few."""
     lines = []
     if words := owed_words(window.owed):
         lines.append(_line("LATE", words, "bold red", width))
@@ -69,7 +69,7 @@ def wrong(window: Window, width: int, zone: Zone = UTC_ZONE) -> list[Text]:
     lines += [_wrong(each, width, zone) for each in held[:_MOST_WRONG]]
     if len(held) > _MOST_WRONG:
         lines[-1] = _fitting(
-            [(f"and {len(held) - _MOST_WRONG + 1} more", "bold"), ("`kwsniff why` tells all", "dim")], width
+            [(f"and {len(held) - _MOST_WRONG + 1} more", "bold"), ("`kwsniff why` shows all", "dim")], width
         )
     return lines
 
@@ -86,7 +86,7 @@ def _wrong(held: Held, width: int, zone: Zone) -> Text:
 
 
 def _fitting(parts: Iterable[tuple[str, str]], width: int) -> Text:
-    """Parts, two spaces between them, as far as they fit; none is cut but the first."""
+    """Parts with two spaces between them, as many as fit; only the first is ever shortened."""
     line = Text(no_wrap=True)
     for text, style in parts:
         gap = " " if text.startswith("(") else "  " if line else ""
@@ -97,7 +97,7 @@ def _fitting(parts: Iterable[tuple[str, str]], width: int) -> Text:
 
 
 def footer(state: ViewState, width: int) -> Text:
-    """Which page, and the keys: in one line, or in two."""
+    """The name of the page, and the keys, in one or two lines."""
     names = [f"[{name}]" if name == state.page else f"{key or 'o'} {name}" for key, name in enumerate(PAGES)]
     keys = f"s sort: {state.order}  / filter  p pause  ? help  q quit"
     short = f"s {state.order}  / filter  p pause  ? help  q quit"

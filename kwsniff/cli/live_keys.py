@@ -17,7 +17,7 @@ _NAMES = {
 
 
 class Keys:
-    """Reads standard input in cbreak mode while the block runs, or the terminal itself where that is none;
+    """Reads standard input in cbreak mode while the block runs, or the terminal if standard input is not one;
     without a terminal there are no keys."""
 
     def __init__(self) -> None:
@@ -51,7 +51,8 @@ class Keys:
         return self._before is not None
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys pressed within that time, as soon as there are any: names (up, enter, escape, ...) or
+        """Returns as soon as keys are pressed, at the latest after that time: names (up, enter, escape,
+        ...) or
         characters."""
         if self._before is None or not select.select([self._descriptor], [], [], seconds)[0]:
             return []
@@ -62,7 +63,7 @@ class Keys:
 
 
 def parse_keys(data: bytes) -> list[str]:
-    """Keys in the bytes of a terminal; sequences that mean nothing here are left out."""
+    """Keys in the bytes of a terminal, without unknown escape sequences."""
     keys = []
     while data:
         size = 1

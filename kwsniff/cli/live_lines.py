@@ -1,4 +1,4 @@
-"""What ``kwsniff live`` prints where no terminal is: JSON per call, or a line per interval."""
+"""The output of ``kwsniff live`` without a terminal: JSON per call, or a line per interval."""
 
 import sys
 import time
@@ -17,11 +17,11 @@ from kwsniff.live.window import Window, ranked
 from kwsniff.texts import JSON_VERSION, clean, in_time, json_text, plural
 from kwsniff.zones import UTC_ZONE, Zone
 
-_WHOLE = 1e9  # a window that forgets nothing: every line has one of its own
+_WHOLE = 1e9  # a window without expiry: each line has its own
 
 
 class JsonLines:
-    """One JSON object per call, as soon as it is taken."""
+    """One JSON object per call, printed immediately."""
 
     def __init__(self, interval: float) -> None:
         self.interval = interval
@@ -44,7 +44,7 @@ class JsonLines:
 
 
 class IntervalLines:
-    """A line of figures per interval, and one at once when a broker begins to owe answers."""
+    """A line of figures per interval, and one immediately when a broker's responses become overdue."""
 
     def __init__(
         self, window: Window, interval: float, line: "Callable[[Window, Progress], str] | None" = None
@@ -72,7 +72,7 @@ class IntervalLines:
         return window
 
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
-        """Prints a line when it is time, and at the end."""
+        """Prints a line when it is due, and at the end."""
         self._window.add(batches)
         self._window.held, self._window.owed = self._all.held, self._all.owed
         self._window.under_way, self._window.connections = self._all.under_way, self._all.connections
@@ -88,7 +88,7 @@ class IntervalLines:
 
 
 def interval_line(window: Window, progress: Progress, zone: Zone = UTC_ZONE) -> str:
-    """Rates and percentiles of the window, what waits, what is slowest, what was dropped."""
+    """Rates and percentiles of the window, calls in flight, the slowest API, dropped packets."""
     apis = window.figures("apis")
     brokers = window.figures("brokers")
     calls = sum(found.calls for found in brokers.values())
@@ -118,7 +118,7 @@ def interval_line(window: Window, progress: Progress, zone: Zone = UTC_ZONE) -> 
 
 
 def owed_words(owed: Owed) -> str:
-    """Who owes answers for longest: how many, for how long, and to whom; "" where nobody does."""
+    """The longest overdue responses: number, age, broker and clients; "" if none is overdue."""
     if not owed.total.calls:
         return ""
     parts = []
@@ -129,30 +129,30 @@ def owed_words(owed: Owed) -> str:
         if words:
             parts.append(f"{'to ' if dimension == 'clients' else ''}{', '.join(words)}")
     return (
-        f"{plural(owed.total.calls, 'answer')}, the first for {in_time(owed.total.oldest_ns)}: "
+        f"{plural(owed.total.calls, 'response')}, the oldest for {in_time(owed.total.oldest_ns)}: "
         f"{'; '.join(parts)}"
     )
 
 
 def in_words(each: UnderWay, now: int) -> str:
-    """A rebalance that lasts: of which group, for how long, and who is waited for."""
+    """A rebalance in progress: its group, its duration, and the members it waits for."""
     lasts = in_time(max(now - each.since, 0))
     missing = [clean(name) for name in each.missing]
     if missing:
         names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         tail = f"waits for {names}"
     else:
-        tail = "waits for members that may come" if each.phase == "join" else "waits for its coordinator"
+        tail = "waits for further members" if each.phase == "join" else "waits for its coordinator"
     return f"{clean(each.group_id)} for {lasts}, {tail} ({plural(len(each.waiting), 'member')} there)"
 
 
 def pressing(held: Sequence[Held]) -> list[Held]:
-    """Problems and warnings that follow from no other."""
+    """Problems and warnings without a known cause among the findings."""
     return [each for each in held if each.finding.severity != "info" and each.finding.explained_by is None]
 
 
 def in_short(held: Held, zone: Zone = UTC_ZONE) -> str:
-    """Which finding, about whom, and since when."""
+    """The finding, its subject, and its start."""
     found = held.finding
     return (
         f"{found.severity.upper()} {found.finding} {clean(found.subject)} since {zone.clock(held.since, 0)}"

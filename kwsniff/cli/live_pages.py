@@ -23,32 +23,33 @@ _TITLES = {
     "errors": "errors", "rebalances": "rebalances", "calls": "last calls",
 }  # fmt: skip
 _MOST_CALLS = 200
-_WIDE = 100  # from which on tables stand beside each other
+_WIDE = 100  # from this width on, tables are side by side
 _LOOSE = 30
-_HEAD_LINES = 3  # of a table: its title, the names of its columns, a rule
+_HEAD_LINES = 3  # lines of a table's title, column names and rule
 _FIGURES = ("late", "calls/s", "err/s", "p50", "p95", "p99", "queue", "network")
 _NUMBERS = frozenset(
     (*_FIGURES, "count", "share", "members", "took", "latency", "way", "again", "sent", "received", "records")
 )
-_LEAST_NUMBER = 7  # so that columns stay where they are while figures change
+_LEAST_NUMBER = 7  # keeps columns in place while figures change
 _LEAST_WORD = 16
-_LEAST_ROWS = 4  # of one of several tables
+_LEAST_ROWS = 4  # rows of one of several tables
 
 HELP = (
     (
         "o, 1 to 8",
         "overview, APIs, topics, clients, brokers, errors, rebalances, connections, calls; Tab",
     ),
-    ("s, S", "sort by trouble (answers that are late, then errors), calls, errors, p50, p95, p99, name"),
-    ("/", "show only what contains a text; Enter keeps it, Esc clears it"),
-    ("up, down, Enter", "choose an API, topic, client or broker and see its last calls; Esc: back"),
-    ("p or space", "hold the picture; capturing and writing go on"),
+    ("s, S", "sort by trouble (overdue responses, then errors), calls, errors, p50, p95, p99, name"),
+    ("/", "filter rows by a text; Enter keeps the filter, Esc clears it"),
+    ("up, down, Enter", "select an API, topic, client or broker and see its last calls; Esc: back"),
+    ("p or space", "pause the view; kwsniff continues to capture and write"),
     ("q or Ctrl-C", "end"),
 )
 
 
 def page(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
-    """The part between header and footer, in so many lines; puts the keys of its rows into `state`."""
+    """The part between header and footer, in the given number of lines; puts the keys of its rows into
+    `state`."""
     if state.help:
         return Text("\n".join(["keys", *fitted(Grid("keys", ("key", "what it does"), HELP), width).lines]))
     if state.drill or state.page in _WITHOUT_FIGURES:
@@ -64,7 +65,7 @@ def page(window: Window, state: ViewState, height: int, width: int) -> Renderabl
 
 
 def _overview(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
-    """Tables of a few rows each: two beside each other, or below each other where that is too narrow."""
+    """Tables of a few rows each: two side by side, or one below the other on a narrow terminal."""
     slow = state if any(window.owed.debts["topics"]) else replace(state, order="p95")
     draw: dict[str, Drawer] = {
         name: _few_figures(window, name, slow if name == "topics" else state)
@@ -96,7 +97,7 @@ def _overview(window: Window, state: ViewState, height: int, width: int) -> Rend
 
 
 Drawer = Callable[[int, int], RenderableType]
-"""Of so many rows and so wide."""
+"""A table of the given size."""
 
 
 def _few_figures(window: Window, dimension: str, state: ViewState) -> Drawer:
@@ -153,7 +154,7 @@ def _figures(
 def _errors(
     window: Window, state: ViewState, height: int, width: int, *, brief: bool = False
 ) -> RenderableType:
-    """`height`: lines, or rows where it is to be `brief`."""
+    """`height`: number of lines, or of rows if `brief`."""
     wanted = state.filter.lower()
     rows = [row for row in window.error_counts().most_common() if wanted in " ".join(row[0]).lower()]
     cells = [
@@ -165,7 +166,8 @@ def _errors(
 
 
 def _failures(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
-    """Errors by what, by client and by broker, each with the same room; in a low window what and client."""
+    """Errors by code, by client and by broker, with equal space; on a low terminal only by code and
+    client."""
     wanted = state.filter.lower()
     grids = list(failure_grids(window.failures().as_dict(), "errors"))
     parts = max(min(len(grids) + 1, (height + 1) // (_HEAD_LINES + 1 + _LEAST_ROWS)), 1)
@@ -182,7 +184,7 @@ def _failures(window: Window, state: ViewState, height: int, width: int) -> Rend
 def _rebalances(
     window: Window, state: ViewState, height: int, width: int, *, brief: bool = False
 ) -> RenderableType:
-    """`height`: lines, or rows where it is to be `brief`."""
+    """`height`: number of lines, or of rows if `brief`."""
     rows = [row for row in window.rebalances if state.filter.lower() in str(row["group_id"]).lower()]
     cells = [
         (
@@ -237,8 +239,8 @@ def _table(
     *,
     brief: bool = False,
 ) -> Table:
-    """The columns there is room for. Names are whole where they can be; other words may be cut to a third.
-    `brief`: the title stands in the place of the first column's name, without a rule."""
+    """The columns that fit. Names stay whole if possible; other words may be shortened to a third.
+    `brief`: the title replaces the first column's name, without a rule."""
     first = grid.importance[0]
     most = max(width // 3, _LEAST_WORD)
     cut = [
@@ -265,7 +267,7 @@ def _table(
         justify: JustifyMethod = "right" if grid.names[at] in _NUMBERS else "left"
         table.add_column(names[at], justify=justify, no_wrap=True, width=widths[column])
     for number, row in enumerate(cut):
-        # Text: nothing in it is an order to the terminal, or to rich.
+        # Text: neither the terminal nor rich interprets its content.
         cells = (
             Text(shortened(row[at], widths[name], cell_len), (styles or {}).get(grid.names[at], ""))
             for at, name in places
@@ -275,7 +277,7 @@ def _table(
 
 
 def _connections(window: Window, state: ViewState, height: int, width: int) -> RenderableType:
-    """Those that are open, of any protocol: who with whom, what it carries, how the way is, how much."""
+    """Open connections of any protocol: endpoints, protocol, round trip, retransmissions, bytes."""
     rows = []
     for row in window.connections:
         version = f" {row['tls_version']}" if row["tls_version"] else ""

@@ -1,5 +1,5 @@
-"""The loop behind ``kwsniff live``: takes rows, hands them to files, metrics and the screen, until it is
-over."""
+"""The loop of ``kwsniff live``: takes rows and passes them to files, metrics and the screen, until the
+end."""
 
 import argparse
 import os
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 DONE, NOTHING_READ, ENDED_BY_ITSELF = 0, 1, 2
 TICK_S = 0.25
 _TIDY_S = 2.0
-_SHOWN = ("api_calls", "error_codes", "groups")  # what lines of calls are made of
+_SHOWN = ("api_calls", "error_codes", "groups")  # the tables that lines of calls need
 Output = Screen | JsonLines | IntervalLines
 
 
 class _Run:
-    """One run: where rows go, and when it is over."""
+    """One run: the outputs of its rows, and its end."""
 
     def __init__(self, session: Session, output: Output, window: Window) -> None:
         self.session = session
@@ -78,7 +78,7 @@ class _Run:
         self._broken: Exception | None = None
 
     def follow(self) -> None:
-        """Until something ends it."""
+        """Runs until the capture, an option or the user ends it."""
         service = Service()
         service.ready(f"capturing on {self.session.source.interface}")
         while not self._is_over():
@@ -103,14 +103,14 @@ class _Run:
                 self.metrics.connect(connections)
 
     def _write(self, write: Callable[[RollingTables], None]) -> None:
-        """Tables that cannot be written end; the view and the metrics go on."""
+        """If tables cannot be written, their writing ends; the view and the metrics continue."""
         if self.files is None or self.files_trouble:
             return
         done = len(self.files.closed)
         try:
             write(self.files)
         except OutputError as error:
-            self.files_trouble = f"{error}; no tables are written any more"
+            self.files_trouble = f"{error}; kwsniff has stopped writing tables"
             self.files.abandon()
             says(self.files_trouble)
         if self.keep and len(self.files.closed) > done:
@@ -118,7 +118,7 @@ class _Run:
 
     @property
     def trouble(self) -> str | None:
-        """What does not work any more while the capture goes on, in one line."""
+        """A warning, in one line, on a part that has failed while the capture continues."""
         return self.files_trouble or self.session.ring_trouble
 
     def _is_over(self) -> bool:
@@ -168,7 +168,7 @@ class _Run:
             self._broken = error
 
     def _tidy(self) -> None:
-        """Rows come and go, in several threads: the C library keeps what was freed in pieces."""
+        """Rows are short-lived, in several threads: the C library keeps freed memory in fragments."""
         now = time.monotonic()
         if now - self._tidied >= _TIDY_S:
             keep_below(self.memory)
@@ -176,14 +176,14 @@ class _Run:
 
 
 def follow(args: argparse.Namespace, wishes: Wishes) -> int:
-    """Runs to the end and says how it was; exit status 2 when the capture ended by itself. Raises
+    """Runs to the end and prints a summary; exit status 2 if the capture ended unexpectedly. Raises
     KwsniffError."""
     tables = _chosen(args, wishes)
     source = _open(args, wishes)
     with ExitStack() as stack:
         stack.callback(source.close)
         stack.callback(source.stop)
-        if args.output is not None:  # first: when another writes there, its packets are let be as well
+        if args.output is not None:  # first: must not touch packet files of another process
             rotation = Rotation(wishes.rotate_seconds, wishes.rotate_bytes)
             files = stack.enter_context(RollingTables(args.output, tables, rotation))
         session = stack.enter_context(_session(args, wishes, source, tables))
@@ -238,7 +238,7 @@ def _open(args: argparse.Namespace, wishes: Wishes) -> LiveSource:
 
 
 def _window(session: Session) -> Window:
-    """Its time is that of the file, where one is replayed."""
+    """The clock; that of the file during a replay."""
     if not session.source.replayed:
         return Window()
     window = Window(now=lambda: (session.reached() or 0) / 1e9, begun=lambda: (session.begun or 0) / 1e9)
@@ -269,7 +269,7 @@ def _chosen(args: argparse.Namespace, wishes: Wishes) -> tuple[str, ...]:
         return tables
     wanted = READ if args.metrics or not args.json or args.lines else _SHOWN
     if wishes.capture is not None and wishes.ports:
-        wanted = (*wanted, "connections")  # which tell what ports there are
+        wanted = (*wanted, "connections")  # which show the ports
     return tuple(name for name in wanted if name in tables)
 
 
@@ -297,7 +297,7 @@ def _stopped_by_signals(session: Session) -> Iterator[None]:
 
     before: dict[int, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             before[int(number)] = signal.signal(number, stop)
     try:
         yield
@@ -312,7 +312,7 @@ def _watch(session: Session, wishes: Wishes) -> Watch:
 
 
 def _say_how_it_was(run: _Run, directory: str | None) -> bool:
-    """Whether a capture that was replayed to its end has anything of what was asked for."""
+    """Whether a capture that was replayed to its end has anything that was asked for."""
     if run.session.ending:
         says(run.session.ending)
     if run.session.ring_trouble:
@@ -321,14 +321,15 @@ def _say_how_it_was(run: _Run, directory: str | None) -> bool:
         says(run.watch.trouble)
     if run.watch and run.watch.shortened:
         limit = "memory" if run.watch.lacked_memory else "finding_rows"
-        says(f"findings are of fewer than {WINDOW_S:.0f} s where calls were many (--limit {limit}=N)")
+        says(f"with many calls, findings cover fewer than {WINDOW_S:.0f} s (--limit {limit}=N)")
     progress, window, files = run.session.progress(), run.window, run.files
     dropped = progress.dropped_by_kernel
     told = f"{plural(window.calls, 'call')} in {plural(progress.packets, 'packet')}"
     if not run.session.source.capture:
+        here = progress.dropped_here
         told += (
-            f"; dropped by the kernel: {'not known' if dropped is None else f'{dropped:,}'}, "
-            f"lost here: {'not known' if progress.dropped_here is None else f'{progress.dropped_here:,}'}"
+            f"; dropped by the kernel: {'unknown' if dropped is None else f'{dropped:,}'}, "
+            f"dropped by kwsniff: {'unknown' if here is None else f'{here:,}'}"
         )
     says(told)
     there, source = True, run.session.source

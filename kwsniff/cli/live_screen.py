@@ -1,4 +1,4 @@
-"""The live view: pages that are drawn anew every interval and whenever a key was pressed."""
+"""The live view: pages that are redrawn every interval and after each key."""
 
 import time
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ from kwsniff.zones import UTC_ZONE, Zone
 
 
 class Screen:
-    """Uses the terminal's other screen; what was there comes back at the end."""
+    """Uses the terminal's alternate screen; the old content returns at the end."""
 
     def __init__(self, window: Window, session: Session, interval: float, zone: Zone = UTC_ZONE) -> None:
         self.interval = interval
@@ -48,7 +48,7 @@ class Screen:
         self._stack.close()
 
     def pause(self, session: Session, seconds: float) -> bool:
-        """Waits, draws when a key was pressed; whether it is over."""
+        """Waits, redraws after a key; returns whether the capture has ended."""
         if not self._keys.are_there:
             return session.wait(seconds)
         if session.wait(0):
@@ -61,7 +61,7 @@ class Screen:
         return self.state.quit or session.wait(0)
 
     def show(self, batches: Batches, progress: Progress, *, last: bool) -> None:
-        """Draws when it is time, and at once when another broker owes answers."""
+        """Redraws when it is due, and immediately when responses of another broker become overdue."""
         self._progress = progress
         self._window.names = self._session.late_topics()
         owing = {*self._window.owed.debts["brokers"]}

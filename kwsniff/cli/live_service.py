@@ -1,4 +1,4 @@
-"""What a service manager is told: that the capture runs, that its loop turns, that it ends (sd_notify(3))."""
+"""Notifications for a service manager: ready, watchdog, stopping (sd_notify(3))."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 class Service:
-    """Says nothing where nobody listens: without NOTIFY_SOCKET."""
+    """Does nothing without NOTIFY_SOCKET."""
 
     def __init__(self) -> None:
         self._address = os.environ.get("NOTIFY_SOCKET", "")
@@ -18,17 +18,17 @@ class Service:
         self._due = 0.0
 
     def ready(self, status: str) -> None:
-        """Packets are captured."""
+        """The capture has started."""
         self._say(f"READY=1\nSTATUS={status}\n")
 
     def turn(self, status: str) -> None:
-        """The loop went round once more."""
+        """The loop is alive."""
         if self._every and time.monotonic() >= self._due:
             self._due = time.monotonic() + self._every
             self._say(f"WATCHDOG=1\nSTATUS={status}\n")
 
     def stopping(self) -> None:
-        """What is left is being written."""
+        """The remaining rows are being written."""
         self._say("STOPPING=1\n")
 
     def _say(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the live view shows, and how keys change it. Knows nothing of the screen."""
+"""State of the live view, and how keys change it. Independent of the screen."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,20 +16,20 @@ PAGES: Final = (
     "connections",
     "calls",
 )
-"""Key o and 1 to 8, or Tab, go to them."""
+"""Keys o and 1 to 8, or Tab, select them."""
 ORDERS: Final = ("trouble", "calls", "errors", "p50", "p95", "p99", "name")
 _DRILLED: Final = {"apis": "api", "topics": "topic", "clients": "client", "brokers": "broker"}
 
 
 @dataclass(slots=True)
 class ViewState:
-    """Changed by `press`; `rows` are the keys of the rows shown, which the screen puts here."""
+    """Changed by `press`. `rows`: keys of the rows shown, set by the screen."""
 
     page: str = "overview"
     order: str = "trouble"
     filter: str = ""
     typing: bool = False
-    """The filter is being typed: keys are text."""
+    """True while the user types the filter: keys are text."""
     paused: bool = False
     help: bool = False
     quit: bool = False
@@ -38,7 +38,7 @@ class ViewState:
     """(api, topic, client or broker; its name): the page shows its last calls."""
     rows: list[str] = field(default_factory=list)
     zone: Zone = UTC_ZONE
-    """That of the times shown."""
+    """The zone of times on the screen."""
 
     def press(self, key: str) -> None:
         """One key."""

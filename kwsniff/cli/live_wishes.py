@@ -1,4 +1,4 @@
-"""What the options of ``kwsniff live`` ask for, checked."""
+"""The options of ``kwsniff live``, checked."""
 
 import argparse
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the options ask for, checked."""
+    """The options, checked."""
 
     ports: list[int]
     limits: dict[str, int]
@@ -32,23 +32,23 @@ class Wishes:
     metrics: tuple[str, int] | None
     keep: Retention
     speed: float
-    """Of a file; 0 is as fast as it goes."""
+    """Replay speed of a file; 0 is as fast as possible."""
     filters: "Filters"
     """Which calls are shown, written and counted."""
     capture: str | None
-    """Where no interface is followed: the file, or -."""
+    """The file, or -, if the source is not an interface."""
 
 
 def check(args: argparse.Namespace) -> Wishes:
-    """Raises UsageError for what makes no sense."""
+    """Raises UsageError for invalid values or combinations."""
     from kwsniff.sources.paths import local_path
 
     if args.stop_after is not None and args.stop_after < 1:
         raise UsageError(f"--stop-after must be at least 1, not {args.stop_after}")
     if not 1 <= args.buffer <= 2000:
-        raise UsageError(f"--buffer {args.buffer}: give megabytes from 1 to 2000")
+        raise UsageError(f"--buffer must be from 1 to 2000 (MB), not {args.buffer}")
     if not 64 <= args.snaplen <= 262_144:
-        raise UsageError(f"--snaplen {args.snaplen}: give bytes from 64 to 262144")
+        raise UsageError(f"--snaplen must be from 64 to 262144 (bytes), not {args.snaplen}")
     if args.output is not None:
         args.output = local_path(args.output)
     unwritten = [name for name in ("ring", "rotate", "table", "keep") if getattr(args, name)]
@@ -79,7 +79,7 @@ _OF_INTERFACES = ("filter", "tunnels", "tool")
 
 
 def _capture(args: argparse.Namespace) -> str | None:
-    """The capture that is read in the place of an interface, if one is."""
+    """The capture that is read instead of an interface, if any."""
     from kwsniff.sources.live import interfaces
     from kwsniff.sources.paths import local_path
     from kwsniff.sources.replay import is_capture
@@ -88,14 +88,14 @@ def _capture(args: argparse.Namespace) -> str | None:
     names = [name if name in there else local_path(name) for name in args.interface]
     captures = [name for name in names if name not in there and is_capture(name)]
     if not captures:
-        refuse_times(args, "an interface: what it shows is now")
+        refuse_times(args, "an interface, which has no past")
         if args.speed is not None:
-            raise UsageError("--speed is for files that are replayed")
+            raise UsageError("--speed applies only to replayed files")
         return None
     if len(names) > 1:
-        raise UsageError(f"{captures[0]}: one capture at a time; `kwsniff analyze` takes several")
+        raise UsageError(f"{captures[0]}: live replays one capture; `kwsniff analyze` reads several")
     if unfit := next((name for name in _OF_INTERFACES if getattr(args, name)), None):
-        raise UsageError(f"--{unfit} is for interfaces, and {captures[0]} is none; use --port")
+        raise UsageError(f"--{unfit} applies only to interfaces, and {captures[0]} is a capture; use --port")
     return captures[0]
 
 
@@ -120,7 +120,7 @@ def _parse_speed(text: str | None) -> float:
     except ValueError:
         speed = 0.0
     if not 0.001 <= speed <= 1e6:
-        raise UsageError(f"--speed {text}: give how many times as fast, for example 10, or max")
+        raise UsageError(f"--speed {text}: give a factor, for example 10, or max")
     return speed
 
 
@@ -168,7 +168,7 @@ def _parse_ring(text: str | None) -> tuple[int, int]:
         return 0, 0
     files, slash, size = text.partition("/")
     if not files.strip().isdecimal() or int(files) < 1:
-        raise UsageError(f"--ring {text}: give how many files to keep, and their size: --ring 10/64MB")
+        raise UsageError(f"--ring {text}: give the number of files to keep, and their size: --ring 10/64MB")
     return int(files), _parse_size("--ring", size) if slash else 64 * _MB
 
 

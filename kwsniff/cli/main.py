@@ -1,4 +1,4 @@
-"""The `kwsniff` command: finds the verb, runs it, turns what goes wrong into one line and an exit status."""
+"""The `kwsniff` command: finds the verb, runs it, turns errors into one line and an exit status."""
 
 import argparse
 import atexit
@@ -23,28 +23,27 @@ VERBS = (
     "analyze", "pipeline", "show", "slice", "why", "upgrade", "compare", "verify", "sql", "live", "decode",
     "explain",
 )  # fmt: skip
-"""Modules of this room, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
+"""Modules of this package, each with add_parser(subparsers) and run(args) -> exit status; run() imports."""
 
 DONE, BAD_NEWS, FAILED = 0, 1, 2
-"""Exit status: done; done, and the answer is bad news or nothing; could not run, or an output could not be
-written."""
+"""Exit status: done; done, but the result is negative or empty; error."""
 
 _INTERRUPTED = 130
 
 _EPILOG = """examples:
-  kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of what the capture shows
-  kwsniff VERB --help                         options and examples of a verb
-  eval "$(kwsniff --completion bash)"         TAB knows verbs, options and words, in this shell
+  kwsniff analyze capture.pcap -o tables/     parquet tables and a summary of the capture
+  kwsniff VERB --help                         the options and examples of a verb
+  eval "$(kwsniff --completion bash)"         TAB completion of verbs, options and values in this shell
 
-exit status: 0 done; 1 done, and the answer is bad news or nothing (show, slice: nothing fits; decode:
-undecodable; all that read captures: no packet of that time, or of that port); 2 could not run, or an output
-could not be written. Of several captures those that can be read are read, and the others named; 2 only if
-none could be.
+exit status: 0 done; 1 done, but the result is negative or empty (why: a problem found; upgrade: a client
+breaks; show, slice: no match; decode: undecodable; verbs that read captures: no packet in that time range or
+on that port); 2 error, or an output could not be written. If some of several captures cannot be read, kwsniff
+names them and reads the others; it exits with 2 only if it could read none.
 """
 
 
 class _Version(argparse.Action):
-    """Looks the version up when it is asked for: what reads the package's metadata takes a while to load."""
+    """Looks up the version on demand: the modules that read the package's metadata are slow to import."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from kwsniff.cli.version import version_line
@@ -54,7 +53,7 @@ class _Version(argparse.Action):
 
 
 class _Completion(argparse.Action):
-    """Prints what a shell wants for TAB."""
+    """Prints a shell's completion script."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: object, values: object, __: object = None) -> None:
         from kwsniff.cli.shells import completion
@@ -64,7 +63,7 @@ class _Completion(argparse.Action):
 
 
 class _Manual(argparse.Action):
-    """Prints a manual page."""
+    """Prints the manual page."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from kwsniff.cli.shells import manual
@@ -75,7 +74,7 @@ class _Manual(argparse.Action):
 
 
 def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
-    """The whole command line, or that of some verbs."""
+    """The parser of the whole command line, or of some verbs."""
     parser = Parser(
         prog="kwsniff",
         description="Packet-capture protocol analyzer for Apache Kafka.",
@@ -87,7 +86,7 @@ def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
         "--completion",
         action=_Completion,
         choices=("bash", "zsh", "fish"),
-        help="print what the shell wants for TAB",
+        help="print the completion script for a shell",
     )
     parser.add_argument(
         "--man", action=_Manual, nargs=0, help="print the manual page: kwsniff --man | man -l -"
@@ -99,23 +98,23 @@ def make_parser(chosen: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 
 
 def _check_verb(given: Sequence[str]) -> None:
-    """Raises UsageError for no verb, and for one that is none: argparse would not say which was meant."""
+    """Raises UsageError for a missing or unknown verb; argparse would not suggest one."""
     if not given:
-        raise UsageError(f"give a verb: {', '.join(VERBS)}; kwsniff --help tells what they do")
+        raise UsageError(f"no verb given; verbs: {', '.join(VERBS)}; see kwsniff --help")
     if not given[0].startswith("-") and given[0] not in VERBS:
-        raise UsageError(f"there is no verb {given[0]!r}; {suggested(given[0], VERBS)}")
+        raise UsageError(f"unknown verb {given[0]!r}; {suggested(given[0], VERBS)}")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit status. Errors are one line on standard error."""
-    # numpy would start threads for matrices, which spin for a while; there are no matrices here.
+    # numpy would start threads for linear algebra, which kwsniff does not use; they would spin at start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with standard_output():
             given = sys.argv[1:] if arguments is None else arguments
             _check_verb(given)
             spare_addresses(given[0])
-            # Every verb's options take longer to make than the one's that is asked for.
+            # Building the options of all verbs takes longer than building those of the one verb in use.
             verb = [given[0]] if given[0] in VERBS else VERBS
             args = make_parser(verb).parse_args([*joined_times(given)])
             with layouts_in_use(args):
@@ -125,7 +124,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:  # whoever read the output has enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         return DONE
     except ModuleNotFoundError as error:
         if not is_not_compiled(error):
@@ -142,11 +141,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def main() -> NoReturn:
-    """The command in a process of its own. Ends it without taking apart all that was loaded, which takes as
-    long as analyzing a small capture."""
+    """The command in its own process. Exits without Python's teardown, which takes as long as the analysis of
+    a small capture."""
     look_less_often()
     status = run()
-    if "pyspark" in sys.modules:  # it has processes to end
+    if "pyspark" in sys.modules:  # it has child processes to end
         sys.exit(status)
     atexit._run_exitfuncs()
     with suppress(OSError, AttributeError):  # closed, or None

@@ -1,4 +1,4 @@
-"""Files that verbs write: one that is there is replaced only where the same command can make it again."""
+"""Output files: an existing file is replaced only if it is an earlier result of the same kind."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -19,15 +19,15 @@ def add_force_option(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--force",
         action="store_true",
-        help="replace the output file whatever it is, but no capture that is read",
+        help="replace the output file even if it is not an earlier result; never a capture that is read",
     )
 
 
 def refuse_loss(path: str, endings: Sequence[str], *, read: Iterable[str] = (), force: bool = False) -> None:
-    """Raises UsageError where writing to `path` would replace something else than an earlier result.
+    """Raises UsageError if writing to `path` would replace a file other than an earlier result.
 
-    An earlier result has one of the `endings` of such results, and is no capture, unless `slice` wrote it.
-    `read`: captures and directories of them that are read, which nothing replaces.
+    An earlier result has one of the `endings` and is not a capture, unless `slice` wrote it.
+    `read`: input captures and directories, which are never replaced.
     """
     place = Path(path)
     if not place.is_file():
@@ -36,9 +36,9 @@ def refuse_loss(path: str, endings: Sequence[str], *, read: Iterable[str] = (), 
     for name in read:
         there = Path(name)
         if there.is_file() and there.samefile(place):
-            raise UsageError(f"{path}: is a capture that is read; name another file")
+            raise UsageError(f"{path} is an input capture; choose another output file")
         if capture and there.is_dir() and there.resolve() == place.resolve().parent:
-            raise UsageError(f"{path}: is a capture of the directory that is read; name another file")
+            raise UsageError(f"{path} is a capture in the input directory; choose another output file")
     if force or not place.stat().st_size:
         return
     what = ""
@@ -47,18 +47,18 @@ def refuse_loss(path: str, endings: Sequence[str], *, read: Iterable[str] = (), 
     elif capture and ".pcapng" not in endings:
         what = "is a slice of a capture"
     elif place.suffix.lower() not in endings:
-        what = f"is there already, and does not end with {' or '.join(endings) or 'anything'}"
+        what = f"exists already and does not end with {' or '.join(endings) or 'anything'}"
     elif place.suffix.lower() == ".parquet" and _is_table(place):
         what = "is a table of kwsniff"
     if what:
-        raise UsageError(f"{path}: {what}; name another file, or replace it with --force")
+        raise UsageError(f"{path} {what}; choose another file, or replace it with --force")
 
 
 def refuse_table(path: str, tables: Iterable[str]) -> None:
-    """Raises UsageError where `path` is one of the files that are read."""
+    """Raises UsageError if `path` is an input file."""
     place = Path(path)
     if place.exists() and any(Path(name).samefile(place) for name in tables):
-        raise UsageError(f"{path}: is a table that is read; name another file")
+        raise UsageError(f"{path} is an input table; choose another output file")
 
 
 def _is_capture(place: Path) -> bool:

@@ -1,4 +1,4 @@
-"""``kwsniff pipeline``: captures of any size and number to tables and aggregates, on Spark."""
+"""``kwsniff pipeline``: converts captures of any size and number to tables and aggregates, on Spark."""
 
 import argparse
 import sys
@@ -26,9 +26,9 @@ _EXAMPLES = """examples:
   kwsniff pipeline rotated/ -o tables/                     on all cores of this machine
   kwsniff pipeline day.pcap.zst -o tables/ --master spark://host:7077
   kwsniff pipeline huge.pcap -o tables/ --conf spark.driver.memory=4g --table api_calls,latency_minutes
-  kwsniff pipeline --stream /var/captures -o tables/       while tcpdump writes there; goes on later
+  kwsniff pipeline --stream /var/captures -o tables/       while tcpdump writes there; a later run continues
 
-Also as a job for spark-submit; see docs/spark.md.
+The pipeline also runs under spark-submit; see docs/spark.md.
 
 Tables are folders of parquet files by date, described in docs/tables.md. Needs: pip install '.[spark]'
 in a clone of kwsniff's repository.
@@ -39,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "pipeline",
-        help="many or huge captures to tables and aggregates, on Spark",
+        help="convert many or huge captures to tables and aggregates, on Spark",
         description="Read captures of any size and number on Spark; write tables and aggregates.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,8 +49,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0, or 1 where there was nothing to read; what cannot be read, written or run raises a
-    KwsniffError."""
+    """Exit status 0, or 1 if there was nothing to read. Raises KwsniffError for captures, outputs or a
+    Spark that fail."""
     from kwsniff.cli.port_option import parse_ports
 
     ports = parse_ports(args.port)
@@ -107,7 +107,8 @@ def _told(result: "Result") -> dict[str, Any]:
 
 
 def _say(output: str, result: "Result", before: Collection[str], ports: Sequence[int]) -> bool:
-    """What was not read, and what the folder held before. Whether there was anything to read."""
+    """Reports captures that were not read and tables of earlier runs. Returns whether there was anything
+    to read."""
     from kwsniff.findings.tables import files_of_tables
 
     unread = {each.name for each in result.unread}
@@ -122,14 +123,12 @@ def _say(output: str, result: "Result", before: Collection[str], ports: Sequence
 
 
 def _say_shared(limits: Mapping[str, int], buckets: int) -> None:
-    """Limits that were asked for, and hold for a share of the connections by itself."""
+    """Notes on limits from the command line that apply to each share of the connections separately."""
     from kwsniff.limits import OF_ALL_CONNECTIONS
 
     asked = [f"{name}={limits[name]}" for name in OF_ALL_CONNECTIONS if name in limits]
     if asked and buckets > 1:
-        says(
-            f"note: {', '.join(asked)}: connections are shared out among {buckets} buckets, and each has that"
-        )
+        says(f"note: {', '.join(asked)} applies to each of {buckets} buckets of connections")
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -142,27 +141,27 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and value < (0 if name == "interval" else 1):
             raise UsageError(f"--{name.replace('_', '-')} {value} is too small")
     if bool(args.inputs) == bool(args.stream):
-        raise UsageError("give captures to read, or --stream DIR; one of them")
+        raise UsageError("give either captures or --stream DIR")
     refuse_tables([name for name in args.inputs if not is_uri(name)])
     args.inputs = [name if is_uri(name) else local_path(name) for name in args.inputs]
     if is_uri(args.output):
         check_uri(args.output)
         if args.stream:
-            raise UsageError(f"{args.output}: --stream follows into a folder of this machine")
+            raise UsageError(f"{args.output}: --stream writes only to a local folder")
     else:
         args.output = local_path(args.output)
     args.stream = args.stream and local_path(args.stream)
     if args.stream:
-        refuse_times(args, "--stream, which reads all that comes; run the pipeline over the directory later")
+        refuse_times(args, "--stream, which reads every packet; run the pipeline over the directory later")
     if args.stream and args.scratch:
-        raise UsageError("--stream keeps its state beside its tables; leave --scratch out")
+        raise UsageError("--stream keeps its state next to its tables; omit --scratch")
     if args.stream and args.table:
-        raise UsageError("--stream makes all tables; leave --table out")
+        raise UsageError("--stream writes all tables; omit --table")
     _check_forms(args)
     if (args.once or args.finish or args.source) and not args.stream:
-        raise UsageError("--once, --finish and --source go with --stream DIR")
+        raise UsageError("--once, --finish and --source need --stream DIR")
     if (args.compact, args.keep) != (None, None) and not args.stream:
-        raise UsageError("--compact and --keep go with --stream DIR")
+        raise UsageError("--compact and --keep need --stream DIR")
 
 
 def _check_forms(args: argparse.Namespace) -> None:
@@ -171,11 +170,13 @@ def _check_forms(args: argparse.Namespace) -> None:
     from kwsniff.spark.lake import check_format
 
     if args.stream and args.delta:
-        raise UsageError("--delta is for tables that are complete; run the pipeline over the directory later")
+        raise UsageError("--delta needs complete tables; run the pipeline over the directory later")
     if args.stream and (args.format, args.mode) != ("parquet", "overwrite"):
-        raise UsageError("--format and --mode are not for --stream, which adds files to tables of parquet")
+        raise UsageError(
+            "--format and --mode cannot be used with --stream, which adds files to parquet tables"
+        )
     if args.delta and (args.format, args.mode) != ("parquet", "overwrite"):
-        raise UsageError("--delta makes tables of one run; for more say --format delta alone")
+        raise UsageError("--delta writes tables of one run; use --format delta instead")
     check_format(args.format, args.mode, is_uri=is_uri(args.output))
     if args.delta:
         check_delta(args.output)

@@ -1,4 +1,4 @@
-"""What `kwsniff pipeline` is told on the command line."""
+"""The options of `kwsniff pipeline`."""
 
 import argparse
 
@@ -21,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="DIR",
         required=True,
-        help="a folder per table is put here; replaced as a whole",
+        help="output folder, with a folder per table; replaced as a whole",
     )
     parser.add_argument(
         "--table",
         action="append",
         default=[],
         metavar="NAME[,NAME...]",
-        help="make these tables and aggregates only, may be repeated",
+        help="write only these tables and aggregates, may be repeated",
     )
     add_port_option(parser)
     add_limit_option(parser)
@@ -39,26 +39,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sparks_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--master", metavar="URL", help="where Spark runs (default: local[*], this machine)")
+    parser.add_argument("--master", metavar="URL", help="Spark master (default: local[*], this machine)")
     parser.add_argument(
         "--conf",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of Spark's, may be repeated",
+        help="a Spark setting, may be repeated",
     )
     parser.add_argument(
         "--buckets",
         type=int,
         metavar="N",
-        help="tasks that connections are shared out among (default: by how much there is to read)",
+        help="number of tasks that share the connections (default: by the size of the input)",
     )
-    parts = "cut plain files into parts of N MB (default: 128 to 2048, by how much there is to read)"
+    parts = "split uncompressed files into parts of N MB (default: 128 to 2048, by the size of the input)"
     parser.add_argument("--split-mb", type=int, metavar="N", help=parts)
     parser.add_argument(
         "--scratch",
         metavar="DIR",
-        help="where files between the stages lie, which all workers see (default: beside the output)",
+        help="folder for intermediate files, visible to all workers (default: next to the output)",
     )
 
 
@@ -68,61 +68,67 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         "--tls-keylog",
         action="append",
         metavar="FILE",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), where the executors see it; may be repeated",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), a path visible to the "
+        "executors; may be repeated",
     )
     parser.add_argument(
         "--delta",
         action="store_true",
-        help="make every table a Delta table, too; needs pip install '.[delta]'",
+        help="also register every table as a Delta table; needs pip install '.[delta]'",
     )
     parser.add_argument(
         "--format",
         default="parquet",
         metavar="NAME",
-        help="parquet (default), or tables with a history: delta, iceberg (docs/spark.md)",
+        help="parquet (default), or a table format: delta, iceberg (docs/spark.md)",
     )
     parser.add_argument(
         "--mode",
         default="overwrite",
         metavar="NAME",
-        help="overwrite (default), append, or replace-dates: the days that this run has rows of",
+        help="overwrite (default), append, or replace-dates: replaces the days for which this run has rows",
     )
-    parser.add_argument("--json", action="store_true", help="what was made, as JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def _add_stream_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--stream", metavar="DIR", help="follow a directory that tcpdump rotates into, in place of INPUT"
+        "--stream",
+        metavar="DIR",
+        help="follow a directory into which tcpdump rotates files, instead of INPUT",
     )
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="with --stream: what one recorder writes, by name (broker1*) or folder (*/); once for each",
+        help="with --stream: files of one recorder, by name (broker1*) or folder (*/); may be repeated",
     )
-    parser.add_argument("--once", action="store_true", help="with --stream: read what is there, then stop")
+    parser.add_argument(
+        "--once", action="store_true", help="with --stream: read the existing files, then stop"
+    )
     parser.add_argument(
         "--finish",
         action="store_true",
-        help="with --stream: read what is there, end what is open, compute the aggregates; no more comes",
+        help="with --stream: the last run; read the existing files, close open connections, compute the "
+        "aggregates",
     )
     parser.add_argument(
         "--interval",
         type=float,
         default=2.0,
         metavar="S",
-        help="with --stream: seconds between looks (default: 2)",
+        help="with --stream: seconds between checks for new data (default: 2)",
     )
     parser.add_argument(
         "--compact",
         type=int,
         metavar="N",
-        help="with --stream: N small files of a table's day become one",
+        help="with --stream: merge every N small files of a table's day",
     )
     parser.add_argument(
         "--keep",
         type=int,
         metavar="DAYS",
-        help="with --stream: rows of the last DAYS days stay, older ones are removed",
+        help="with --stream: delete rows older than DAYS days",
     )

@@ -1,4 +1,4 @@
-"""The option --port: which ports brokers have."""
+"""The option --port: the ports of brokers."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ def add_port_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N[,N...]",
-        help="broker port, may be repeated; without it Kafka is recognised on any port by its contents",
+        help="broker port, may be repeated; without it, kwsniff recognises Kafka on any port by its contents",
     )
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, int, int | None], None]
-"""Takes the name of a capture, the bytes read and the bytes that it has, where that is known."""
+"""Takes the name of a capture, the bytes read, and its size in bytes if known."""
 
 
 @contextmanager
 def progress_bar(*, shown: bool) -> Iterator[Progress | None]:
-    """A bar on standard error that moves with the bytes read, and the time that is left."""
+    """A bar on standard error that shows the bytes read and the remaining time."""
     if not shown:
         yield None
         return
@@ -20,7 +20,7 @@ def progress_bar(*, shown: bool) -> Iterator[Progress | None]:
     from rich.table import Column
 
     console = Console(stderr=True)
-    # One line, whatever the width: a size of 15 cells, a time of 7, a speed of 11 where there is room for it.
+    # One line in any width: 15 cells for the size, 7 for the time, and 11 for the speed if they fit.
     fast = console.width >= 80
     room = console.width - (40 if fast else 28)
     named = max(min(40, room - 12), 8)

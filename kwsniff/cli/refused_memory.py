@@ -1,4 +1,4 @@
-"""Memory that the system refuses (`ulimit -v`, a container's limit): one line, wherever it happened."""
+"""Out of memory (`ulimit -v`, a container's limit): one line, wherever it happens."""
 
 import errno
 import os
@@ -7,16 +7,16 @@ from typing import Final
 from kwsniff.address_space import are_bounded, demand
 
 ADVICE: Final = (
-    "the system refuses memory below `--limit memory` (ulimit -v, or a limit of the container?); "
-    "allow more, about 1 GB of addresses"
+    "out of memory before reaching `--limit memory`: check ulimit -v and the container's memory limit; "
+    "kwsniff needs about 1 GB of address space"
 )
 _WORDS: Final = (
     "can't start new thread", "failed to map segment", "annot allocate memory",
     "Failed to launch worker thread",
 )  # fmt: skip
-"""What Python, the dynamic loader and Arrow say; they have no class or number for it."""
+"""Messages of Python, the dynamic loader and Arrow, which have no class or number for it."""
 _WORDS_WHERE_BOUNDED: Final = ("NULL without setting an exception",)
-"""What Python says of a module that found no memory; without a bound it is a fault of that module."""
+"""Python's message for a module that ran out of memory; without a limit it is a bug of that module."""
 
 _SPARING: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "2",
@@ -25,14 +25,14 @@ _SPARING: Final = {
 
 _ADDRESSES: Final = {"show": 0, "slice": 0, "decode": 0, "explain": 0, "sql": 300_000_000}
 _OF_TABLES: Final = 220_000_000
-"""Bytes that numpy, Arrow and what they need take at the least; OpenBLAS and jemalloc end the process where
-they are refused some. DuckDB has them loaded late."""
+"""Minimum bytes for numpy, Arrow and their libraries; OpenBLAS and jemalloc end the process if an allocation
+fails. DuckDB loads them late."""
 
 
 def spare_addresses(verb: str) -> None:
-    """Where addresses are bounded (`ulimit -v`), libraries that are not loaded yet will reserve few.
+    """With a limited address space (`ulimit -v`), makes libraries that load later reserve little of it.
 
-    Raises OSError (ENOMEM) where a verb could not even load them.
+    Raises OSError (ENOMEM) if there is too little to load them.
     """
     if not are_bounded():
         return
@@ -45,7 +45,7 @@ def spare_addresses(verb: str) -> None:
 
 
 def is_refused_memory(error: BaseException) -> bool:
-    """Whether an error, or what led to it, is the system's refusal of memory."""
+    """Whether an error, or one of its causes, is a failed allocation."""
     words = _WORDS + (_WORDS_WHERE_BOUNDED if are_bounded() else ())
     seen: BaseException | None = error
     while seen is not None:

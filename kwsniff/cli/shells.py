@@ -1,5 +1,4 @@
-"""What shells and `man` want of the command line: completion for TAB, and a manual page, both made from the
-parsers."""
+"""Completion scripts for shells, and the manual page; both are generated from the parsers."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +11,7 @@ _DIRECTORIES: Final = frozenset({"DIR"})
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """A script that a shell reads at its start. The parser is of no other use afterwards."""
+    """A completion script for a shell. The parser cannot be used afterwards."""
     import shtab
 
     for action in _actions(parser):
@@ -22,7 +21,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
         elif first in _FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    # In zsh's words "(*)" forbids every argument after the first one that there may be several of.
+    # In zsh "(*)" excludes every argument after the first repeatable one.
     return str(shtab.complete(parser, shell)).replace('"(*):', '"*:')
 
 
@@ -41,7 +40,7 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _say_values(action: argparse.Action) -> None:
-    """The words that an option takes, where there is a list of them."""
+    """The values of an option, if they are a closed list."""
     values = next(
         (_VALUES[name] for name in (*action.option_strings, action.metavar) if name in _VALUES), None
     )

@@ -1,4 +1,4 @@
-"""``kwsniff show``: every message of a capture as a tree, or one JSON object per message."""
+"""``kwsniff show``: show messages as trees, or one JSON object per message."""
 
 import argparse
 import re
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from kwsniff.view.reader import CallReader
 
 _LARGE: Final = 4 << 20
-"""Bytes of messages and what they decompress to, from which on JSON is not made in one piece."""
+"""Size of a message, decompressed, above which its JSON is written in pieces."""
 
 _EXAMPLES = """examples:
-  kwsniff show capture.pcap                                every call: request, response, what is in them
+  kwsniff show capture.pcap                                every call: request and response, decoded
   kwsniff show capture.pcap --call 12000 --hexdump         one call, with its bytes
-  kwsniff show capture.pcap --error any --api produce      calls of an API that were answered with an error
+  kwsniff show capture.pcap --error any --api produce      calls of an API that got an error
   kwsniff show capture.pcap --topic orders --min-latency 10ms -n 5
   kwsniff show capture.pcap --since +30s --until +35s      calls of five seconds
   kwsniff show rotated/ --json | jq 'select(.latency_ns > 1e8)'
-  kwsniff show day.pcap --tables out --call 12000          with what analyze -o wrote: at once
-  tcpdump -U -w - port 9092 | kwsniff show -               as the calls end
+  kwsniff show day.pcap --tables out --call 12000          uses the tables of analyze -o: much faster
+  tcpdump -U -w - port 9092 | kwsniff show -               each call as it ends
 
-Calls come in the order in which they ended. Secrets are redacted and record keys and values hidden, unless
-asked for. Exit status: 0 done, 1 the filters matched nothing, 2 could not run.
+Calls are in the order in which they ended. Secrets are redacted and record keys and values hidden unless you
+ask for them. Exit status: 0 done, 1 no match, 2 error.
 """
 
 DONE, NOTHING_FOUND = 0, 1
@@ -48,7 +48,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "show",
-        help="every message of a capture as a tree",
+        help="show messages as trees",
         description="Show the calls of captures: requests and responses as trees, with frames and times.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -61,17 +61,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per message and line")
     parser.add_argument(
-        "--hexdump", action="store_true", help="the bytes beside the fields instead of the tree"
+        "--hexdump", action="store_true", help="show the bytes next to the fields instead of the tree"
     )
     parser.add_argument(
-        "--payload", action="store_true", help="show keys, values and headers of records, too"
+        "--payload", action="store_true", help="also show keys, values and headers of records"
     )
-    parser.add_argument("--secrets", action="store_true", help="show passwords, tokens and the like, too")
+    parser.add_argument(
+        "--secrets", action="store_true", help="also show passwords, tokens and other secrets"
+    )
     parser.add_argument("-n", "--stop-after", type=int, metavar="N", help="stop after N calls")
     parser.add_argument(
         "--tables",
         metavar="DIR",
-        help="tables that analyze or pipeline made of these captures: they tell which packets to read",
+        help="tables that analyze or pipeline made from these captures, to read only the packets needed",
     )
     add_time_options(parser)
     add_limit_option(parser)
@@ -81,7 +83,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--tls-keylog",
         action="append",
         metavar="FILE",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
     )
     sides = parser.add_mutually_exclusive_group()
     sides.add_argument("--request-only", action="store_true", help="only requests")
@@ -91,7 +93,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 done, 1 the filters matched nothing; what cannot be read raises a KwsniffError."""
+    """Exit status: 0 done, 1 the filters matched nothing. Raises KwsniffError for unreadable captures."""
     from kwsniff.view.call import Drawing
     from kwsniff.view.reader import CallReader
 
@@ -99,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--stop-after must be at least 1, not {args.stop_after}")
     limits = Limits.with_changes(parse_limits(args.limit))
     if args.json and args.hexdump:
-        raise UsageError("--json and --hexdump do not go together")
+        raise UsageError("--json and --hexdump cannot be combined")
     ports = parse_ports(args.port)
     refuse_tables(args.captures)
     filters, times = chosen_filters(args), time_range(args)
@@ -127,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     say_unread([str(each) for each in reader.unread], len(reader.captures))
     calls = _decoded(reader, filters, drawing, limits)
     shown = _show(islice(calls, args.stop_after), drawing, as_json=args.json)
-    del calls  # closes the captures, which may have something to note
+    del calls  # closes the captures, which may add notes
     for note in reader.notes:
         says(f"note: {note}")
     there = (
@@ -136,8 +138,8 @@ def run(args: argparse.Namespace) -> int:
         or say_there(reader.packets, reader.ports, missed=times.missed)
     )
     if there and not shown:
-        what = "nothing in the captures fits" if not filters.is_empty else "no Kafka messages in the captures"
-        hint = "kwsniff analyze tells what is in them"
+        what = "no call matches" if not filters.is_empty else "no Kafka messages in the captures"
+        hint = "see kwsniff analyze"
         says(f"{what}; {hint}")
     return DONE if there and (shown or (filters.is_empty and not times)) else NOTHING_FOUND
 
@@ -148,7 +150,7 @@ def _stored(
     from kwsniff.analysis.stored_calls import StoredCalls
     from kwsniff.sources.paths import local_path
 
-    refuse_times(args, "--tables: these were made of all packets")
+    refuse_times(args, "--tables, which cover all packets")
     refuse_pipes(args.captures)
     return StoredCalls(
         local_path(args.tables),
@@ -163,7 +165,7 @@ def _stored(
 def _decoded(
     reader: "CallReader | StoredCalls", filters: "Filters", drawing: "Drawing", limits: Limits
 ) -> Iterator["DecodedCall"]:
-    """Calls that fit and have a message of a side that is shown, until there can be no more."""
+    """Calls that match and have a message to show, up to the last possible match."""
     from kwsniff.view.call import Conversation
 
     conversation = Conversation(limits, reader.topics)
@@ -197,7 +199,7 @@ def _show(calls: Iterable["DecodedCall"], drawing: "Drawing", *, as_json: bool) 
 
 
 def _pieces(decoded: "DecodedCall", document: Mapping[str, Any]) -> Iterable[str]:
-    """A document as JSON, piece by piece where it may be of many megabytes."""
+    """A document as JSON, in pieces if it may have many megabytes."""
     bytes_ = 0
     for part in decoded.parts:
         if part.message is not None:
@@ -210,7 +212,7 @@ def _plain(lines: Iterable[str], out: TextIO) -> None:
     out.writelines(f"{clean(line)}\n" for line in lines)
 
 
-# Heading, message title, field name, complaint; the rest is left as it is.
+# Heading, message title, field name, decoding problem; other lines stay plain.
 _STYLES: Final = (
     (re.compile(r"^\S.*$"), "bold"),
     (re.compile(r"^  (request|response)\b.*$"), "bold cyan"),

@@ -1,4 +1,4 @@
-"""``kwsniff slice``: the packets of chosen calls as a pcapng file, for Wireshark."""
+"""``kwsniff slice``: the packets of selected calls as a pcapng file, for Wireshark."""
 
 import argparse
 import sys
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   kwsniff slice capture.pcap --call 23000 -o call.pcapng     the packets of one call
   kwsniff slice rotated/ --error any --handshake -o errors.pcapng
-  kwsniff slice day.pcap.zst --client shop --context 500ms -o shop.pcapng    with what was around them
+  kwsniff slice day.pcap.zst --client shop --context 500ms -o shop.pcapng    with packets around them
   kwsniff slice day.pcap --finding stale_leader -o proof.pcapng    the proof of a finding of kwsniff why
   kwsniff slice day.pcap --since 22:06 --until 22:07 -o part.pcapng    every packet of a minute
   kwsniff slice tls.pcap --tls-keylog keys.log --call 9000 --secrets -o one.pcapng    Wireshark decrypts it
 
-exit status: 0 done, 1 nothing fits and no file is written, 2 could not run or write
+exit status: 0 done; 1 no match, and no file is written; 2 error
 """
 
 DONE, NOTHING_FOUND = 0, 1
@@ -43,9 +43,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "slice",
-        help="the packets behind calls, for Wireshark",
-        description="Copy the packets of chosen calls into a pcapng file: bytes, link types and times as "
-        "they are, with comments that name the calls.",
+        help="extract the packets of calls, for Wireshark",
+        description="Copy the packets of selected calls into a pcapng file: bytes, link types and times "
+        "unchanged, with comments that name the calls.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -55,33 +55,33 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="CAPTURE",
         help="pcap or pcapng, plain or inside gzip or zstd; a directory of them; - for standard input",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the pcapng file")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="pcapng file to write")
     add_force_option(parser)
     parser.add_argument(
         "--handshake",
         action="store_true",
-        help="how the calls' connections began, too: SYN, SYN with ACK, ACK",
+        help="also the TCP handshakes of the calls' connections",
     )
     parser.add_argument(
         "--context",
         metavar="TIME|all",
-        help="all packets of the calls' connections from this long before to this long after a call, or all",
+        help="all packets of the calls' connections from TIME before to TIME after a call, or all of them",
     )
     parser.add_argument(
         "--secrets",
         action="store_true",
-        help="put the secrets of these connections, from --tls-keylog or the captures, into the file; "
-        "their connections come whole, which decryption needs",
+        help="write the TLS secrets of these connections, from --tls-keylog or the captures, into the file; "
+        "includes whole connections, as decryption needs them",
     )
     parser.add_argument(
-        "--json", action="store_true", help="what was written as JSON, with the comments of packets"
+        "--json", action="store_true", help="print the result as JSON, with the comments of packets"
     )
     add_port_option(parser)
     parser.add_argument(
         "--tls-keylog",
         action="append",
         metavar="FILE",
-        help="open TLS with the secrets in FILE (SSLKEYLOGFILE), may be repeated",
+        help="decrypt TLS with the secrets in FILE (SSLKEYLOGFILE format), may be repeated",
     )
     add_time_options(parser)
     add_limit_option(parser)
@@ -92,7 +92,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 done, 1 nothing fits; what cannot be read or written raises a KwsniffError."""
+    """Exit status: 0 done, 1 no match. Raises KwsniffError for files that cannot be read or written."""
     from kwsniff.report.draft import draft
 
     filters, times, around = chosen_filters(args), time_range(args), _around(args)
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _told(output: str, packets: int, wanted: "WantedPackets") -> dict[str, Any]:
-    """What the file holds, and the comments of its packets, by the frames that these have in the captures."""
+    """Contents of the file, and the comments of its packets, by their frame numbers in the captures."""
     return {
         "output": output,
         "packets": packets,
@@ -134,7 +134,9 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
     refuse_tables(args.captures)
     refuse_loss(args.output, (".pcapng",), read=args.captures, force=args.force)
     if everything and not bounded:
-        raise UsageError("say what to take: a filter, --finding, --since or --until; kwsniff slice --help")
+        raise UsageError(
+            "nothing selected: give a filter, --finding, --since or --until; see kwsniff slice --help"
+        )
     if args.finding:
         from kwsniff.findings.rule import load_rules
 
@@ -142,7 +144,7 @@ def _check(args: argparse.Namespace, *, everything: bool, bounded: bool) -> None
         if args.finding not in names:
             near = get_close_matches(args.finding, names, 3, 0.5)
             hint = f"did you mean {', '.join(near)}?" if near else "docs/findings.md lists them"
-            raise UsageError(f"there is no finding '{args.finding}': {hint}")
+            raise UsageError(f"unknown finding '{args.finding}': {hint}")
 
 
 def _around(args: argparse.Namespace) -> int | None:
@@ -163,7 +165,7 @@ def _slice(
     *,
     progress: Progress | None,
 ) -> tuple[int, "WantedPackets"]:
-    """How many packets were written, and what was wanted."""
+    """Writes the packets; returns their number, and the selection."""
     from kwsniff.sources.slice_secrets import add_secrets
     from kwsniff.sources.slices import SliceWriter, copy_packets
     from kwsniff.view.reader import CallReader
@@ -193,7 +195,7 @@ def _slice(
     for each in wanted.of if filters.is_empty and not args.finding else ():
         each.everything = True
     if there and wanted.is_empty:
-        says("nothing in the captures fits; no file was written")
+        says("no match; no file was written")
     if wanted.is_empty or not there:
         return 0, wanted
     with add_secrets(file, args.tls_keylog or () if args.secrets else ()) as body:
@@ -202,17 +204,17 @@ def _slice(
             if not each.is_empty:
                 copy_packets(name, each, out, since=times.since, until=times.until, secrets=args.secrets)
     if out.timeless:
-        says(f"note: {plural(out.timeless, 'packet')} had no time in the capture, and stand at 1970")
+        says(f"note: {plural(out.timeless, 'packet')} without a time in the capture, written as 1970-01-01")
     return out.packets, wanted
 
 
 class _Proof(NamedTuple):
-    """What proves a finding: calls, and packets where no call does, with their capture."""
+    """The proof of a finding: calls, or packets if no call proves it, with their capture."""
 
     calls: frozenset[int] | None
     frames: list[tuple[str, int]]
     read: bool = True
-    """Whether there was anything to judge."""
+    """Whether there was anything to evaluate."""
 
 
 def _proof(args: argparse.Namespace) -> _Proof:

@@ -1,4 +1,4 @@
-"""``kwsniff sql``: SQL over a folder of tables, and the questions that are there ready-made."""
+"""``kwsniff sql``: query a folder of tables with SQL, and ready-made questions."""
 
 import argparse
 import base64
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from kwsniff.findings.console import Rows
 
 _EXAMPLES = """examples:
-  kwsniff sql out                                        the tables and the questions there are
+  kwsniff sql out                                        lists tables and ready-made questions
   kwsniff sql out --question slow_producers              a question of docs/questions.md
   kwsniff sql out "select api_name, count(*) from api_calls group by all"
   kwsniff sql out "from error_codes" -o errors.csv       or .json, .jsonl, .parquet: all rows
   kwsniff sql out - < query.sql                          the SQL from standard input
 
-Names of tables are those of docs/tables.md. The tables are only read; no other file can be reached.
+docs/tables.md describes the tables. A query can read the tables and no other file, and cannot change them.
 
-Ctrl-C ends a query. Exit status: 0 done, 2 could not run, or the output could not be written, 130 Ctrl-C
+Ctrl-C ends a query. Exit status: 0 done, 2 error, 130 Ctrl-C
 """
 
 _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
@@ -49,8 +49,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "sql",
-        help="SQL over a folder of tables",
-        description="Ask a folder of tables, of analyze, live or pipeline, with SQL as DuckDB has it.",
+        help="query a folder of tables with SQL",
+        description="Query a folder of tables from analyze, live or pipeline in DuckDB's SQL.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,19 +58,20 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "query", nargs="?", metavar="QUERY", help="a query, or - to read it from standard input"
     )
-    parser.add_argument("--list", action="store_true", help="the tables and the questions there are")
-    parser.add_argument("--question", metavar="NAME", help="a question that is there ready-made")
+    parser.add_argument("--list", action="store_true", help="list tables and ready-made questions")
+    parser.add_argument("--question", metavar="NAME", help="a ready-made question")
     parser.add_argument(
         "--format",
         choices=_FORMATS,
         default=None,
-        help="table (default), csv, json, jsonl (a row a line), or parquet with -o",
+        help="table (default), csv, json, jsonl (one row per line), or parquet with -o",
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="write there; .csv, .json, .jsonl, .ndjson and .parquet say how, else --format does",
+        help="output file; its ending (.csv, .json, .jsonl, .ndjson, .parquet) selects the format unless "
+        "--format is given",
     )
     add_force_option(parser)
     add_zone_option(parser)
@@ -78,7 +79,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 0; wrong SQL is a UsageError."""
+    """Exit status 0. Raises UsageError for invalid SQL."""
     query = _query(args)
     form = _format(args)
     from kwsniff.findings.console import ask, named_when_whole, open_console, read, write_parquet
@@ -110,9 +111,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _query(args: argparse.Namespace) -> str | None:
-    """The SQL asked for; None: the list is wanted. Raises UsageError for more than one of them."""
+    """The SQL to run; None for the list. Raises UsageError for more than one of them."""
     if sum((args.query is not None, args.list, args.question is not None)) > 1:
-        raise UsageError("give one of QUERY, --question and --list")
+        raise UsageError("give only one of QUERY, --question and --list")
     if args.question is not None:
         from kwsniff.findings.console import find_question
 
@@ -133,10 +134,7 @@ def _format(args: argparse.Namespace) -> str:
     form = _ENDINGS.get(Path(args.output).suffix.lower())
     if form is None:
         known = ", ".join(_ENDINGS)
-        raise UsageError(
-            f"-o {args.output}: its ending does not say how to write it; end it with {known}, or "
-            "give --format"
-        )
+        raise UsageError(f"-o {args.output}: unknown file ending; use {known}, or give --format")
     return form
 
 
@@ -157,7 +155,7 @@ def _write(answer: "Rows", form: str, out: TextIO, zone: Zone = UTC_ZONE) -> Non
     names = answer.schema.names
     rows = read(answer)
     if form == "csv":
-        # Programs get what is in the tables; a terminal nothing that steers it.
+        # Programs get the values unchanged; for a terminal, control characters are replaced.
         text = clean if out.isatty() else str
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(map(text, names))
@@ -175,7 +173,7 @@ def _write(answer: "Rows", form: str, out: TextIO, zone: Zone = UTC_ZONE) -> Non
 
 
 def _write_json(names: Sequence[str], rows: Iterable[list[list[Any]]], out: TextIO) -> None:
-    """An object whose rows are written as they come."""
+    """A JSON object whose rows are written as they arrive."""
     out.write(f'{{"version": {JSON_VERSION}, "rows": [')
     begin = "\n"
     for batch in rows:
@@ -190,7 +188,7 @@ def _write_table(names: Sequence[str], rows: Iterator[list[Any]], out: TextIO, z
     shown: list[list[Any]] = []
     for row in rows:
         if len(shown) == _MOST_ROWS:
-            says(f"note: the first {_MOST_ROWS:,} rows are shown; --format csv or json has all of them")
+            says(f"note: shows the first {_MOST_ROWS:,} rows; use --format csv or json for all")
             break
         shown.append(row)
     cells = [list(map(clean, names)), *([clean(_shown(value, zone)) for value in row] for row in shown)]
@@ -209,13 +207,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _shown(value: Any, zone: Zone) -> str:
-    """A value for people: times with a zone have that which was asked for."""
+    """A value for display: times with a zone are shown in the zone of --tz."""
     is_time = isinstance(value, datetime) and value.tzinfo is not None
     return zone.moment(value, 6) if is_time else _cell(value)
 
 
 def _cell(value: Any) -> str:
-    """A value as text; nothing for null."""
+    """A value as text; empty for null."""
     value = _plain(value)
     if value is None:
         return ""

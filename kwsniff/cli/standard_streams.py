@@ -1,7 +1,7 @@
-"""The standard streams: what cannot be written to them is one line and an exit status, never a traceback.
+"""The standard streams: a write error is one line and an exit status, never a traceback.
 
-A descriptor that was closed by the caller (`>&-`) would be given to the next file that is opened, and what is
-printed would end up in it: such descriptors are opened on the null device first.
+The system would reuse a descriptor that the caller closed (`>&-`) for the next opened file, and printed text
+would end up in it. kwsniff opens such descriptors on the null device first.
 """
 
 import io
@@ -24,39 +24,39 @@ _BUFFER_BYTES = 1 << 16
 
 
 class _Output(io.FileIO):
-    """Standard output. Raises OutputError for what the system refuses, but BrokenPipeError as it is: whoever
-    read has enough."""
+    """Standard output. Raises OutputError for write errors, except BrokenPipeError: the reader closed the
+    pipe on purpose."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
-            while (written := super().write(data)) is None:  # it was made not to wait, as node.js does
+            while (written := super().write(data)) is None:  # it is in non-blocking mode, as node.js sets it
                 select.select([], [self], [])
         except BrokenPipeError:
             raise
         except OSError as error:
             raise OutputError(
-                f"standard output cannot be written ({error.strerror or error}); what it has is not all"
+                f"cannot write to standard output ({error.strerror or error}); the output is incomplete"
             ) from error
         return written
 
 
 @contextmanager
 def standard_output() -> Iterator[None]:
-    """Everything printed inside the block is written when it ends, or an OutputError or BrokenPipeError."""
+    """Flushes everything printed inside the block at its end. Raises OutputError or BrokenPipeError."""
     _open_closed()
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - to the end of the process
     before = sys.stdout
     if before is None:
-        raise OutputError("standard output is closed; give it a file, or /dev/null")
+        raise OutputError("standard output is closed; redirect it to a file or /dev/null")
     ours = before is sys.__stdout__
-    if not ours:  # somebody else's, who looks after it
+    if not ours:  # another stream, which its owner closes
         yield
         before.flush()
         return
     before.flush()
     buffer = io.BufferedWriter(_Output(before.fileno(), "wb", closefd=False), _BUFFER_BYTES)
-    # A character that the locale does not have is spelled out.
+    # A character outside the locale's encoding is escaped.
     out = io.TextIOWrapper(buffer, before.encoding, "backslashreplace", line_buffering=before.isatty())
     sys.stdout = out
     try:
@@ -68,7 +68,7 @@ def standard_output() -> Iterator[None]:
     finally:
         try:
             out.flush()
-        except (OSError, OutputError):  # said already; closing it would complain once more
+        except (OSError, OutputError):  # already reported; closing it would report it again
             os.dup2(os.open(os.devnull, os.O_WRONLY), before.fileno())
             out.flush()
         sys.stdout = before
@@ -77,18 +77,18 @@ def standard_output() -> Iterator[None]:
 def standard_input() -> BinaryIO:
     """Raises UsageError when it is closed."""
     if sys.stdin is None:
-        raise UsageError("standard input is closed, or a directory; give it a file or a pipe")
+        raise UsageError("standard input is closed or a directory; use a file or a pipe")
     return sys.stdin.buffer
 
 
 def says(text: str) -> None:
-    """A line for the person, beside the output; lost when nobody can see it."""
+    """A message on standard error, apart from the output; dropped if standard error is closed."""
     with suppress(OSError):
         print(f"kwsniff: {clean(text)}", file=sys.stderr, flush=True)
 
 
 def leave_errors() -> None:
-    """Gives up what standard error did not take: Python would try once more at its end, and exit with 120."""
+    """Discards text that standard error did not accept: Python would try again at exit, and exit with 120."""
     try:
         sys.stderr.flush()
     except OSError:
@@ -96,7 +96,7 @@ def leave_errors() -> None:
 
 
 def say_unread(unread: Sequence[str], read: int) -> None:
-    """A line for each file that could not be read, and how many could."""
+    """One line for each unreadable file, and the number of files read."""
     for line in unread:
         says(f"note: {line}")
     if unread:
@@ -104,8 +104,8 @@ def say_unread(unread: Sequence[str], read: int) -> None:
 
 
 def say_read(summary: Mapping[str, Any]) -> bool:
-    """What of the captures could not be read: files, the ends of files, the part by time, ports. `summary`:
-    that of an analysis. Whether there was anything of what was asked for."""
+    """Reports unread parts of the captures: files, ends of files, the time range, ports. `summary`:
+    that of an analysis. Returns whether there was anything that was asked for."""
     unread = [f"{each['capture']}: {each['reason']}" for each in summary["unread"]]
     read = summary["captures"][: len(summary["captures"]) - len(unread)]
     say_unread(unread, len(read))
@@ -120,45 +120,45 @@ def say_read(summary: Mapping[str, Any]) -> bool:
 def say_there(
     packets: int, ports: AskedPorts, *, missed: str | None = None, kafka: Iterable[int] = ()
 ) -> bool:
-    """Whether captures have anything of what was asked for, and a line where they have not.
+    """Whether captures have anything that was asked for; prints a line if not.
 
-    `packets`: how many there are; `ports`: those of --port; `missed`: what there is in place of the time that
-    was asked for; `kafka`: the ports on which calls were seen.
+    `packets`: their number; `ports`: those of --port; `missed`: the captured time range, if it misses the
+    requested one; `kafka`: ports with calls.
     """
     if not packets:
-        says(f"note: {missed or 'the captures hold no packet'}")
+        says(f"note: {missed or 'the captures have no packets'}")
         return False
     if not ports.absent:
         return True
     named = ", ".join(map(str, sorted(ports.absent)))
     seen = ", ".join(map(str, sorted(set(kafka))))
-    says(f"note: no TCP packet has port {named}" + (f"; Kafka was seen on port {seen}" if seen else ""))
+    says(f"note: no TCP packets on port {named}" + (f"; found Kafka on port {seen}" if seen else ""))
     return ports.absent != set(ports.asked)
 
 
 def say_broken(captures: Iterable[Mapping[str, Any]]) -> None:
-    """A line for each capture that was not read to its end. `captures`: rows of that table."""
+    """One line for each capture that was not read to its end. `captures`: rows of that table."""
     for each in captures:
         if each["damaged"]:
-            says(f"note: {each['capture']}: is damaged; what comes after the damage was not read")
+            says(f"note: {each['capture']} is damaged; kwsniff did not read the part after the damage")
         elif each["truncated"]:
             why = "; ".join(each["notes"]) or "ends inside a packet"
             says(f"note: {each['capture']}: {why}")
 
 
 def say_left(output: str, before: Collection[str], made: Collection[str], now: Collection[str]) -> None:
-    """What an output folder had of an earlier run, where it is not what this one made. Names of tables:
-    `before` it, those it made, those that are there `now`."""
+    """Notes on tables of an earlier run in an output folder. Names of tables: `before` the run, those it
+    made, those present `now`."""
     gone, stay = sorted({*before} - {*now}), sorted({*now} - {*made})
     if gone:
-        says(f"note: {output}: tables of an earlier run are gone: {', '.join(gone)}")
+        says(f"note: {output}: removed tables of an earlier run: {', '.join(gone)}")
     if stay:
-        says(f"note: {output}: these are not of this run: {', '.join(stay)}")
+        says(f"note: {output}: tables of an earlier run remain: {', '.join(stay)}")
     beside = [name for name in sorted(made) if _is_file_beside_folder(Path(output), name)]
     if beside:
         says(
-            f"note: {output}: folders of kwsniff live or pipeline with these names stay; who reads "
-            f"{output} takes the files of this run: {', '.join(beside)}"
+            f"note: {output}: folders of kwsniff live or pipeline with these names remain; readers of "
+            f"{output} use the files of this run: {', '.join(beside)}"
         )
 
 
@@ -171,4 +171,4 @@ def _open_closed() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # opens the lowest free descriptor: this one

@@ -1,4 +1,4 @@
-"""The summary of an analysis on the screen: as wide as the terminal, in a pipe as wide as it has to be."""
+"""The summary of an analysis on the screen: as wide as the terminal; in a pipe, as wide as needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ _WAITING = {
     "group": "waiting for members",
     "replicas": "waiting for replicas",
     "throttle": "waiting for a quota",
-    "authentication_delay": "held back: failed authentication",
+    "authentication_delay": "delayed: failed authentication",
 }
 _IN_LINE = {
     "none": "earlier calls",
@@ -45,12 +45,12 @@ _IN_LINE = {
     "throttle": "a throttled call",
     "authentication_delay": "a failed authentication",
 }
-_SURE = 0.75  # share of the connections that must agree on where the capture was taken
-_FAR_NS = 10_000_000  # from here on the way is worth a word
+_SURE = 0.75  # share of the connections that must agree on the capture point
+_FAR_NS = 10_000_000  # a shorter round trip is not shown
 
 
 class LeftOut:
-    """The place for what there was no room for in the grids before it."""
+    """Marks the place for the names of columns that did not fit in the grids before it."""
 
 
 Part = str | Prose | Grid | LeftOut
@@ -62,7 +62,7 @@ def show_summary(summary: Facts, out: TextIO, *, top: int, zone: Zone = UTC_ZONE
 
 
 def show_parts(parts: Sequence[Part], out: TextIO) -> None:
-    """Writes lines and grids, in the width of a terminal or, in a pipe, as wide as they are."""
+    """Writes lines and grids: in the width of a terminal or, in a pipe, at full width."""
     if out.isatty():
         _show_rich(parts, out)
     else:
@@ -83,7 +83,7 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
     slowest = list(_slowest(summary["latency"], reason_of_waits(summary.get("findings") or [])))
     if slowest:
         yield Grid(
-            "Slowest; waits on purpose (for new data, members, quotas) are left out",
+            "Slowest calls, without deliberate waits (for data, members, quotas)",
             ("what", "name", "calls", "mean", "max", "mostly"),
             slowest,
             ("name", "what", "max", "mostly", "mean"),
@@ -100,28 +100,28 @@ def summary_parts(summary: Facts, top: int, zone: Zone = UTC_ZONE) -> Iterator[P
         tables = plural(len(summary["tables"]), "table")
         yield f"{tables} with {plural(rows, 'row')} written to {clean(folder)}"
     yield LeftOut()
-    # Last: a terminal shows the end of what is longer than a screen.
+    # Last, because a terminal shows the end of a long output.
     yield from findings_part(summary, top, zone)
 
 
 def _network(transport: Facts) -> Iterator[str]:
-    """What the network did to the calls, in a line, when there is something to tell."""
+    """One line on the network's effects on the calls, if there were any."""
     told = []
     sent = transport["client_bytes"] + transport["broker_bytes"]
     again = transport["client_retransmitted_bytes"] + transport["broker_retransmitted_bytes"]
     if again and sent:
-        told.append(f"{in_percent(again, sent)} sent again")
+        told.append(f"{in_percent(again, sent)} retransmitted")
     missing = transport["client_missing_bytes"] + transport["broker_missing_bytes"]
     if missing:
-        told.append(f"{in_bytes(missing)} not in the capture")
+        told.append(f"{in_bytes(missing)} missing from the capture")
     told += [
-        f"{side}s without room for {in_time(full)}"
+        f"{side} receive window full for {in_time(full)}"
         for side in ("client", "broker")
         if (full := transport[f"{side}_zero_window_ns"])
     ]
     if transport["max_round_trip_ns"] >= _FAR_NS:
         trip = in_time(transport["max_round_trip_ns"])
-        told.append(f"farthest client {transport['farthest_client']}, {trip} away (round trip)")
+        told.append(f"highest RTT {trip}, client {transport['farthest_client']}")
     if told:
         yield f"network: {', '.join(told)}"
     if vantage := _vantage(transport["vantages"]):
@@ -129,7 +129,7 @@ def _network(transport: Facts) -> Iterator[str]:
 
 
 def _vantage(vantages: Mapping[str, int]) -> str | None:
-    """Where the capture was taken, if half of the connections tell and nearly all of these agree."""
+    """The capture point, if at least half of the connections show one and nearly all of these agree."""
     word = max(vantages.keys() - {"unknown"}, key=vantages.__getitem__, default=None)
     known = sum(vantages.values()) - vantages.get("unknown", 0)
     if word is None or 2 * known < sum(vantages.values()) or vantages[word] < _SURE * known:
@@ -138,14 +138,15 @@ def _vantage(vantages: Mapping[str, int]) -> str | None:
 
 
 def _mostly(most: Facts | None, reason: str) -> str:
-    """What calls spent most of their time with; `reason`: why they stood in line, if a finding says so."""
+    """The largest part of the calls' time. `reason`: the finding that explains their wait in the queue, if
+    any."""
     if most is None:
         return ""
     part, wait = most["part"], most["wait"]
     if part == "queue_wait_ns":
-        what = f"in line behind {_IN_LINE[wait]}"
+        what = f"queued behind {_IN_LINE[wait]}"
         if reason and wait == "none":
-            what = f"in line: {reason}"
+            what = f"queued: {reason}"
     elif part == "deliberate_wait_ns":
         what = _WAITING[wait]
     elif most["possible"]:
@@ -160,7 +161,9 @@ def _slowest(latency: Facts, reason: str) -> Iterator[tuple[str, ...]]:
     for dimension, (what, column) in _SLOW.items():
         everything = sum(item["total_ns"] for item in latency[dimension])
         for item in latency[dimension][:_SLOWEST]:
-            why = reason if 2 * item["total_ns"] >= everything else ""  # others may have reasons of their own
+            why = (
+                reason if 2 * item["total_ns"] >= everything else ""
+            )  # other calls may have had another cause
             name = clean(str(item[column])) if item[column] is not None else "(none)"
             if dimension == "brokers":
                 name = f"{name}:{item['broker_port']}"
@@ -271,7 +274,7 @@ def _words(counts: Mapping[str, int]) -> str:
 
 
 def _few(words: Sequence[str], most: int = 4) -> str:
-    """The first words, and how many more there are."""
+    """The first words, and the number of the others."""
     more = f" and {len(words) - most:,} more" if len(words) > most else ""
     return ", ".join(map(clean, words[:most])) + more
 
@@ -326,7 +329,7 @@ def _show_rich(parts: Sequence[Part], out: TextIO) -> None:
         if left_out:
             show("")
             names = ", ".join(left_out)
-            note = f"no room in {console.width} columns for: {names}; in a pipe everything is shown"
+            note = f"columns that do not fit in {console.width} characters: {names}; use a pipe to see all"
             for line in wrap(note, console.width, cell_len, indent="    "):
                 show(line, "dim")
             left_out.clear()

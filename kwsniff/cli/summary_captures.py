@@ -11,14 +11,14 @@ Facts = Mapping[str, Any]
 _SKIPPED = {
     "skipped_fragment": "later IP fragments",
     "skipped_malformed": "malformed headers",
-    "skipped_other_time": "of another time",
+    "skipped_other_time": "outside the time range",
 }
 _NOT_READ = ("skipped_not_ip", "skipped_not_tcp", "skipped_unknown_link_type")
 _BINS = {"answered": "in answered calls"}
 
 
 def capture_lines(captures: Sequence[Facts], top: int, zone: Zone) -> Iterator[str]:
-    """What was read, of at most `top` captures: packets, span, what was passed over, notes."""
+    """Packets, time range, skipped packets and notes of at most `top` captures."""
     for capture in captures[:top]:
         skipped = [*_not_read(capture, top)]
         skipped += [f"{capture[key]:,} {words}" for key, words in _SKIPPED.items() if capture[key]]
@@ -27,7 +27,7 @@ def capture_lines(captures: Sequence[Facts], top: int, zone: Zone) -> Iterator[s
         size = f"{plural(capture['packets'], 'packet')}, {in_bytes(capture['bytes'])}"
         yield f"{clean(capture['capture'])}: {size}{span}"
         if skipped:
-            yield f"  passed over: {', '.join(skipped)}"
+            yield f"  skipped: {', '.join(skipped)}"
         if capture["encapsulations"]:
             named = [text.rpartition("=") for text in capture["encapsulations"]]
             yield f"  inside tunnels: {', '.join(f'{int(number):,} {name}' for name, _, number in named)}"
@@ -39,7 +39,7 @@ def capture_lines(captures: Sequence[Facts], top: int, zone: Zone) -> Iterator[s
 
 
 def _not_read(capture: Facts, top: int) -> Iterator[str]:
-    """123 packets of Frame Relay: by what they carry, and those that nobody can name."""
+    """Packets by what they carry, such as "123 packets of Frame Relay", and the number of unknown ones."""
     left = sum(capture[key] for key in _NOT_READ)
     for text in (capture["not_read"] or [])[:top]:
         name, _, number = text.rpartition("=")
@@ -50,7 +50,7 @@ def _not_read(capture: Facts, top: int) -> Iterator[str]:
 
 
 def _payload(capture: Facts) -> str:
-    """Where the payload ended up, the larger parts first."""
+    """The parts of the TCP payload, largest first."""
     whole = capture["tcp_payload_bytes"]
     parts = sorted(((capture[f"{name}_bytes"], name) for name in WORDS["bin"]), reverse=True)
     return ", ".join(f"{in_percent(part, whole)} {_BINS.get(name, name)}" for part, name in parts if part)
@@ -58,9 +58,9 @@ def _payload(capture: Facts) -> str:
 
 def _quality(capture: Facts) -> Iterator[str]:
     if capture["dropped_by_kernel"]:
-        yield f"the capturing system lost {plural(capture['dropped_by_kernel'], 'packet')}"
+        yield f"the kernel dropped {plural(capture['dropped_by_kernel'], 'packet')}"
     if capture["damaged"]:
-        yield "the file is damaged; what comes after the damage was not read"
+        yield "the file is damaged; kwsniff did not read the part after the damage"
     elif capture["truncated"] and not capture["notes"]:
         yield "the file ends inside a packet"
     yield from capture["notes"]

@@ -1,4 +1,4 @@
-"""The lines of a summary that say what connections there were, and what to try where they gave no calls."""
+"""The summary's lines on connections, and advice if they gave no calls."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,46 +12,49 @@ _MOST_SUITES = 3
 
 
 def connections_line(summary: Facts) -> str:
-    """How many calls and connections there are; without calls, what may be the reason."""
+    """The numbers of calls and connections; without calls, the likely reason."""
     calls = sum(item["calls"] for item in summary["calls"])
     protocols = ", ".join(f"{item['count']:,} {item['protocol']}" for item in summary["connections"])
     connections = plural(sum(item["count"] for item in summary["connections"]), "connection")
     if calls:
         return f"{plural(calls, 'call')} on {connections} ({protocols})"
     if not protocols and summary["no_packets"]:
-        return "No packet of that time."
+        return "No packets in that time range."
     if not protocols:
-        return "No TCP connections: was the capture taken on the right interface, with the right filter?"
-    advice = "give broker ports with --port if there should be"
+        return "No TCP connections. Check the capture's interface and filter."
+    advice = "if brokers use an unusual port, give it with --port"
     if all(item["protocol"] == "empty" for item in summary["connections"]):
-        advice = "see how they ended: nothing was said on them"
+        advice = "no data was exchanged; see how they ended"
     elif summary["ports"]:
-        advice = f"nor on port {', '.join(map(str, summary['ports']))}: see how the connections ended"
+        advice = f"none on port {', '.join(map(str, summary['ports']))} either; see how the connections ended"
     encrypted = sum(item["count"] for item in summary["connections"] if item["protocol"] == "tls")
     hellos = sum(item["connections"] for item in summary["unanswered_hellos"])
     if hellos and hellos >= encrypted:
-        advice = "none of the TLS got a ServerHello: is the listener a plaintext one?"
+        advice = "no TLS handshake got a ServerHello: check whether the listener is plaintext"
     elif encrypted:
-        advice = "TLS hides it: give its secrets with --tls-keylog, or capture on a plaintext listener"
+        advice = (
+            "TLS encrypts the traffic: give its secrets with --tls-keylog, or capture on a plaintext listener"
+        )
     return f"No Kafka calls on {connections} ({protocols}); {advice}"
 
 
 def twins_line(twins: Facts) -> Iterator[str]:
-    """Connections that are there twice."""
+    """Connections that were captured twice."""
     if twins["left_out"]:
         more = plural(twins["left_out"], "more connection")
-        yield f"{more} seen at a second place too (twin_of), left out of what follows"
+        yield f"{more} also captured at a second point (twin_of), left out below"
     if twins["counted"]:
         those = plural(twins["counted"], "connection")
         yield (
-            f"{those} seen at a second place too (twin_of), counted all the same: what cannot be read twice "
-            "is counted before that is known"
+            f"{those} also captured at a second point (twin_of), but counted below: for input that cannot "
+            f"be read twice, "
+            "kwsniff counts calls before it detects that"
         )
 
 
 def encrypted_lines(closed: Sequence[Facts], hellos: Sequence[Facts], top: int) -> Iterator[str]:
-    """Hellos without answer, and connections inside TLS whose keys are not known, by whom they go to, with
-    what they show all the same."""
+    """ClientHellos without a response, and encrypted connections without known keys, by broker, with
+    what is visible without keys."""
     kinds: dict[tuple[str, str], list[Facts]] = {}
     for item in closed:
         name = clean(f"{item['broker']}:{item['broker_port']}")
@@ -70,14 +73,14 @@ def encrypted_lines(closed: Sequence[Facts], hellos: Sequence[Facts], top: int) 
 
 
 def closed_line(broker: str, version: str, count: int, *, midway: bool) -> str:
-    """Of connections that were not opened; `midway`: neither side's hello was captured."""
+    """One line on connections that were not decrypted. `midway`: neither side's hello was captured."""
     shown = f", TLS {version}" if version else ""
     why = "handshake not captured" if midway else "without keys"
     return f"{plural(count, 'TLS connection')} to {broker}{shown}, {why}: see --tls-keylog"
 
 
 def _shown(items: Sequence[Facts]) -> Iterator[str]:
-    """Cipher suites, the nearest client, traffic, what went wrong below."""
+    """Cipher suites, lowest round trip, traffic, retransmissions."""
     yield from [clean(item["tls_cipher"]) for item in items if item["tls_cipher"]][:_MOST_SUITES]
     trips = [item["round_trip_ns"] for item in items if item["round_trip_ns"] is not None]
     if trips:
@@ -87,6 +90,6 @@ def _shown(items: Sequence[Facts]) -> Iterator[str]:
         yield f"{side} sent {in_bytes(sent)} in {plural(records, 'record')}"
     again = sum(item[f"{side}_retransmitted_bytes"] for item in items for side in ("client", "broker"))
     if again:
-        yield f"{in_bytes(again)} sent again"
+        yield f"{in_bytes(again)} retransmitted"
     if resets := sum(item["resets"] for item in items):
         yield plural(resets, "reset")

@@ -1,4 +1,4 @@
-"""What is wrong, shortened: the first rows of a summary; `kwsniff why` has the proof."""
+"""Findings in short, in a summary; `kwsniff why` has the proof."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -8,11 +8,11 @@ from kwsniff.texts import clean
 from kwsniff.zones import UTC_ZONE, Zone, from_iso
 
 _HOLD_UP: Final = ("broker_stalled", "broker_slow", "replication_slow")
-_MOST: Final = 0.5  # of all time that calls took
+_MOST: Final = 0.5  # share of total call latency
 
 
 def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
-    """The finding that took most of the time of all calls: what stood in line stood there for that."""
+    """The finding with the largest share of call latency: queued calls waited because of it."""
     for each in findings:
         if each["finding"] in _HOLD_UP and (each["time_share"] or 0) >= _MOST:
             return str(each["finding"])
@@ -22,12 +22,12 @@ def reason_of_waits(findings: Sequence[Mapping[str, Any]]) -> str:
 def findings_part(
     summary: Mapping[str, Any], top: int, zone: Zone = UTC_ZONE
 ) -> Iterator[Grid | Prose | str]:
-    """A grid of the problems and warnings, and what the first of them is; a line where calls were judged and
-    there is none."""
+    """A grid of the problems and warnings, and the sentence of the first; one line if calls were judged and
+    there are none."""
     bad = [each for each in summary.get("findings") or [] if each["severity"] != "info"]
     if not bad and summary.get("judged") and summary["calls"]:
         yield ""
-        yield "No finding: no rule of `kwsniff why` fits; see errors and slowest calls above"
+        yield "No findings: no rule of `kwsniff why` matches; see errors and slowest calls above"
     if bad:
         rows = [
             (
@@ -41,10 +41,10 @@ def findings_part(
         ]
         more = f" (first {top} of {len(bad)})" if len(bad) > top else ""
         yield Grid(
-            f"What is wrong, and who has to act; `kwsniff why` has the proof{more}",
-            ("severity", "finding", "who", "subject", "follows from"),
+            f"Findings; for proof run `kwsniff why`{more}",
+            ("severity", "finding", "owner", "subject", "follows from"),
             rows,
-            ("finding", "subject", "who", "severity", "follows from"),
+            ("finding", "subject", "owner", "severity", "follows from"),
         )
         first, last = (from_iso(bad[0][name]) for name in ("first_time", "last_time"))
         if first is not None or last is not None:

@@ -1,4 +1,4 @@
-"""``--since``, ``--until`` and ``--tz``: the part of captures that a verb reads, and the zone of times."""
+"""``--since``, ``--until`` and ``--tz``: the time range that a verb reads, and the zone of times."""
 
 import argparse
 import re
@@ -20,10 +20,10 @@ def add_time_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
         metavar="TIME",
-        help="only packets from a time on: 2026-11-20T22:06:53 (in --tz, or with an offset), 22:06:53, "
+        help="only packets from this time on: 2026-11-20T22:06:53 (in --tz, or with an offset), 22:06:53, "
         "seconds since 1970, +30s from the first packet, -5m from the last",
     )
-    parser.add_argument("--until", metavar="TIME", help="only packets before a time, given the same ways")
+    parser.add_argument("--until", metavar="TIME", help="only packets before this time, in the same formats")
     add_zone_option(parser)
 
 
@@ -33,17 +33,17 @@ def add_zone_option(parser: argparse.ArgumentParser) -> None:
         "--tz",
         metavar="local|ZONE",
         type=parse_zone,
-        help="show times in this zone: local, +02:00, Europe/Berlin (default: UTC); JSON has UTC always",
+        help="show times in this zone: local, +02:00, Europe/Berlin (default: UTC); JSON always has UTC",
     )
 
 
 def zone_of(args: argparse.Namespace) -> Zone:
-    """The zone that people read times in."""
+    """The zone of times on the screen."""
     return args.tz or UTC_ZONE
 
 
 def since_and_until(args: argparse.Namespace) -> tuple["Moment | None", "Moment | None"]:
-    """Both bounds as they were asked for. Raises UsageError for what is no time."""
+    """Both bounds of the time range. Raises UsageError for invalid times."""
     if args.since is None and args.until is None:
         return None, None
     from kwsniff.sources.times import parse_moment
@@ -56,27 +56,28 @@ def since_and_until(args: argparse.Namespace) -> tuple["Moment | None", "Moment 
 
 
 def time_range(args: argparse.Namespace) -> "TimeRange":
-    """What was asked for. Raises UsageError for what is no time, or encloses nothing."""
+    """The time range. Raises UsageError for invalid times or an empty range."""
     from kwsniff.sources.times import TimeRange
 
     return TimeRange(*since_and_until(args))
 
 
 def asked_words(args: argparse.Namespace) -> list[str]:
-    """The options as they were given, for commands that read the same part."""
+    """The options as given, for commands that read the same time range."""
     words = zip(OPTIONS, (args.since, args.until), strict=True)
     said = [f"{option}={time}" for option, time in words if time is not None]
     return [*said, f"--tz={args.tz.name}"] if said and args.tz else said
 
 
 def refuse_times(args: argparse.Namespace, why: str) -> None:
-    """Raises UsageError where either was given and cannot be followed."""
+    """Raises UsageError if either was given and does not apply."""
     if asked_words(args):
-        raise UsageError(f"--since and --until do not go with {why}")
+        raise UsageError(f"--since and --until cannot be used with {why}")
 
 
 def joined_times(arguments: Sequence[str]) -> Iterator[str]:
-    """The command line with `--since -5m` and its like as one word: argparse takes -5m for an option."""
+    """The command line with options like `--since -5m` joined into one word: argparse reads -5m as an
+    option."""
     words = iter(arguments)
     for word in words:
         if word in (*OPTIONS, "--at", "--tz"):

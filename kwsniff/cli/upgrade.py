@@ -1,4 +1,4 @@
-"""``kwsniff upgrade``: which clients brokers of another release would refuse."""
+"""``kwsniff upgrade``: clients that brokers of another release would reject."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from kwsniff.findings.upgrade import Client, Reason
 
 _EXAMPLES = """examples:
-  kwsniff upgrade 4.3.1 capture.pcap             who could not talk to brokers of 4.3.1
-  kwsniff upgrade 3.9 tables/                    the same of a folder of tables, for a downgrade
-  kwsniff upgrade 4.3.1 rotated/ --json          for scripts
-  kwsniff explain releases                       the releases that are known
+  kwsniff upgrade 4.3.1 capture.pcap             clients that brokers of 4.3.1 would reject
+  kwsniff upgrade 3.9 tables/                    the same for a folder of tables, for a downgrade
+  kwsniff upgrade 4.3.1 rotated/ --json          JSON for scripts
+  kwsniff explain releases                       known releases
 
-exit status: 0 no client is known to break, 1 a client breaks, or there was nothing to read, 2 could not run
+exit status: 0 no client known to break; 1 a client breaks, or nothing to read; 2 error
 """
 
 _REASON = ("api_name", "api_version", "min_version", "max_version", "calls", "call_id", "frame")
 _DOUBTS = {
-    "held_back": "its present broker offers no newer version: the client may know one",
-    "perhaps_asked": "it was not seen asking this broker what it takes, and may have",
-    "perhaps_needless": "the client can see that, and may do without",
+    "held_back": "the current broker offers no newer version; the client may support one",
+    "perhaps_asked": "the capture does not show whether it asked this broker for supported versions",
+    "perhaps_needless": "the client can detect that, and may not need it",
 }
 _MOST_NAMES = 6
 
@@ -33,26 +33,26 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "upgrade",
-        help="which clients brokers of another release would refuse",
-        description="Compare what clients speak with what brokers of a release take. "
-        "Brokers among themselves are left out.",
+        help="find clients that brokers of another release would reject",
+        description="Compare the API versions that clients use with those that brokers of a release accept. "
+        "Inter-broker traffic is left out.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "release",
         metavar="RELEASE",
-        help="a release of Kafka, older or newer: 4.3.1, or 4.3 for the newest 4.3.x",
+        help="a Kafka release, older or newer: 4.3.1, or 4.3 for the newest 4.3.x",
     )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
-    parser.add_argument("--json", action="store_true", help="verdicts as JSON")
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     add_input_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 1 where a client breaks, or there was nothing to read, else 0. Raises UsageError for a
-    release that is not known."""
+    """Exit status 1 if a client breaks or there was nothing to read, else 0. Raises UsageError for an
+    unknown release."""
     from kwsniff.findings.report import describe_basis, list_not_seen
     from kwsniff.findings.upgrade import check_release, find_breaks, judge
 
@@ -96,7 +96,7 @@ def _lines(
         for verdict in ("breaks", "unknown", "works")
     }
     if not clients:
-        yield "No client is there to judge."
+        yield "No clients found."
         return
     said = [
         f"{len(each)} {word}"
@@ -114,12 +114,12 @@ def _lines(
         yield ""
         yield from wrapped(f"UNKNOWN {_who(client)}", room)
         if not client.reasons:
-            yield from wrapped("nothing was seen of it but ApiVersions", room, "  ")
+            yield from wrapped("only ApiVersions requests were seen", room, "  ")
         for reason in client.reasons:
             yield from wrapped(f"{_use(reason, release)}: {_DOUBTS[reason.why]}{_proof(reason)}", room, "  ")
     if counts["works"]:
         yield ""
-        yield "WORKS, as far as it was seen"
+        yield "WORKS, for the requests seen"
         for client in counts["works"]:
             yield from wrapped(_who(client), room, "  ")
     yield ""
@@ -150,7 +150,7 @@ def _proof(reason: "Reason") -> str:
 
 
 def _print_limits(basis: Mapping[str, Any], not_seen: Sequence[str]) -> None:
-    """What hides clients or versions: TLS that was not opened, connections begun before."""
+    """Reasons for hidden clients or versions: TLS without keys, connections older than the capture."""
     if basis["sealed"] or basis["begun_before"]:
         print("\nNot seen:")
         for sentence in not_seen:

@@ -1,4 +1,4 @@
-"""``kwsniff verify``: a capture read by tshark as well, call by call."""
+"""``kwsniff verify``: compares kwsniff with tshark on a capture, call by call."""
 
 import argparse
 import sys
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from kwsniff.analysis.agreement import Agreement, Difference
 
 _EXAMPLES = """examples:
-  kwsniff verify capture.pcap               what tshark sees in it as well, what it does not, and why
+  kwsniff verify capture.pcap               messages that both read, differences, and their reasons
   kwsniff verify capture.pcap --json        the same for scripts
 
-tshark is asked through pyshark: some hundred messages per second. Each file is read by itself.
-docs/verify.md says what is compared.
+kwsniff runs tshark through pyshark, at a few hundred messages per second, separately for each file.
+docs/verify.md describes the comparison.
 
-exit status: 0 they agree, or what only one of them saw is explained; 1 a difference that nothing
-explains, or there was nothing to read; 2 could not run
+exit status: 0 they agree, or every difference is explained; 1 an unexplained difference, or nothing to
+read; 2 error
 """
 
 
@@ -33,8 +33,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "verify",
-        help="the same capture read by tshark, call by call",
-        description="Read captures with tshark as well, and say where it agrees, what only one of them sees, "
+        help="compare kwsniff with tshark, call by call",
+        description="Read captures with tshark as well. Show where both agree, what only one of them sees, "
         "and why.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,7 +46,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="pcap or pcapng files, or a directory of them; - for standard input",
     )
     add_port_option(parser)
-    parser.add_argument("--json", action="store_true", help="the comparison as JSON")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     parser.add_argument(
         "--top", type=int, default=10, metavar="N", help="differences and versions shown (default: 10)"
     )
@@ -55,8 +55,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 nothing is unexplained, 1 something is, or there was nothing to read; what cannot run
-    raises a KwsniffError."""
+    """Exit status: 0 every difference is explained, 1 one is not, or there was nothing to read. Raises
+    KwsniffError if tshark cannot run."""
     if args.top < 1:
         raise UsageError(f"--top must be at least 1, not {args.top}")
     refuse_tables(args.captures)
@@ -100,7 +100,7 @@ def _show(name: str, witness: str, agreement: "Agreement", top: int) -> None:
     lines += _versions(agreement, witness, top)
     lines += _differences(agreement, top)
     if agreement.agree:
-        lines.append("no difference is unexplained")
+        lines.append("every difference is explained")
     show_parts(lines, sys.stdout)
 
 
@@ -109,14 +109,14 @@ def _explained(agreement: "Agreement") -> Iterator[str]:
 
     for seen, counts in (
         ("complete with another packet for tshark", agreement.elsewhere),
-        ("seen by kwsniff alone", agreement.ours_alone),
-        ("seen by tshark alone", agreement.theirs_alone),
+        ("seen only by kwsniff", agreement.ours_alone),
+        ("seen only by tshark", agreement.theirs_alone),
     ):
         for reason, number in counts.most_common():
             yield f"  {seen}: {plural(number, 'message')} {REASONS[reason]}"
     if agreement.paired_otherwise:
         responses = plural(agreement.paired_otherwise, "response")
-        yield f"  paired by tshark with an earlier request of the same correlation id: {responses}"
+        yield f"  paired by tshark with an earlier request with the same correlation id: {responses}"
 
 
 def _versions(agreement: "Agreement", witness: str, top: int) -> Iterator[Grid]:
@@ -127,7 +127,7 @@ def _versions(agreement: "Agreement", witness: str, top: int) -> Iterator[Grid]:
     if rows:
         more = f" (first {top} of {len(rows)})" if len(rows) > top else ""
         yield Grid(
-            f"Of which {witness} read the header alone{more}",
+            f"Messages of which {witness} decoded only the header{more}",
             ("count", "api", "version", "reason"),
             rows[:top],
             ("api", "version", "count", "reason"),
@@ -141,7 +141,7 @@ def _differences(agreement: "Agreement", top: int) -> Iterator[Grid]:
     total = len(found) + agreement.left_out
     more = f" (first {top} of {total:,})" if total > top else ""
     yield Grid(
-        f"Differences that nothing explains{more}",
+        f"Unexplained differences{more}",
         ("frame", "message", "call", "what", "kwsniff", "tshark"),
         [_row(each) for each in found[:top]],
         ("frame", "what", "kwsniff", "tshark", "call", "message"),

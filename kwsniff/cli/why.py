@@ -1,4 +1,4 @@
-"""``kwsniff why``: what is wrong, who has to act, and the calls that prove it."""
+"""``kwsniff why``: problems, their owners, and the calls that prove them."""
 
 import argparse
 import shlex
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kwsniff.findings.evaluate import Finding
 
 _EXAMPLES = """examples:
-  kwsniff why capture.pcap                what is wrong in a capture, worst first
-  kwsniff why tables/                     the same of a folder of tables, of analyze, live or pipeline
-  kwsniff why capture.pcap --since -5m    of its last five minutes
-  kwsniff why capture.pcap --all          all of it, with more proof, where a screen is too small
-  kwsniff why capture.pcap --json         for scripts
-  kwsniff why capture.pcap --html why.html   the same with charts, a file for any browser
+  kwsniff why capture.pcap                problems in a capture, worst first
+  kwsniff why tables/                     the same for a folder of tables from analyze, live or pipeline
+  kwsniff why capture.pcap --since -5m    its last five minutes
+  kwsniff why capture.pcap --all          everything, with more proof than fits on a screen
+  kwsniff why capture.pcap --json         JSON for scripts
+  kwsniff why capture.pcap --html why.html   an HTML page with charts, for any browser
 
-exit status: 0 no finding is a problem, 1 a finding is, or there was nothing to read, 2 could not run
+exit status: 0 no problem found; 1 a problem found, or nothing to read; 2 error
 """
 
 
@@ -35,13 +35,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the command line."""
     parser = subparsers.add_parser(
         "why",
-        help="what is wrong, who has to act, with proof",
-        description="Look for causes in captures, or in a folder of tables: worst first, with proof.",
+        help="find problems and their owners, with proof",
+        description="Find the causes of problems in captures or in a folder of tables: worst first, with "
+        "proof.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=HELP)
-    parser.add_argument("--all", action="store_true", help="everything, however many lines it takes")
+    parser.add_argument("--all", action="store_true", help="show everything, not only what fits the screen")
     parser.add_argument("--json", action="store_true", help="findings as JSON")
     add_page_options(parser, "the findings, their calls and charts")
     add_input_options(parser)
@@ -50,11 +51,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status 1 where a finding is a problem, or there was nothing to read, else 0."""
+    """Exit status 1 if a finding is a problem or there was nothing to read, else 0."""
     from kwsniff.findings.bounds import figures_of
     from kwsniff.findings.evaluate import evaluate
 
-    # Before the capture is read: an hour of work is not lost for a name that cannot be.
+    # Checked before the capture is read: a bad name must not cost an hour of work.
     with page_file(args) as file, opened(args.inputs, args) as (database, files, capture, tables, read):
         rules = figures_of(files).worth_asking()
         findings = evaluate(database, capture=capture, tables=tables, rules=rules)
@@ -114,7 +115,7 @@ def _told(
 
 
 def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str, Any]]]:
-    """The newest release that is known, and what it would make of each client."""
+    """The newest known release, and the verdict on each client for it."""
     from kwsniff.findings.upgrade import judge
     from kwsniff.layout.catalog import load_catalog
 
@@ -123,7 +124,7 @@ def _upgrade(database: "duckdb.DuckDBPyConnection") -> tuple[str, list[dict[str,
 
 
 def _packets(filters: Mapping[int, Sequence["DisplayFilter"]]) -> Packets:
-    """Each filter as a line says it, with its capture where there are several."""
+    """One line per filter, with the name of its capture if there are several captures."""
     several = len({each.capture for some in filters.values() for each in some}) > 1
     return {
         number: [f"{each.filter}, in {each.capture}" if several else each.filter for each in some]

@@ -1,4 +1,4 @@
-"""What ``kwsniff why`` shows: as much as fits a screen, worst first, or all of it."""
+"""The output of ``kwsniff why``, worst finding first: what fits the screen, or everything."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _MOST_ERRORS = 5
 _MOST_TOLD = 4
 _LEAST_LINES = 23
 _MOST_ROWS = 6
-"""Of a sentence, or a command, where there is a screen to fill: names may be 32 kB long, lists longer."""
+"""Limit for a sentence or command on a screen: names can be 32 kB long, and lists longer."""
 _SIZES = (
     (MOST_CALLS, _MOST_ROWS, True),
     (2, _MOST_ROWS, True),
@@ -26,8 +26,8 @@ _SIZES = (
     (1, _MOST_ROWS, False),
     (1, 2, False),
 )
-"""Of a finding, the largest first: calls with their packets, rows of its sentence, whether its command."""
-_MORE = "More of it: --all; everything: --json"
+"""Sizes of a finding, largest first: calls with their packets, rows of its sentence, command or not."""
+_MORE = "More: --all; everything: --json"
 
 Errors = Mapping[str, Sequence[Mapping[str, Any]]]
 Packets = Mapping[int, Sequence[str]]
@@ -36,7 +36,7 @@ Packets = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What there is to say. `captures`: as a shell takes them; None where tables were read."""
+    """What to show. `captures`: quoted for a shell; None if tables were read."""
 
     basis: Mapping[str, Any]
     findings: Sequence["Finding"]
@@ -46,13 +46,13 @@ class Told:
     captures: str | None
     zone: Zone = UTC_ZONE
     checked: str = ""
-    """What was checked, where nothing was found; and the slowest calls."""
+    """The sentence on what was checked, shown if nothing was found; and the slowest calls."""
     slowest: Sequence[Mapping[str, Any]] = ()
 
 
 def screen_lines(told: Told, width: int, height: int) -> list[str]:
-    """At most `height` rows of the terminal, or 23 on lower ones: the first finding with its proof, others as
-    far as there is room, and what the capture cannot tell."""
+    """At most `height` rows of the terminal, or 23 on lower ones: the first finding with its proof, as many
+    others as fit, and the limits of the capture."""
     room = max(height, _LEAST_LINES)
     head = list(_headline(told, width))
     whole = list(all_lines(told, width))
@@ -62,7 +62,7 @@ def screen_lines(told: Told, width: int, height: int) -> list[str]:
     room -= _height([*head, *last], width)
     body, left = _fitted(told, width, room)
     room -= _height(body, width)
-    # Of each part the largest size that there is room for.
+    # Each part gets the largest size that fits.
     clients, brokers = failure_grids(without_routine(told.errors))
     for sizes in (
         [_errors(clients, width, most) for most in (_MOST_ERRORS, 2, 1)],
@@ -78,12 +78,12 @@ def screen_lines(told: Told, width: int, height: int) -> list[str]:
 
 
 def _height(lines: Sequence[str], width: int) -> int:
-    """Rows of the terminal: what is longer than a row, a command that has to stay whole, takes several."""
+    """Rows of the terminal. A line longer than a row, such as a command that stays whole, takes several."""
     return sum(max(1, -(-len(line) // width)) for line in lines)
 
 
 def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
-    """Findings in so many lines, at length or a line for each kind; and whether some are left out."""
+    """Findings in at most that many lines, in full or one line per kind; and whether some are left out."""
     bad = [finding for finding in told.findings if finding.severity != "info"]
     body: list[str] = []
     firsts = _firsts(_causes(bad))
@@ -92,7 +92,7 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
         rest = _besides(bad, firsts[: number + 1])
         short = ["", *_in_short(rest, width)] if rest else []
         follow = _consequences(bad, finding)
-        also = _wrapped(", ".join(_kinds(follow)), width, "  So also: ") if follow else ()
+        also = _wrapped(", ".join(_kinds(follow)), width, "    Consequences:  ") if follow else ()
         for calls, rows, see in _SIZES:
             folder = _folder([finding], told.captures) if see else []
             lines = ["", *_paragraph(finding, told, width, calls, rows, see=see), *also, *folder]
@@ -110,7 +110,7 @@ def _fitted(told: Told, width: int, room: int) -> tuple[list[str], bool]:
 
 
 def all_lines(told: Told, width: int) -> Iterator[str]:
-    """Everything, however many lines it takes."""
+    """Everything, whatever its length."""
     yield from _headline(told, width)
     bad = [finding for finding in told.findings if finding.severity != "info"]
     firsts = _firsts(_causes(bad))[:_MOST_TOLD]
@@ -121,7 +121,7 @@ def all_lines(told: Told, width: int) -> Iterator[str]:
         yield from _paragraph(finding, told, width, MOST_CALLS)
     if rest:
         yield ""
-        yield "Besides (--json has all of it):"
+        yield "Other findings (details: --json):"
         yield from _in_short(rest, width)
     yield from _folder(shown, told.captures)
     yield from _notes(told, width)
@@ -133,18 +133,18 @@ def all_lines(told: Told, width: int) -> Iterator[str]:
 
 
 def _firsts(findings: Sequence["Finding"]) -> list["Finding"]:
-    """The first of each kind."""
+    """The first finding of each kind."""
     firsts = {finding.finding: finding for finding in reversed(findings)}
     return [finding for finding in findings if firsts[finding.finding] is finding]
 
 
 def _causes(findings: Sequence["Finding"]) -> list["Finding"]:
-    """Those that follow from no other."""
+    """Findings without a cause among the findings."""
     return [finding for finding in findings if finding.cause is None]
 
 
 def _consequences(findings: Sequence["Finding"], cause: "Finding") -> list["Finding"]:
-    """Those that follow from one, however many are in between."""
+    """Direct and indirect consequences of a finding."""
     found = []
     for finding in findings:
         behind = finding.cause
@@ -156,7 +156,7 @@ def _consequences(findings: Sequence["Finding"], cause: "Finding") -> list["Find
 
 
 def _besides(findings: Sequence["Finding"], told: Sequence["Finding"]) -> list["Finding"]:
-    """Neither told nor a consequence of what is."""
+    """Findings that are neither in `told` nor a consequence of one that is."""
     known = [each for one in told for each in (one, *_consequences(findings, one))]
     return [finding for finding in findings if all(finding is not each for each in known)]
 
@@ -164,26 +164,29 @@ def _besides(findings: Sequence["Finding"], told: Sequence["Finding"]) -> list["
 def _folder(findings: Sequence["Finding"], captures: str | None) -> list[str]:
     if captures is None or not any(" DIR " in finding.command for finding in findings):
         return []
-    return ["", f"DIR stands for tables: kwsniff analyze {clean(captures)} -o DIR"]
+    return [
+        "",
+        f"Commands above read tables from DIR. Write them first: kwsniff analyze {clean(captures)} -o DIR",
+    ]
 
 
 def _notes(told: Told, width: int) -> Iterator[str]:
     notes = [finding for finding in told.findings if finding.severity == "info"]
     if notes:
         yield ""
-        yield "To know:"
+        yield "Notes:"
         for finding in notes:
             yield from _wrapped(finding.text, width, "- ")
 
 
 def _seen(sentences: Sequence[str], width: int) -> Iterator[str]:
-    yield "Not seen:"
+    yield "Limits of this capture:"
     for sentence in sentences:
         yield from _wrapped(sentence, width, "- ")
 
 
 def _in_short(findings: Sequence["Finding"], width: int) -> Iterator[str]:
-    """A line for each kind: whom it concerns."""
+    """One line per kind of finding, with its subjects."""
     for (severity, name), same in _by_kind(findings).items():
         causes = list(dict.fromkeys(each.explained_by for each in same if each.explained_by))
         follows = f" (follows from {', '.join(causes)})" if causes else ""
@@ -207,7 +210,7 @@ def _subjects(findings: Sequence["Finding"]) -> str:
 
 
 def _errors(grid: Grid, width: int, most: int) -> Iterator[str]:
-    """Who got errors, or who sent them."""
+    """The clients that received errors, or the brokers that sent them."""
     if grid.rows:
         more = f" (first {most} of {len(grid.rows)})" if len(grid.rows) > most else ""
         yield ""
@@ -216,7 +219,7 @@ def _errors(grid: Grid, width: int, most: int) -> Iterator[str]:
 
 
 def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """The slowest calls, by what they have in common."""
+    """The slowest calls, grouped by client, API and topic."""
     if rows:
         cells = [
             (
@@ -234,7 +237,7 @@ def _slowest(rows: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         names = ("client", "API", "topic", "calls", "mean", "max", "mostly", "longest call")
         order = ("client", "API", "max", "topic", "mean", "mostly", "longest call", "calls")
         yield ""
-        yield from _wrapped("Slowest, without waits on purpose (for data, members, quotas):", width, "")
+        yield from _wrapped("Slowest calls, without deliberate waits (for data, members, quotas):", width, "")
         yield from fitted(Grid("", names, cells, order), width).lines
 
 
@@ -253,28 +256,27 @@ def _headline(told: Told, width: int) -> Iterator[str]:
     if counts and basis["calls"]:
         yield from _wrapped(f"{' and '.join(counts)} in {stands}.", width, "")
     elif counts:
-        yield from _wrapped(f"{' and '.join(counts)}; there are no Kafka calls to judge.", width, "")
+        yield from _wrapped(f"{' and '.join(counts)}; the capture has no Kafka calls.", width, "")
     elif basis["calls"]:
         yield from _wrapped(f"No finding in {stands}.", width, "")
         yield from _wrapped(told.checked, width, "")
         errors = sum(each["count"] for each in without_routine(told.errors)["errors_by_client"])
         if errors:
             yield from _wrapped(
-                f"No rule explains {plural(errors, 'error')} that clients got: see below.", width, ""
+                f"No rule explains {plural(errors, 'error')} that clients received: see below.", width, ""
             )
     else:
-        yield from _wrapped("There are no Kafka calls to judge.", width, "")
+        yield from _wrapped("No Kafka calls found.", width, "")
 
 
 def _paragraph(
     finding: "Finding", told: Told, width: int, calls: int, rows: int | None = None, *, see: bool = True
 ) -> Iterator[str]:
-    """A finding with its proof; `rows` bounds its sentence, and its command; `see`: with the command."""
-    share = "" if not finding.time_share else f" {finding.time_share:.0%} of all time that calls took."
+    """A finding with its proof. `rows`: limit for its sentence and its command; `see`: with the command."""
+    share = "" if not finding.time_share else f"  {finding.time_share:.0%} of total call latency."
     cause = f", follows from {finding.explained_by}" if finding.explained_by else ""
     yield from _wrapped(
-        f"{finding.severity.upper()} {finding.finding} "
-        f"({finding.confidence}; {finding.blames} has to act{cause})",
+        f"{finding.severity.upper()} {finding.finding} ({finding.confidence}) owner: {finding.blames}{cause}",
         width,
         "",
     )
@@ -283,7 +285,7 @@ def _paragraph(
     lines = _wrapped(clean(finding.text) + share, width, "  ", whole=rows is None)
     yield from lines[:rows]
     if rows is not None and len(lines) > rows:
-        yield "  ... (--all has all of it)"
+        yield "    ... (full text: --all)"
     yield from _wrapped(clean(finding.advice), width, "  Do: ")
     if finding.call_ids:
         yield from _wrapped("calls " + _some(finding.call_ids), width, "  Proof: ")
@@ -296,7 +298,7 @@ def _paragraph(
     command = f"  See: {clean(finding.command)}"
     if see:
         long = rows is not None and _height([command], width) > rows
-        yield "  See: a long command, which --all has" if long else command
+        yield "    See: a long command; --all shows it" if long else command
 
 
 def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str:
@@ -305,7 +307,7 @@ def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str
 
 
 def _wrapped(text: str, width: int, begin: str, *, whole: bool = False) -> list[str]:
-    """A word that is longer than a line is cut in its middle, or else left `whole`."""
+    """A word longer than a line is shortened in its middle, unless `whole`."""
     cut = text if whole else " ".join(shortened(word, width - len(begin)) for word in text.split())
     return textwrap.wrap(
         cut, width, initial_indent=begin, subsequent_indent=" " * len(begin),

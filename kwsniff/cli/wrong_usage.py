@@ -1,4 +1,4 @@
-"""A command line that cannot be understood, told in one line: what is wrong, and what may have been meant."""
+"""Errors in the command line, in one line each: the mistake, and a suggestion."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ from kwsniff.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError where argparse would print every option that there is and exit; for verbs, too."""
+    """Raises UsageError where argparse would print all options and exit; also for verbs."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError: what argparse says, and where to read on."""
+        """Raises UsageError with argparse's message and a pointer to the help."""
         raise UsageError(f"{message}; see {self.prog} --help")
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse has it, but a word that no argument takes is told by the verb that was given it."""
+        """As in argparse, but the verb itself reports an unexpected argument."""
         found, unknown = super().parse_known_args(args, namespace)
         for word in unknown:
             if word.startswith("-") and word != "--":
                 self._no_option(word.partition("=")[0])
         if unknown:
-            self.error(f"{unknown[0]!r} is one word too many")
+            self.error(f"unexpected argument {unknown[0]!r}")
         return found, unknown
 
     def _no_option(self, option: str) -> NoReturn:
@@ -30,4 +30,4 @@ class Parser(argparse.ArgumentParser):
         known = [name for name in self._option_string_actions if name.startswith("--")]
         near = get_close_matches(option, known, 2, 0.65)
         hint = f"did you mean {' or '.join(near)}?" if near else f"{self.prog} --help lists them"
-        raise UsageError(f"{self.prog} has no option {option}; {hint}")
+        raise UsageError(f"unknown option {option}; {hint}")

@@ -1,8 +1,8 @@
-"""Whole compressed streams (a capture file inside gzip or zstd), taken apart in bounded pieces.
+"""Decompression of whole streams (a capture file inside gzip or zstd), in bounded pieces.
 
-Both functions yield what could be decompressed and return a note about how the stream ended: ``None`` for
-a proper end, else one clause. Nothing is raised for damaged bytes: what came before them is worth having.
-A yielded piece is only valid until the next one is asked for.
+Both functions yield decompressed pieces and return a note on the end of the stream: ``None`` for
+a proper end, else a short text. Damaged bytes raise no exception, because the data before them is useful.
+A yielded piece is only valid until the next one is requested.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from kwsniff.codecs.compressed_part import LEAST_GIVEN, MOST_GIVEN
 
 PIECE = 1 << 20
-"""Most bytes handed out at a time."""
+"""Maximum size of a piece."""
 
 IGNORED_BYTES = "bytes after the compressed stream are ignored"
-"""The one note that means nothing was lost."""
+"""The only note that does not mean a loss."""
 
 _ZSTD_STEP = 1 << 16
 _ZSTD_LAST_STEP = 1 << 10
@@ -30,13 +30,13 @@ Pieces = Generator[memoryview, None, str | None]
 
 
 class Readable(Protocol):
-    """What the compressed bytes are read from; an empty answer means the end."""
+    """Source of the compressed bytes; an empty result means the end."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
 def decompress_gzip(raw: Readable) -> Pieces:
-    """Every member of a gzip stream (RFC 1952), one after the other."""
+    """Every member of a gzip stream (RFC 1952), in order."""
     data, at = raw.read(_RAW_READ), 0
     while True:
         engine = zlib.decompressobj(_GZIP)
@@ -75,7 +75,8 @@ def _behind_zeros(data: bytes, at: int) -> int:
 
 
 def _before_damage(engine: Any, data: bytes) -> Generator[memoryview, None, None]:
-    """What `data` holds before the damage. zlib drops what the failing call gave, so single bytes go in."""
+    """The output of `data` before the damage. zlib drops the output of a failing call, so bytes go in one
+    by one."""
     held = bytearray()
     for position in range(len(data)):
         try:
@@ -90,7 +91,7 @@ def _before_damage(engine: Any, data: bytes) -> Generator[memoryview, None, None
 
 
 class _Tail:
-    """Passes reads through, some ahead of whoever asks: near the end, that is known in time."""
+    """Passes reads through, with read-ahead, so that the end is known in time."""
 
     closed = False
 
@@ -106,15 +107,16 @@ class _Tail:
         return self._ahead.pop(0) if self._ahead else b""
 
     def close(self) -> None:
-        """The file belongs to whoever opened it."""
+        """The caller owns the file."""
 
 
 def decompress_zstd(raw: Readable) -> Pieces:
     """Every frame of a zstd stream (RFC 8878).
 
-    Of a stream that is cut or damaged, up to 1 KiB (cut) or 64 KiB (damaged) before the break may be missing:
-    Arrow keeps the output of the read that fails. Of a block that is not whole (up to 128 KiB) nothing can be
-    read.
+    From a cut stream up to 1 KiB, and from a damaged one up to 64 KiB, before the break may be missing,
+    because
+    Arrow discards the output of the failing read. An incomplete block (up to 128 KiB) cannot be read at
+    all.
     """
     import pyarrow as pa
 

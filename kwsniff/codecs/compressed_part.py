@@ -1,7 +1,7 @@
-"""The compressed part of a record batch, taken apart with a cap on what comes out.
+"""Decompression of a record batch, with a limit on the output.
 
 Kafka's codec numbers are bits 0-2 of a batch's attributes: 0 none, 1 gzip (RFC 1952), 2 snappy (in blocks
-behind a header of its own, or bare), 3 lz4 (frame format), 4 zstd. ``CodecError`` is the only thing raised;
+after a special header, or bare), 3 lz4 (frame format), 4 zstd. ``CodecError`` is the only exception;
 its text is from a closed list: unknown_codec, damaged, longer_than_limit.
 """
 
@@ -14,7 +14,7 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 LEAST_GIVEN: Final = 1 << 9
 MOST_GIVEN: Final = 1 << 18
-"""Bytes that zlib is given at a time, few of a member's first: it copies those that it does not use."""
+"""Input bytes per zlib call, few at the start of a member: zlib copies those that it does not use."""
 _PIECE: Final = 1 << 18
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = 16
@@ -26,7 +26,7 @@ class CodecError(Exception):
 
 
 def decompress(codec: int, data: bytes, *, limit: int, message_format: int = 2) -> bytes:
-    """The decompressed bytes, ``limit`` at most.
+    """The decompressed bytes, at most ``limit``.
 
     ``message_format`` is the batch's magic: in format 0 lz4 frames have a wrong header checksum.
     """
@@ -48,7 +48,7 @@ def decompress(codec: int, data: bytes, *, limit: int, message_format: int = 2) 
 def _gzip(data: bytes, limit: int) -> bytes:
     out = bytearray()
     left, at = memoryview(data), 0
-    # What follows a member is another member; Java's reader, too, ignores anything else.
+    # After a member only another member may follow; like Java's reader, ignore anything else.
     while at == 0 or data[at : at + 2] == b"\x1f\x8b":
         engine = zlib.decompressobj(16 + zlib.MAX_WBITS)
         given = LEAST_GIVEN
@@ -75,7 +75,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
     at = _XERIAL_HEADER
     while at < len(data):
         if data.startswith(_XERIAL, at):
-            # Streams that were written one after the other keep their headers.
+            # Concatenated streams keep their headers.
             at += _XERIAL_HEADER
             continue
         size = int.from_bytes(data[at : at + 4], "big")
@@ -88,7 +88,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
 
 
 def _snappy_block(block: bytes, limit: int) -> bytes:
-    # The block says its own size first. The library believes any size it is told, so it is told this one.
+    # The block begins with its size. The library trusts any given size, so it gets this one.
     import pyarrow as pa
 
     size = shift = 0
@@ -101,7 +101,8 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
         raise CodecError("damaged")
     if size > limit:
         raise CodecError("longer_than_limit")
-    # A byte of snappy gives at most 64 / 3 bytes: a larger claim is a lie, told to make us allocate.
+    # A byte of snappy expands to at most 64 / 3 bytes: a larger declared size is an attempt to make us
+    # allocate.
     if size > 22 * len(block):
         raise CodecError("damaged")
     try:
@@ -126,9 +127,9 @@ def _stream(name: str, data: bytes, limit: int) -> bytes:
 
 
 def _with_header_checksum(frame: bytes) -> bytes:
-    """The lz4 frame with the checksum its header ought to have.
+    """The lz4 frame with the correct header checksum.
 
-    Kafka's writers of message format 0 take the magic into the checksum, which the lz4 frame format does not.
+    Kafka's writers of message format 0 include the magic in the checksum, unlike the lz4 frame format.
     """
     if not frame.startswith(_LZ4_MAGIC) or len(frame) < 7:
         return frame

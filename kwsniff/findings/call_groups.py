@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 PARTS: Final = (
     "network", "transmission", "queue", "broker", "throttle", "replicas", "group", "authentication_delay",
 )  # fmt: skip
-"""Parts of a call's time; waits for records that do not exist yet are none of them."""
+"""Parts of a call's time, without waits for records that do not exist yet."""
 STANDSTILLS: Final = ("network", "broker", "replicas")
-"""Parts that somebody who stands still makes long: a few calls, which a mean of many does not tell."""
+"""Parts that a stall makes long: on few calls, so that the mean of many does not show it."""
 LONG_NS: Final = 1_000_000_000
 
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -28,7 +28,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 }
 LONGEST: Final = "longest_"
 ROUND_TRIP: Final = "round_trip"
-"""The way to the broker of calls whose times do not have it: the capture was taken at the broker."""
+"""The round trip of calls whose times do not have it, because the capture was taken at the broker."""
 _OF_CALL: Final[Mapping[str, str]] = {
     "all": "''",
     "client": "client",
@@ -45,10 +45,11 @@ _OF_OTHERS: Final[Mapping[str, str]] = {
 }
 KINDS: Final = ("client", "broker", "api", "topic", "partition", "acks", "codec", "version", "software")
 
-# Who stands in line behind a call that took the broker many times as long as usual waits for the broker;
-# calls that stand in line because there are many of them do not.
-# What a Produce with acks=-1 took longer than the same broker takes for what needs no follower is a wait for
-# replicas here, and for who stands in line behind it, though no single call proves it.
+# Calls queued behind a call with a broker time far above the usual one wait for the broker;
+# calls queued because there are many of them do not.
+# The time that a Produce with acks=-1 takes beyond the same broker's time for calls without followers
+# counts as
+# a wait for replicas, also for calls queued behind it, though no single call proves it.
 _FACTS: Final = """
 create or replace temp table fact as
 with usual as (
@@ -98,7 +99,8 @@ left join stuck s on s.call_id = c.call_id and s.run_id is not distinct from c.r
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Which calls: SQL over the table `fact`; how long they were looked at; one of the halves by slowness."""
+    """A selection of calls: SQL over the table `fact`; duration of the capture; one of the halves by
+    slowness."""
 
     where: str = "true"
     seconds: float | None = None
@@ -106,7 +108,7 @@ class Side:
 
 
 def collect(database: "duckdb.DuckDBPyConnection") -> None:
-    """Makes the table `fact`: a row for each call of a client, with the parts of its time."""
+    """Creates the table `fact`: a row for each call of a client, with the parts of its time."""
     database.execute(_FACTS)
 
 
@@ -147,8 +149,8 @@ def read_groups(
 
 
 def _part(part: str) -> str:
-    """SQL: what a part took of a call, null where that is not known. Waiting in line behind a call that waits
-    on purpose counts as what that one waits for: it is the quota that makes the queue."""
+    """SQL: the time of a part of a call, null if unknown. A queue wait behind a call in a deliberate wait
+    counts as that wait: the quota causes the queue, for example."""
     if part in _COLUMNS:
         return _COLUMNS[part]
     return (
@@ -158,7 +160,7 @@ def _part(part: str) -> str:
 
 
 def _members(kind: str) -> str:
-    """SQL: the rows of `fact` with the subject of that kind; a call of two topics stands there twice."""
+    """SQL: the rows of `fact` with the subject of that kind; a call of two topics has two rows."""
     if kind in _OF_CALL:
         return f"select *, {_OF_CALL[kind]} as subject from fact"  # noqa: S608
     return f"""
@@ -170,7 +172,7 @@ def _members(kind: str) -> str:
 def read_proofs(
     database: "duckdb.DuckDBPyConnection", side: Side, kind: str, subject: str, what: str
 ) -> list[int]:
-    """Calls that show a difference, most telling first."""
+    """Calls that show a difference, the strongest proof first."""
     part = what.removeprefix(LONGEST).removesuffix("_ms")
     if what == "errors":
         chosen, order = "failed", "request_time"
@@ -186,7 +188,7 @@ def read_proofs(
 
 
 def read_losses(database: "duckdb.DuckDBPyConnection") -> dict[str, tuple[int, int, int]]:
-    """Client -> bytes that were sent, bytes sent again, and calls, of its connections."""
+    """Client -> bytes sent, bytes retransmitted, and calls, of its connections."""
     query = """
         select client, sum(client_bytes + broker_bytes)::bigint as sent, sum(calls)::bigint as calls,
             sum(client_retransmitted_bytes + broker_retransmitted_bytes)::bigint as again

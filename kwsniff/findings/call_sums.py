@@ -1,4 +1,4 @@
-"""Calls of clients, summed by client and kind while rows pass: the view `call_sum` in place of all calls."""
+"""Calls of clients, summed by client and kind while rows pass: the view `call_sum` instead of all calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -40,7 +40,7 @@ class CallSums:
         self._proofs = Foremost()
 
     def make_room(self, clients: int) -> None:
-        """For so many clients."""
+        """Reserves space for a number of clients."""
         missing = clients - self._latest.shape[1]
         if missing > 0:
             groups = missing * len(KINDS)
@@ -59,7 +59,7 @@ class CallSums:
         """Adds rows. `clients`: their ids and addresses, `numbers`: those of each, by code.
 
         Gives marks of the ticks in which clients asked, and asked for Metadata, as client << 40 | tick, most
-        of them once; None where a time is no time of a clock.
+        of them once; None for a time that is not a valid clock time.
         """
         callers, words = codes_in(batch, "caller")
         apis, names = codes_in(batch, "api_name")
@@ -81,11 +81,11 @@ class CallSums:
         return None if marked < 0 else (self._marks[0, :marked].copy(), self._marks[1, :asked].copy())
 
     def state(self) -> tuple[Any, ...]:
-        """What was added, for `add_up`; without marks."""
+        """The sums, for `add_up`; without marks."""
         return as_bytes(self._sums), as_bytes(self._spans), self._proofs.state()
 
     def add_up(self, state: tuple[Any, ...], clients: Numbers) -> None:
-        """Adds what another one has. `clients`: the numbers that its clients have here."""
+        """Adds the sums of another one. `clients`: the numbers of its clients here."""
         sums, spans, proofs = state
         groups = (clients[:, None] * len(KINDS) + np.arange(len(KINDS))).ravel()
         self._sums[:, groups] += from_bytes(sums, len(_SUMS))

@@ -1,4 +1,4 @@
-"""Columns of batches as numpy arrays, whether they are there or not."""
+"""Columns of batches as numpy arrays, including missing columns."""
 
 from typing import Any
 
@@ -18,7 +18,8 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def numbers_of(batch: pa.RecordBatch, name: str, null: int) -> Numbers:
-    """Integers, or microseconds since 1970, of a column; `null` in the place of nulls, or of all."""
+    """Integers, or microseconds since 1970, of a column; `null` replaces nulls, or all values of a missing
+    column."""
     column = _column(batch, name)
     if column is None:
         return np.full(batch.num_rows, null, np.int64)
@@ -26,7 +27,7 @@ def numbers_of(batch: pa.RecordBatch, name: str, null: int) -> Numbers:
 
 
 def column_in(batch: pa.RecordBatch, name: str) -> WholeColumn:
-    """The same for compiled passes, which say themselves what stands for null."""
+    """The same for compiled passes, with their own value for null."""
     column = _column(batch, name)
     return WholeColumn(b"", 0, 0, batch.num_rows) if column is None else column_of(_in_microseconds(column))
 
@@ -77,12 +78,12 @@ def flags_of(batch: pa.RecordBatch, name: str) -> Numbers:
 
 
 def as_bytes(values: Numbers) -> bytes:
-    """Integers, for `from_bytes`: what others counted travels so."""
+    """Integers as bytes, for `from_bytes`: the format for counts of other processes."""
     return np.ascontiguousarray(values, np.int64).tobytes()
 
 
 def from_bytes(data: bytes, rows: int = 1) -> Numbers:
-    """They again, in so many rows; not to be written to."""
+    """The integers of `to_bytes` in the given number of rows; read-only."""
     return np.frombuffer(data, np.int64).reshape(rows, -1)
 
 

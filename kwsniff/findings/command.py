@@ -12,7 +12,7 @@ _SPECIAL: Final = frozenset('\\`$"!')  # inside double quotes
 def write_command(template: str, said: Mapping[str, Any]) -> str:
     """The command of a rule with what it names in braces.
 
-    `capture` and `tables` are words for a shell already. What stands between single quotes is a text in SQL.
+    `capture` and `tables` are already quoted for a shell. Text between single quotes is an SQL literal.
     """
     words: list[str] = []
     for part in _parts(template):

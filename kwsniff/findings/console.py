@@ -1,7 +1,7 @@
 """SQL of users over a folder of tables: it may read those tables and nothing else, and write nothing.
 
 The views are made first, then DuckDB is shut in: no file but those of the tables, no extension, no setting
-can be reached from then on. What is no query is refused before it runs.
+can be reached from then on. Statements other than queries are rejected before they run.
 """
 
 import os
@@ -55,20 +55,20 @@ def load_questions() -> Mapping[str, Question]:
 
 
 def find_question(name: str) -> Question:
-    """Raises UsageError for a name that is none."""
+    """Raises UsageError for an unknown name."""
     questions = load_questions()
     if name in questions:
         return questions[name]
     near = get_close_matches(name, questions, 2, 0.5)
-    hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {', '.join(questions)}"
-    raise UsageError(f"there is no question '{name}'{hint}")
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; known: {', '.join(questions)}"
+    raise UsageError(f"unknown question '{name}'{hint}")
 
 
 @contextmanager
 def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyConnection"]:
     """A database with a view of each table in the folder, of `analyze`, `live` or `pipeline`, shut in.
 
-    Raises UsageError where there is no table.
+    Raises UsageError if there are no tables.
     """
     import duckdb
 
@@ -76,7 +76,7 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
     tables = files_of_tables(place)
     beneath = [name for name in tables if is_folder_of_tables(place / name)]
     if len(beneath) == len(tables):
-        what = "holds no tables" if place.is_dir() else "no such folder"
+        what = "no tables in this folder" if place.is_dir() else "no such folder"
         hint = " or ".join(str(place / name) for name in beneath[:2])
         do = f"did you mean {hint}?" if hint else "make them with `kwsniff analyze CAPTURE -o DIR`"
         raise UsageError(f"{place}: {what}; {do}")
@@ -86,13 +86,13 @@ def open_console(folder: str | os.PathLike[str]) -> Iterator["duckdb.DuckDBPyCon
                 _show(database, name, paths)
             _shut_in(database, [path for paths in tables.values() for path in paths], spill)
         except duckdb.Error as error:
-            raise UsageError(f"{place}: cannot be read: {_in_one_line(error)}") from error
+            raise UsageError(f"{place}: cannot read: {_in_one_line(error)}") from error
         yield database
 
 
 @contextmanager
 def closing_quietly(database: "duckdb.DuckDBPyConnection") -> Iterator["duckdb.DuckDBPyConnection"]:
-    """A query that does not end keeps its database busy, which nobody needs to hear."""
+    """A database that is busy with an endless query cannot be closed; that error is ignored."""
     import duckdb
 
     try:
@@ -158,12 +158,12 @@ def ask(database: "duckdb.DuckDBPyConnection", query: str) -> Rows:
 def _reader(database: "duckdb.DuckDBPyConnection", query: str) -> "pa.RecordBatchReader":
     statements = database.extract_statements(query)
     if not statements:
-        raise UsageError("there is no query; for example: from api_calls limit 10")
+        raise UsageError("no query given; for example: from api_calls limit 10")
     if len(statements) > 1:
-        raise UsageError(f"these are {len(statements)} queries: ask one at a time")
+        raise UsageError(f"{len(statements)} queries given: run one at a time")
     kind = statements[0].type.name
     if kind not in _QUERIES:
-        raise UsageError(f"{kind} is not allowed: tables are read here, never changed")
+        raise UsageError(f"{kind} is not allowed: this command only reads tables")
     found: Any = database.sql(query)
     if found is None:
         raise UsageError("the SQL has no rows to show; for example: from api_calls limit 10")
@@ -259,13 +259,13 @@ def named_when_whole(path: Path) -> Iterator[Path]:
     import uuid
 
     if path.exists() and not path.is_file():
-        raise OutputError(f"{path}: is no file that could be replaced; leave -o out, or name another")
+        raise OutputError(f"{path} is not a regular file; omit -o, or choose another output file")
     hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         yield hidden
         hidden.replace(path)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error})") from error
+        raise OutputError(f"{path}: cannot write ({error.strerror or error})") from error
     finally:
         with suppress(OSError):
             hidden.unlink()

@@ -36,7 +36,7 @@ def open_database(*, bare: bool = False) -> "duckdb.DuckDBPyConnection":
 
 
 def hush(database: "duckdb.DuckDBPyConnection") -> None:
-    """No progress bar. In a notebook without ipywidgets there is none, and DuckDB refuses to be told so."""
+    """No progress bar. In a notebook without ipywidgets there is none, and DuckDB rejects this setting."""
     ((shown,),) = database.execute("select current_setting('enable_progress_bar')").fetchall()
     if shown:
         database.execute("set enable_progress_bar = false")

@@ -1,4 +1,4 @@
-"""What is different in BAD traffic, seen from GOOD: who carries it, and in which part of the time.
+"""Differences of BAD from GOOD traffic, by subject and part of latency.
 
 A subject (a client, a topic, a value of acks) is compared API by API, so that more fetches are no slower
 ones; where GOOD does not have it, with all calls of that API in GOOD. A difference counts when
@@ -6,12 +6,12 @@ ones; where GOOD does not have it, with all calls of that API in GOOD. A differe
 - it is on at least 10 calls, the means are half a millisecond and a factor of 1.5 apart,
 - their intervals, mean ± 2.58 standard errors (99 % for means of many calls), do not meet: a few long calls
   among many make the interval wide,
-- and the subject carries at least 5 % of all time in BAD.
+- and the subject has at least 5 % of total latency in BAD.
 
 Two calls or more that took a second or longer are a difference as well, where nothing in GOOD took a third
-of that: a broker that stands still holds up few calls, and the mean of many does not show it.
+of that: a stalled broker delays few calls, and the mean of many does not show it.
 
-Waits for records that do not exist yet are left out: they harm nobody.
+Waits for records that do not exist yet are left out: they are harmless.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -51,11 +51,11 @@ LEAST_LONG: Final = 2
 LONG_RATIO: Final = 3.0
 _RATE_WEIGHT: Final = 0.2
 _FALLING_WEIGHT: Final = 0.02
-"""Fewer calls are what follows when somebody waits; alone, they are still an answer."""
+"""Fewer calls are the consequence of waits; without other differences, they are still reported."""
 _LOSS_WEIGHT: Final = 0.25
 _OWNS: Final = 1.1
 _STOOD_STILL: Final = 1.5
-"""Others hold calls up as well, while they wait for who stands still: a coordinator for its follower."""
+"""Brokers that wait for a stalled one delay calls as well: a coordinator waits for its follower."""
 _ALIKE: Final = 0.5
 _ALONE: Final = 0.3
 """What a subject counts for when the rest is as much slower, and when there is no rest."""
@@ -131,7 +131,7 @@ class _Pair:
 def compare(
     good: tuple["duckdb.DuckDBPyConnection", Side], bad: tuple["duckdb.DuckDBPyConnection", Side]
 ) -> list[Difference]:
-    """The differences, those that carry most first. Each side is a database and which of its calls.
+    """The differences, largest contribution first. Each side is a database and which of its calls.
 
     The sides' lengths are those of their captures, or their part of one; rates are compared where both are
     known.
@@ -178,7 +178,7 @@ def _times(before: Groups, after: Groups, *, parts_of_one: bool) -> Iterator[Dif
 
 
 def _standstills(before: Groups, after: Groups, told: Container[str]) -> Iterator[Difference]:
-    """Few calls that took long, which nothing in GOOD did; `told`: what means show already."""
+    """Few long calls, without any in GOOD; `told`: differences that means already show."""
     total = sum(_sum(row, part) for row in after["all", ""].values() for part in PARTS)
     for part in STANDSTILLS:
         if f"{part}_ms" in told:
@@ -212,7 +212,8 @@ def _pair(key: tuple[str, str], part: str, before: Groups, after: Groups) -> _Pa
         pair.bad.add(row["timed"], *_moments(row, part), row["timed"])
         known = before.get(key, {}).get(api)
         if known is None or known["timed"] < LEAST_CALLS:
-            # Few calls of its own tell little, but those that were as slow before are no difference.
+            # A few of its own calls prove little, but calls that were as slow before do not count as a
+            # difference.
             both = [row for row in (known, before["all", ""].get(api)) if row is not None]
             known = max(both, key=lambda row: _moments(row, part)[0], default=None)
         if known is not None:
@@ -303,7 +304,8 @@ def _shares(key: tuple[str, str], before: Groups, after: Groups) -> _Pair:
 
 def _odds(row: Mapping[str, Any]) -> tuple[float, float]:
     share = row["failed"] / row["calls"]
-    # As if one call more had failed and one not: none of a few is no proof of never.
+    # As if one more call had failed and one had not: zero failures in a few calls do not prove a rate of
+    # zero.
     smooth = (row["failed"] + 1) / (row["calls"] + 2)
     return share, smooth * (1 - smooth)
 

@@ -1,4 +1,4 @@
-"""docs/findings.md, made of the rules. `python -m kwsniff.findings.docs > docs/findings.md`"""
+"""docs/findings.md, generated from the rules. `python -m kwsniff.findings.docs > docs/findings.md`"""
 
 import sys
 

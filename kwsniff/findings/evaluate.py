@@ -227,9 +227,9 @@ def _words(template: str, said: Mapping[str, Any]) -> str:
 
 
 def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
-    """Names the cause of what is a consequence: the first of its rule's list that concerns the same party.
+    """Sets the cause of each consequence: the first of its rule's list that concerns the same party.
 
-    What harms nobody (info) is no cause.
+    A finding of severity info is never a cause.
     """
     for finding in findings:
         for cause in rules[finding.finding].explained_by:
@@ -241,7 +241,7 @@ def _explain(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
 
 
 def _rank_below_cause(finding: Finding) -> str:
-    """A consequence is no worse than its cause, and so never comes before it; the severity that it has."""
+    """Lowers a consequence to the severity of its cause, so that it never comes first. Returns it."""
     if finding.cause is not None:
         worst = _rank_below_cause(finding.cause)
         finding.severity = max(finding.severity, worst, key=SEVERITIES.index)

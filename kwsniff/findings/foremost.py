@@ -21,7 +21,7 @@ class Foremost:
         self.ids = np.full((0, MOST_PROOFS), _NEVER, np.int64)
 
     def make_room(self, groups: int) -> None:
-        """For so many groups, which are numbered from 0."""
+        """Reserves space for a number of groups, numbered from 0."""
         if (missing := groups - len(self.ids)) > 0:
             more = np.full((missing, MOST_PROOFS), _NEVER, np.int64)
             self.keys, self.ids = np.concatenate([self.keys, more]), np.concatenate([self.ids, more])

@@ -43,7 +43,7 @@ class Pace:
         self._moments = _Marks()
         self._asked = _Marks()
         self._told: dict[tuple[int, int], tuple[int, int, int]] = {}
-        """Client and error code -> how often it was told so, the first time and the last."""
+        """Client and error code -> number of these errors, their first and last time."""
         self._crowded = False
         self._outdated = False
         """Whether a broker did not know a version, where no other one is tried."""
@@ -137,7 +137,7 @@ class Pace:
         self._told[who] = _added(self._told.get(who), (number, first, last))
 
     def _misled(self) -> dict[int, tuple[int, int, int]]:
-        """Client -> how often, and between when and when, it was told that a broker does not lead."""
+        """Client -> number of errors that a broker does not lead, and their time range."""
         found: dict[int, tuple[int, int, int]] = {}
         for (client, code), told in self._told.items():
             if code in _NOT_LEADER:
@@ -171,7 +171,7 @@ class Pace:
         return int(np.count_nonzero((later - ticks >= 4) & (calls[clients] >= 50)))
 
     def _unasked(self, client: int, number: int, first: int, last: int) -> bool:
-        """Whether there may be 1 s without a Metadata request, from being told once to being told again."""
+        """Whether there may be 1 s without a Metadata request between two such errors."""
         if number < 3 or last - first < 1_000_000:
             return False
         clients, ticks = self._asked.sorted()

@@ -1,4 +1,4 @@
-"""What a judgement stands on, and what the tables cannot tell: the parts of a report beside its findings."""
+"""The context of findings: size of the traffic, errors, slowest calls, and limits of the capture."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _SHORT_SECONDS = 60
 SIDES = {"client": ("client_id", "client_address"), "broker": ("broker_address", "broker_port")}
-"""Who is told errors, and who tells them: their columns."""
+"""Columns of the side that receives errors, and of the side that sends them."""
 
 _BASIS = """
 select
@@ -36,11 +36,12 @@ select
 
 
 def describe_basis(database: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
-    """How much traffic a judgement stands on, and what limits it.
+    """The amount of traffic that was evaluated, and its gaps.
 
     calls, whole_calls, clients, brokers, connections, payload_bytes, seconds (or None), first_time,
-    captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls. Where a
-    ClientHello got no ServerHello there is nothing that TLS hides; what the network lost is in no capture.
+    captures; begun_before, sealed, one_sided, not_captured, no_vantage count connections or calls. A
+    connection without ServerHello is not in `sealed`: TLS hides nothing there. No capture has what the
+    network lost.
     """
     return fetch(database, _BASIS)[0]
 
@@ -65,11 +66,11 @@ _ABOUT = ", least || case when least <> greatest then ' and others' else '' end 
 def count_errors(
     database: "duckdb.DuckDBPyConnection", *, about: bool = False
 ) -> dict[str, list[dict[str, Any]]]:
-    """errors_by_client and errors_by_broker, most errors first; brokers among themselves are left out.
+    """errors_by_client and errors_by_broker, most errors first, without inter-broker calls.
 
     `count`: errors; `calls`: those with the error; `share`: of all calls of the client, or to the broker;
-    and, if asked for, `about`: the topic or group of the errors, or the first of several; None where they
-    name none.
+    and, on request, `about`: the topic or group of the errors, or the first of several; None if there is
+    none.
     """
     found = {}
     for side, key in SIDES.items():
@@ -104,15 +105,15 @@ summed as (
 )
 select client, api, topic, count(*) as calls, avg(own_ns)::bigint as mean_ns, max(own_ns) as max_ns,
     arg_max(call_id, own_ns) as call_id, sum(own_ns)::bigint as all_ns, sum(broker_ns)::bigint as broker,
-    sum(network_ns)::bigint as network, sum(queue_wait_ns)::bigint as "in line",
+    sum(network_ns)::bigint as network, sum(queue_wait_ns)::bigint as queued,
     sum(transmission_ns)::bigint as transmission, sum(replicas_ns)::bigint as replicas
 from summed group by client, api, topic order by max_ns desc, client, api, topic limit $most
 """
-_PARTS = ("broker", "network", "in line", "transmission", "replicas")
+_PARTS = ("broker", "network", "queued", "transmission", "replicas")
 
 
 def describe_checks() -> str:
-    """What rules there are, in a sentence."""
+    """One sentence on the rules."""
     gates = load_gates()
     *groups, last = dict.fromkeys(_CHECKED.get(gate.group, gate.group) for gate in gates)
     return f"Checked: {len(gates)} rules on {', '.join(groups)} and {last} (docs/findings.md)."
@@ -121,43 +122,38 @@ def describe_checks() -> str:
 def list_slowest(database: "duckdb.DuckDBPyConnection", most: int = 3) -> list[dict[str, Any]]:
     """The slowest calls of clients by client, API and topic, those with the longest call first.
 
-    `mean_ns`, `max_ns`: without what was waited for on purpose, but for replicas; `mostly`: the largest part
-    of that; `call_id`: the longest call.
+    `mean_ns`, `max_ns`: without deliberate waits, but with waits for replicas; `mostly`: the largest part;
+    `call_id`: the longest call.
     """
     rows = fetch(database, _SLOWEST, {"most": most})
     return [row | {"mostly": max(_PARTS, key=row.__getitem__)} for row in rows]
 
 
 def list_not_seen(basis: dict[str, Any]) -> list[str]:
-    """What these tables cannot tell, a sentence each."""
+    """Limits of these tables, a sentence each."""
     said = []
     if basis["sealed"]:
         said.append(
             f"{plural(basis['sealed'], 'TLS connection')} stayed encrypted: "
-            "nothing is known of the calls inside (docs/tls.md)."
+            "their calls are unknown (docs/tls.md)."
         )
     if basis["one_sided"]:
         said.append(
-            f"One direction alone was captured of {plural(basis['one_sided'], 'connection')}: "
-            "whether their calls were answered is not known."
+            f"{plural(basis['one_sided'], 'connection')} captured in one direction only: "
+            "the capture cannot show whether the broker responded."
         )
     if basis["not_captured"]:
         said.append(
-            f"{plural(basis['not_captured'], 'call')} may have been answered: "
-            "bytes of the responses are not in the capture."
+            f"{plural(basis['not_captured'], 'call')} may have a response: the capture lacks bytes of it."
         )
     if basis["begun_before"]:
         said.append(
             f"{plural(basis['begun_before'], 'connection')} began before the capture: "
-            "what was said before it is not known."
+            "their earlier calls are unknown."
         )
     if basis["no_vantage"] and basis["no_vantage"] == basis["connections"]:
-        said.append("Where the capture was taken is not known: time on the network counts as the broker's.")
+        said.append("The capture point is unknown: network time counts as broker time.")
     if basis["seconds"] is not None and basis["seconds"] < _SHORT_SECONDS:
-        said.append(
-            f"The capture is {basis['seconds']:.1f} s long: what happens less often than that does not show."
-        )
-    said.append(
-        "What brokers do among themselves on other networks, and inside clients, is on no wire seen here."
-    )
+        said.append(f"The capture is {basis['seconds']:.1f} s long; rarer events may not appear.")
+    said.append("Inter-broker traffic on other networks and delays inside clients are not visible here.")
     return said

@@ -35,7 +35,7 @@ GROUPS: Final = (
 class Rule:
     """One rule: when `query` gives rows, each is a finding.
 
-    `query` is SQL over the views of views.sql; `$name` stands for a figure of `floors`. Its columns are
+    `query` is SQL over the views of views.sql; `$name` is a figure of `floors`. Its columns are
     `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns` (time those calls took),
     `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it concerns; `severity`,
     `confidence`, `blames` overrule the rule's own; whatever else it has, `text`, `advice` and `command` may
@@ -132,17 +132,17 @@ def load_rules() -> tuple[Rule, ...]:
     rules = [rule for group in GROUPS for rule in read_rules(group)]
     names = [rule.name for rule in rules]
     if len(set(names)) != len(names):
-        raise ValueError("a rule's name stands twice")
+        raise ValueError("two rules have the same name")
     for rule in rules:
         for cause in rule.explained_by:
             if cause not in names:
-                raise ValueError(f"rule {rule.name} names {cause!r} as a cause, which is no rule")
+                raise ValueError(f"rule {rule.name} has an unknown rule as a cause: {cause!r}")
     _refuse_circles({rule.name: rule.explained_by for rule in rules})
     return tuple(rules)
 
 
 def _refuse_circles(causes: Mapping[str, Sequence[str]]) -> None:
-    """What follows from something is not its cause, too."""
+    """A consequence must not also be a cause of its cause."""
     left = dict(causes)
     while left:
         ends = [name for name, behind in left.items() if not left.keys() & set(behind)]

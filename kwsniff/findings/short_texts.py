@@ -1,7 +1,7 @@
-"""Copies of tables in which long texts are short: a text of 32 kB may stand in a million rows.
+"""Copies of tables with shortened texts: a text of 32 kB may be in a million rows.
 
-Whoever says so needs a few hundred bytes on the wire, and each row would be hashed and compared in full. In a
-file a text stands once; there it is cut, before rows are looked at.
+That takes only a few hundred bytes on the wire, but each row would be hashed and compared in full. A file has
+each text once; it is shortened there, before rows are read.
 """
 
 from collections.abc import Container
@@ -34,14 +34,14 @@ def has_long_texts(file: str | PathLike[str]) -> bool:
 
 
 def copy_shortened(source: str | PathLike[str], target: Path, columns: Container[str] | None) -> None:
-    """Writes these columns of a file anew (all of them: None), texts as `words_of` has them."""
+    """Rewrites these columns of a file (None: all), with texts shortened by `words_of`."""
     schema = pq.read_schema(source)
     chosen = [name for name in schema.names if columns is None or name in columns]
     words = [name for name in chosen if pa.types.is_string(schema.field(name).type)]
     writer = None
     with pq.ParquetFile(source, read_dictionary=words) as file:
         for group in range(file.num_row_groups):
-            # A batch over several groups would have the texts of all of them.
+            # A batch of several groups would have the texts of all of them.
             for batch in file.iter_batches(_BATCH_ROWS, [group], columns=chosen, use_threads=False):
                 short = pa.RecordBatch.from_arrays([_shorten(column) for column in batch.columns], chosen)
                 writer = writer or pq.ParquetWriter(target, short.schema)

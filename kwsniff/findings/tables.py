@@ -60,7 +60,7 @@ def open_folder(
     sources = files_of_tables(place)
     if "api_calls" not in sources or "connections" not in sources:
         raise UsageError(
-            f"{place}: holds no tables of kwsniff (api_calls, connections); make them with "
+            f"{place} has no tables of kwsniff (api_calls, connections); write them with "
             "`kwsniff analyze CAPTURE -o DIR`"
         )
     return _shown(
@@ -85,7 +85,7 @@ def open_for(
     memory: str = MEMORY,
     long_texts: bool = False,
 ) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """As open_folder, of files, for these queries alone: a connection that takes SQL (execute), nothing else.
+    """As open_folder, for files, and only for these queries: a connection with nothing but `execute`.
 
     Only tables, columns and views that they name are there: each one costs a look into its files, and each
     column time to plan every query. `twins`: whether a connection may be a twin of another. `unnamed`:

@@ -72,7 +72,7 @@ def check_release(release: str) -> str:
     names = releases.names
     near = get_close_matches(release, names, 3, 0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else "."
-    raise UsageError(f"release '{release}' is not known{hint} Known: {', '.join(names)}")
+    raise UsageError(f"unknown release '{release}'{hint} Known: {', '.join(names)}")
 
 
 _CALLS = """
@@ -231,4 +231,4 @@ def _described(name: str, reasons: Sequence[Reason], release: str) -> str:
     if first.min_version is None:
         return f"{name} {versions}{written} ({release} does not have it)"
     span = f"{first.min_version}-{first.max_version}"
-    return f"{name} {versions}{written} ({release} takes {span})"
+    return f"{name} {versions}{written} ({release} accepts {span})"

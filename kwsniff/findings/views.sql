@@ -1,5 +1,5 @@
--- What the rules read. Calls of connections that were seen twice count once: `twin_of` leaves them out.
--- `client` is the name a client gives itself, in the request or in another one of the connection, else its address;
+-- The input of the rules. Calls of connections that were captured twice count once: `twin_of` leaves them out.
+-- `client` is the client id, of the request or of another one of the connection, else the address;
 -- `broker` is address:port.
 
 create temp view connection as
@@ -8,7 +8,7 @@ from connections where twin_of is null;
 
 create temp view twin as select run_id, connection_id from connections where twin_of is not null;
 
--- Connections with requests that name the client, and others that do not.
+-- Connections with requests that have a client id, and others that do not.
 create temp view unnamed as
 select run_id, connection_id, client_id as named from connections
 where client_id is not null and (run_id, connection_id) in (select (run_id, connection_id) from api_calls where client_id is null);
@@ -20,7 +20,7 @@ where not exists (from twin t where t.connection_id = c.connection_id and t.run_
 
 create temp view client_call as select * from call where caller is null or caller = 'client';
 
--- Who opened a connection, for calls without a name.
+-- The client of a connection, for calls without a client id.
 create temp view origin as select run_id, connection_id, coalesce(client_id, client_address) as origin from connections;
 
 -- Without the client, which takes a join.
@@ -33,12 +33,12 @@ create temp view latency as
 select l.* exclude (origin), coalesce(client_id, origin) as client
 from (from timing left join origin using (run_id, connection_id)) l;
 
--- When brokers refused connections. Whether one did so within a time is asked of the last before its end (asof
--- join): looking at all of them for each call takes as long as there are of both.
+-- Times of refused connections by broker. An asof join finds the last one before a time: comparing all of them
+-- with each call would take time proportional to the product of both.
 create temp view refusing as select distinct broker, first_time as moment from connection where refused and first_time is not null;
 
--- Brokers that refused connections for a while and then took them again, while other brokers were at work: they were
--- restarted, as brokers of a cluster are, one after the other. One that refused again later is none of them.
+-- Brokers that refused connections for a while and then accepted them again, while other brokers worked: they were
+-- restarted, as in a rolling restart. A broker that refused again later does not count.
 create temp view restart as
 with away as (
     select broker, min(first_time) as since, max(first_time) as until from connection where refused and first_time is not null group by broker
@@ -50,24 +50,25 @@ select a.broker, a.since, min(t.first_time) as back from away a join taken t on 
 where exists (from taken o where o.broker <> a.broker and o.first_time < a.until + to_seconds(1) and o.last_time > a.since)
 group by a.broker, a.since, a.until having min(t.first_time) > a.until and min(t.first_time) <= a.since + to_seconds(120);
 
--- Calls among servers that were refused something. They are few, and `refusal` is asked by many rules.
+-- Inter-broker calls with errors. They are few, and many rules read `refusal`.
 create temp view server_error as
 select distinct run_id, call_id from api_calls
 where caller is not null and caller <> 'client' and error_code is not null and error_code <> 0;
 
--- What clients were refused. Servers among themselves are told many things that are routine.
+-- Errors in responses to clients. Many errors between servers are routine.
 create temp view refusal as
 select e.*, coalesce(e.client_id, named, e.client_address) as client, e.broker_address || ':' || e.broker_port as broker
 from error_codes e left join unnamed u using (run_id, connection_id)
 where not exists (from twin t where t.connection_id = e.connection_id and t.run_id = e.run_id)
     and not exists (from server_error s where s.call_id = e.call_id and s.run_id is not distinct from e.run_id);
 
--- When a broker said that it leads a partition, or coordinates a group, no longer: before it shuts down it gives all away.
+-- Times when a broker reported that it no longer leads a partition or coordinates a group: it hands over all of
+-- them before a shutdown.
 create temp view resigned as
 select distinct broker, response_time as moment from refusal where error_code in (6, 16, 74) and response_time is not null;
 
--- When a broker that had ended all of its connections, one of them in the middle of its work or after it resigned, took the
--- first new one: it was restarted. `since`: its last response before.
+-- Time of the first new connection of a broker that had ended all of its connections, one of them in the middle of
+-- its work or after it resigned: it was restarted. `since`: its last response before.
 create temp view renewal as
 with spoken as (
     select run_id, connection_id, max(response_end_time) as last from timing group by run_id, connection_id
@@ -109,7 +110,7 @@ select min(first_time) as first_time, max(last_time) as last_time,
     epoch(max(last_time) - min(first_time)) as seconds
 from captures;
 
--- What a run recorded without a pause: captures of one folder may be hours apart, and say nothing of the time between.
+-- Recording periods of a run without a pause: captures of one folder may be hours apart.
 create temp view stretch as
 select run_id, min(first_time) as begins, max(last_time) as ends
 from (
@@ -121,7 +122,7 @@ from (
     )
 ) group by run_id, number;
 
--- Sums that an analysis makes while rows pass (call_sums.py, volumes.py); of a folder they are asked here.
+-- Sums that an analysis computes while rows pass (call_sums.py, volumes.py); for a folder they are computed here.
 create temp view call_sum as
 select client, kind, count(*) as calls, count(record_count) as known,
     count(*) filter (coalesce(record_count, 0) = 0) as empty, coalesce(sum(latency_ns), 0) as time_ns, sum(record_count) as records,
@@ -136,8 +137,8 @@ from (
 create temp view client_broker as
 select client, min(broker) as broker from connection where client is not null group by client;
 
--- How many partitions of a topic the capture can show: those that are in it, and lower ones whose leader is a broker that
--- is in it. Of the others, writes may go to brokers that it does not see.
+-- Number of partitions of a topic that the capture can show: those in it, and lower ones whose leader is a broker
+-- in it. Writes to the others may go to brokers outside the capture.
 create temp view topic_width as
 with seen as (select distinct topic, partition from partition_call where topic is not null),
 most as (select topic, max(partition) as last from seen group by topic),

@@ -99,7 +99,7 @@ class _Written:
         self._room = _FEW
         self._crowded = False
         self._unnamed = False
-        """Whether somebody wrote who has no name: connections tell their addresses."""
+        """Whether a client without a client id wrote: its address is in connections."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Counts rows of partitions."""
@@ -253,7 +253,7 @@ class _Written:
 
 
 def _shown_by_id(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch | None:
-    """The rows whose topics have an id and no name, with the one in the place of the other."""
+    """The rows whose topics have an id and no name, with the name instead of the id."""
     names = batch.schema.names
     if "topic_id" not in names or "topic" not in names or not batch["topic"].null_count:
         return None
@@ -329,5 +329,5 @@ class Plain:
 
 
 def _place(words: list[str], word: str) -> int:
-    """Where a text stands in a list; what no code is where it does not."""
+    """The index of a text in a list; an invalid code if it is absent."""
     return words.index(word) if word in words else len(words) + 1

@@ -1,7 +1,7 @@
-"""Everything under dissectors/kafka, read when it is first asked for, and a vendor's layouts beside it.
+"""All layouts under dissectors/kafka, loaded on first use, and a vendor's layouts in addition.
 
-``apis`` reads the first line of each API's file; a file is parsed when one of its messages is wanted; a
-program is compiled once per (api, version, direction). A vendor's folder is read and checked at once.
+``apis`` reads the first line of each API's file; a file is parsed on first use of one of its messages; a
+program is compiled once per (api, version, direction). A vendor's folder is read and checked immediately.
 """
 
 import os
@@ -28,7 +28,7 @@ from kwsniff.layout.words import fail
 __all__ = ["ApiRange", "Catalog", "ErrorCode", "Program", "Releases", "SchemaRange", "load_catalog"]
 
 ENVIRONMENT: Final = "KWSNIFF_LAYOUTS"
-"""A vendor's folder, where no other way names one."""
+"""Environment variable with a vendor's folder, used without another setting."""
 
 _HEADERS: Final = "headers.layout"
 _SECTIONS: Final = ("request", "response")
@@ -48,7 +48,7 @@ class SchemaRange:
 
 
 class Catalog:
-    """The layouts of one folder, and those of a vendor's folder, which may not shadow them."""
+    """The layouts of one folder, and those of a vendor's folder, which must not redefine them."""
 
     def __init__(self, folder: Path, layouts: Path | None = None) -> None:
         self.folder = folder
@@ -71,13 +71,13 @@ class Catalog:
         names = {_plain(api.name): api for api in ranges.values()}
         for api in self._vendor.apis:
             if _plain(api.name) in names:
-                fail(api.file, 1, f"'{api.name}' is the name of api {names[_plain(api.name)].key} already")
+                fail(api.file, 1, f"'{api.name}' is already the name of api {names[_plain(api.name)].key}")
             names[_plain(api.name)] = api
             _add(ranges, api)
         return dict(sorted(ranges.items()))
 
     def api(self, name: str | int) -> ApiRange | None:
-        """The API of that key or name, however it is written (1, Fetch, fetch, list_offsets, ListOffsets)."""
+        """The API of that key or name, in any spelling (1, Fetch, fetch, list_offsets, ListOffsets)."""
         text = _plain(str(name).strip())
         if text.isdigit():
             return self.apis.get(int(text))
@@ -97,7 +97,7 @@ class Catalog:
         return next(m for m in layout.messages if m.section == section and not m.releases)
 
     def program(self, api_key: int, version: int, direction: int) -> Program | None:
-        """The program of a message, or None where the API or version is not known."""
+        """The program of a message, or None for an unknown API or version."""
         key = (api_key, version, direction)
         if key not in self._programs:
             message = self.message(api_key, direction)
@@ -106,7 +106,7 @@ class Catalog:
         return self._programs[key]
 
     def alternates(self, api_key: int, version: int, direction: int) -> tuple[Program, ...]:
-        """Early-access layouts under the same version number; to be tried when the newest one fails."""
+        """Early-access layouts under the same version number, to try if the newest one fails."""
         layout = self.layout(api_key)
         if layout is None or direction not in (REQUEST, RESPONSE):
             return ()
@@ -167,7 +167,7 @@ class Catalog:
         return self._schemas.get(name)
 
     def schema(self, name: str, version: int) -> Program | None:
-        """The program of a schema, or None where the name or version is not known."""
+        """The program of a schema, or None for an unknown name or version."""
         key = (name, version)
         if key not in self._schema_programs:
             message = self._schemas.get(name)
@@ -183,17 +183,17 @@ class Catalog:
 
     @cached_property
     def causes(self) -> Mapping[int, Cause]:
-        """What usually causes Kafka's error codes, and what to change."""
+        """Usual causes of Kafka's error codes, and advice."""
         return parse_causes((self.folder / "causes.txt").read_text("utf-8"), "causes.txt")
 
     @cached_property
     def settings(self) -> Settings:
-        """Which settings' values may be shown."""
+        """Settings whose values may be shown."""
         return Settings((self.folder / "public_settings.txt").read_text("utf-8"))
 
     @cached_property
     def releases(self) -> Releases:
-        """Which Kafka release speaks which versions."""
+        """API versions by Kafka release."""
         return parse_releases((self.folder / "releases.tsv").read_text("utf-8"), "releases.tsv")
 
     @cached_property
@@ -216,7 +216,7 @@ class Catalog:
         return count + sum(map(self._check_schema, self._schemas.values()))
 
     def check_vendor(self) -> None:
-        """The same for what stands in the vendor's folder. Raises LayoutError."""
+        """The same for the vendor's folder. Raises LayoutError."""
         if self.layouts is None:
             return
         _ = self.apis, self.errors, self.enums
@@ -242,9 +242,9 @@ class Catalog:
         return sum(self.schema(schema.name, version) is not None for version in schema.versions)
 
     def spoken(self) -> list[tuple[int, ...]]:
-        """What the core is told of each API, ascending by key: key, first, last and first flexible version;
+        """Facts on each API for the core, ascending by key: key, first, last and first flexible version;
         internal, rendezvous, fallback (0 or 1); first and last version (1, 0: none) in which it is shared, in
-        which tokens follow, in which the request names no client id, in which answers may have correlation
+        which tokens follow, in which the request has no client id, in which responses may have correlation
         id 0; whether the bytes of requests (1), of responses (2) or of both (3) are kept; the file's
         checksum."""
         anonymous = self._anonymous()
@@ -275,13 +275,13 @@ class Catalog:
 
     @cache  # noqa: B019 - catalogs live as long as the process
     def meanings(self, api_key: int, direction: int) -> frozenset[Meaning]:
-        """What the fields of a message say, in any version; empty for an unknown API."""
+        """Meanings of the fields of a message, in any version; empty for an unknown API."""
         message = self.message(api_key, direction)
         return frozenset(field.meaning for field in _all_fields(message.fields if message else ()))
 
     @cache  # noqa: B019
     def names_topics(self, api_key: int) -> bool:
-        """Whether a message of the API has topic ids with their names beside them."""
+        """Whether a message of the API has both topic ids and their names."""
         messages = [self.message(api_key, direction) for direction in (REQUEST, RESPONSE)]
         return any(_names_topics(message.fields) for message in messages if message)
 
@@ -298,7 +298,7 @@ class Catalog:
                 text = self._vendor.texts.get(file)
                 layout = parse_layout(path.read_text("utf-8") if text is None else text, file)
             except (OSError, UnicodeDecodeError) as error:
-                raise LayoutError(f"{path}: cannot be read ({error})") from error
+                raise LayoutError(f"{path}: cannot read ({error})") from error
             check_layout(layout)
             self._layouts[file] = layout
         return self._layouts[file]
@@ -321,7 +321,7 @@ class Catalog:
             if use.api is None and use.flexible is flexible:
                 general = use
         if general is None:
-            raise LayoutError(f"{_HEADERS}:1: no 'use {_SECTIONS[direction]}' line fits api {api_key}")
+            raise LayoutError(f"{_HEADERS}:1: no 'use {_SECTIONS[direction]}' line matches api {api_key}")
         return general.header_version
 
 
@@ -331,7 +331,7 @@ def _plain(name: str) -> str:
 
 def _add(ranges: dict[int, ApiRange], api: ApiRange) -> None:
     if api.key in ranges:
-        fail(api.file, 1, f"api key {api.key} is in {ranges[api.key].file} already")
+        fail(api.file, 1, f"api key {api.key} is already in {ranges[api.key].file}")
     ranges[api.key] = api
 
 
@@ -353,13 +353,14 @@ def _names_topics(fields: Sequence[Field]) -> bool:
 
 
 def load_catalog(layouts: str | os.PathLike[str] | None = None) -> Catalog:
-    """The layouts that come with kwsniff, and beside them those of a vendor's folder: `layouts`, or what the
-    environment variable KWSNIFF_LAYOUTS names ("": none). Raises LayoutError."""
+    """kwsniff's own layouts, and those of a vendor's folder: `layouts`, or the environment variable
+    KWSNIFF_LAYOUTS ("": none). Raises LayoutError."""
     return _load(_place(layouts))
 
 
 def named_layouts(layouts: str | os.PathLike[str] | None = None) -> str | None:
-    """The same folder's absolute path, checked, for processes with another environment; None: there is none.
+    """The same folder's absolute path, checked, for processes with another environment; None without a
+    folder.
     Raises LayoutError."""
     load_catalog(layouts)
     return _place(layouts)
@@ -378,7 +379,7 @@ def _load(layouts: str | None) -> Catalog:
 
 
 def _folder() -> Path:
-    """Kafka's layouts: in the package where it is installed, beside its folder in a clone."""
+    """Kafka's layouts: in the package if installed, next to its folder in a clone."""
     try:
         package = import_module("kwsniff.dissectors.kafka")
     except ModuleNotFoundError:

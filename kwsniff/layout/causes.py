@@ -1,4 +1,4 @@
-"""What usually causes an error code, which settings decide, and what to change: the blocks of causes.txt."""
+"""Usual causes of error codes, related settings, and advice: the blocks of causes.txt."""
 
 import re
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ _NEEDED: Final = ("cause", "do")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One block of causes.txt, whose head says what its lines mean.
+    """One block of causes.txt; the head of that file explains the lines.
 
-    `settings`: side (client, topic, broker) -> names. `asked`: a column of api_calls, and the name of what it
-    holds. `passes_s`: how long the error may last in normal work. `findings`: the rules that speak of it.
+    `settings`: side (client, topic, broker) -> names. `asked`: a column of api_calls, and a name for its
+    value. `passes_s`: how long the error may last in normal operation. `findings`: rules about it.
     """
 
     code: int
@@ -35,7 +35,7 @@ class Cause:
 
 
 def parse_causes(text: str, file: str) -> Mapping[int, Cause]:
-    """The blocks by code. Raises LayoutError for a line that is none of these."""
+    """The blocks by code. Raises LayoutError for any other line."""
     causes: dict[int, Cause] = {}
     block: dict[str, str] = {}
     head: re.Match[str] | None = None
@@ -45,7 +45,7 @@ def parse_causes(text: str, file: str) -> Mapping[int, Cause]:
         if head is not None:
             cause = _cause(int(head[1]), head[2], block, file, begun)
             if cause.code in causes:
-                fail(file, begun, f"'{cause.code}' is there already")
+                fail(file, begun, f"'{cause.code}' is already defined")
             causes[cause.code] = cause
 
     for number, raw in enumerate(text.splitlines(), 1):

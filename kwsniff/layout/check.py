@@ -1,4 +1,4 @@
-"""What must hold for a layout beyond its grammar, each check with the reason it exists.
+"""Checks of a layout beyond its grammar, each with its reason.
 
 ``check_layout`` is cheap and runs on every file that is read; ``check_versions`` goes through every version
 and runs when everything is checked (``Catalog.check``).
@@ -89,7 +89,7 @@ def _check_tags(message: Message, fields: Sequence[Field]) -> None:
                 fail(
                     message.file,
                     field.line,
-                    f"'{field.name}' has tag {field.tag}, which is '{other.name}' already",
+                    f"'{field.name}' has tag {field.tag}, which '{other.name}' already has",
                 )
         seen[field.tag].append(field)
 
@@ -102,7 +102,7 @@ def _check_meaning(message: Message, field: Field) -> None:
 
 
 def struct_size(message: Message, fields: Sequence[Field], version: int) -> int:
-    """Fewest bytes the fields take in a version; LayoutError for array elements that may take none."""
+    """Minimum size of the fields in a version; LayoutError for array elements that may be empty."""
     flexible = version >= message.flexible_from
     size = 1 if flexible else 0
     for field in fields:

@@ -1,9 +1,9 @@
-"""Do the layouts still say what Kafka's own message definitions say? For whoever adds a new release.
+"""Compares the layouts with Kafka's own message definitions. For developers who add a release.
 
 ``compare`` reads a folder of Kafka's JSON message definitions
-(``clients/src/main/resources/common/message`` and its siblings of other modules, at any depth) and names
-every difference in what is on the wire, version by version. An old folder has only its own versions and
-knows fields by older names; ``names=False`` leaves names out of the comparison.
+(``clients/src/main/resources/common/message`` and its siblings of other modules, at any depth) and lists
+every difference on the wire, version by version. An old folder has only its own versions and
+older field names; ``names=False`` leaves names out of the comparison.
 """
 
 import json

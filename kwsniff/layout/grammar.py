@@ -1,6 +1,6 @@
 """Layout text to model. The notation is described in dissectors/README.md.
 
-Errors are ``LayoutError`` whose text begins with ``file:line`` and names the offending word.
+Raises ``LayoutError`` with ``file:line`` and the invalid word.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from kwsniff.layout.model import OPEN, ApiRange, Field, HeaderUse, LayoutFile, M
 from kwsniff.layout.traits import read_traits
 from kwsniff.layout.words import Draft, fail, read_field, read_number, read_version_list, read_versions
 
-#: Of keys: they are int16 on the wire. Of versions: far above what any release speaks.
+#: Keys are int16 on the wire. The limit for versions is far above those of any release.
 MOST_KEY, MOST_VERSION = 32767, 999
 
 
@@ -42,7 +42,7 @@ def parse_api_line(line: str, file: str) -> ApiRange:
         fail(file, 1, f"'{words[1]}': an api key is at most {MOST_KEY}")
     span = read_versions(file, words[3], 1, OPEN)
     if span.last == OPEN and words[3].endswith("+"):
-        fail(file, 1, f"'{words[3]}': the versions of an API end somewhere")
+        fail(file, 1, f"'{words[3]}': the versions of an API need an upper end")
     if span.last > MOST_VERSION:
         fail(file, 1, f"'{words[3]}': a version is at most {MOST_VERSION}")
     flexible, rest = OPEN, words[4:]
@@ -69,7 +69,7 @@ class _Parser:
             if not line:
                 continue
             if "\t" in line:
-                fail(self.file, number, "a tab: columns and indentation are made of spaces")
+                fail(self.file, number, "a tab: use spaces for columns and indentation")
             indent = len(line) - len(line.lstrip())
             if indent:
                 self.field_line(line.split(), indent, number)
@@ -83,7 +83,7 @@ class _Parser:
         match words:
             case ["api", *_]:
                 if number != 1:
-                    fail(self.file, number, "'api' stands on the first line of a file")
+                    fail(self.file, number, "'api' belongs on the first line of a file")
                 self.api = parse_api_line(line, self.file)
             case ["request" | "response" as section]:
                 api = self.need_api(number)
@@ -103,13 +103,17 @@ class _Parser:
                 only = read_version_list(self.file, versions_, number)
                 self.schema_line("schema", name, only, rest, number)
                 if not self.heads[-1].releases:
-                    fail(self.file, number, f"'{name}': an alternate names its releases")
+                    fail(self.file, number, f"'{name}': an alternate needs its releases")
             case ["schema" | "header" as section, name, versions_, *rest]:
                 self.schema_line(section, name, read_version_list(self.file, versions_, number), rest, number)
             case ["use", *rest]:
                 self.use_line(rest, number)
             case _:
-                fail(self.file, number, f"'{words[0]}' begins nothing that is known here")
+                fail(
+                    self.file,
+                    number,
+                    f"unknown line '{words[0]}' (expected: api, request, response, schema, header or use)",
+                )
 
     def schema_line(
         self, section: str, name: str, versions: tuple[int, ...], rest: list[str], number: int
@@ -126,7 +130,11 @@ class _Parser:
             elif word == "zigzag":
                 head.zigzag = True
             else:
-                fail(self.file, number, f"'{word}' is none of: flexible N+, type N, zigzag, releases R")
+                fail(
+                    self.file,
+                    number,
+                    f"unknown word '{word}' (expected: flexible N+, type N, zigzag, releases R)",
+                )
         self.heads.append(head)
 
     def use_line(self, words: list[str], number: int) -> None:
@@ -157,9 +165,7 @@ class _Parser:
 
     def field_line(self, words: list[str], indent: int, number: int) -> None:
         if not self.heads:
-            fail(
-                self.file, number, f"'{words[0]}' is indented but stands under no request, response or schema"
-            )
+            fail(self.file, number, f"'{words[0]}' is indented, but not under a request, response or schema")
         draft = read_field(self.file, words, indent, number)
         while self.open and self.open[-1].indent > indent:
             self.open.pop()
@@ -174,7 +180,7 @@ class _Parser:
                     fail(
                         self.file,
                         number,
-                        f"'{draft.name}' is indented under '{last.name}', which is no [] or {{}}",
+                        f"'{draft.name}' is indented under '{last.name}', which is not [] or {{}}",
                     )
                 siblings = last.children
         if siblings and siblings[0].indent != indent:

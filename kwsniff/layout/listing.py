@@ -1,4 +1,4 @@
-"""A program back to words: a layout as the wire has it, read from the ops, so it shows what runs."""
+"""A program as text: the layout on the wire, read from the ops that the engine runs."""
 
 import struct
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ _OP: Final = struct.Struct("<BBBBIII")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing on the wire, in the order it is there.
+    """One field on the wire, in order.
 
-    ``depth`` counts from 0 (fields of the header and of the body); ``encoding`` says how it is written, in
-    words; ``tag`` is the number of a tagged field; ``default`` what absence means, where not zero.
+    ``depth`` counts from 0 (fields of the header and of the body); ``encoding`` describes it in
+    words; ``tag``: number of a tagged field; ``default``: value if absent, unless zero.
     The tagged section itself is a line without a name.
     """
 

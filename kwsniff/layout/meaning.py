@@ -1,4 +1,4 @@
-"""What a field says, apart from how it is written: the closed list of words of a layout's third column.
+"""Meanings of fields, apart from their encoding: the closed list of words of a layout's third column.
 
 The number of a meaning is a byte in every op of a program and is compiled into the core; never reused.
 """
@@ -68,7 +68,7 @@ class Meaning(IntEnum):
     TIMEOUT = 55
     TRANSACTION_RESULT = 56
     CONFIG_VALUE = 57
-    HELD_BACK = 58  # a throttle of before KIP-219: the answer was sent after it, not before
+    HELD_BACK = 58  # a throttle before KIP-219: the broker responds after it, not before
 
 
 WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning is not Meaning.NONE}
@@ -76,8 +76,8 @@ WORDS: Final = {meaning.name.lower(): meaning for meaning in Meaning if meaning 
 _TEXT: Final = frozenset({"string", "string16"})
 _INTS: Final = frozenset({"int8", "int16", "int32", "int64", "uint16", "uint32", "varint", "varlong"})
 
-# The compiled readers take a cell by its meaning alone, so a meaning must never sit on a type they do not
-# expect. Meanings that are not listed may stand on any type.
+# The compiled readers select a cell only by its meaning, so a meaning must never be on a type they do not
+# expect. Meanings that are not listed may be on any type.
 TYPES: Final[dict[Meaning, frozenset[str]]] = {
     Meaning.TOPIC: _TEXT,
     Meaning.TOPIC_ID: frozenset({"uuid"}),

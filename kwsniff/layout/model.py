@@ -1,4 +1,4 @@
-"""A layout file as values. Nothing here knows how the text looks or what the program's bytes are."""
+"""The content of a layout file, independent of the text format and of the program's bytes."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -45,7 +45,7 @@ class Field:
     ``type`` is a scalar's name, ``string``, ``string16``, ``bytes``, ``records``, ``rest`` or ``struct``;
     with ``array`` it is the element's type. ``versions`` is resolved: always inside the parent's.
     ``nullable`` is the part of ``versions`` in which null is legal, or None. ``default`` (tagged fields
-    only) is the value that absence means, as text, or None when it is the type's zero.
+    only) is the value if absent, as text, or None for the type's zero.
     """
 
     name: str
@@ -95,13 +95,13 @@ class Message:
         return Versions(self.versions[0], self.versions[-1])
 
 
-#: Of traits that hold in all versions.
+#: Range for traits that apply to all versions.
 EVERY: Final = Versions(0, OPEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the first line says beside key, name and versions; empty words and None: it does not say so."""
+    """Traits on the first line, after key, name and versions; empty or None: not given."""
 
     internal: bool = False
     rendezvous: bool = False
@@ -116,10 +116,10 @@ class Traits:
     detail: str = ""
     group: str = ""
     group_kind: str = ""
-    """`classic`, or which of the newer protocols; empty without a role in a group."""
+    """`classic`, or one of the newer protocols; empty without a role in a group."""
     transaction: str = ""
     transaction_versions: Versions = EVERY
-    """In others the API has another use."""
+    """In other versions the API has another use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class ApiRange:
     file: str
     traits: Traits = Traits()
     checksum: int = 0
-    """Of the file, where it is a vendor's."""
+    """Checksum of the file, for a vendor's file."""
 
     @property
     def versions(self) -> Versions:
@@ -147,7 +147,7 @@ class ApiRange:
 
 @dataclass(frozen=True, slots=True)
 class HeaderUse:
-    """Which header version a message has: for every API (``api`` None) or for one API's versions."""
+    """The header version of messages: for every API (``api`` None) or for one API's versions."""
 
     direction: int
     header_version: int
@@ -158,7 +158,7 @@ class HeaderUse:
 
 @dataclass(frozen=True, slots=True)
 class LayoutFile:
-    """All that one file says."""
+    """The content of one file."""
 
     file: str
     api: ApiRange | None

@@ -1,4 +1,4 @@
-"""Model to program: the flat bytes that kwsniff.core.wire.engine runs.
+"""Compiles a model to a program: the flat bytes that kwsniff.core.wire.engine runs.
 
     header, 16 bytes:  b"KWP1" | u32 number of ops | u32 flags 0 | u32 reserved          (little endian)
     op, 16 bytes:      u8 kind | u8 flags | u8 meaning | u8 width | u32 a | u32 b | u32 c
@@ -195,7 +195,7 @@ def compile_message(
 
 
 def compile_schema(schema: Message, version: int) -> Program:
-    """Program of a schema that stands alone, inside a bytes field or a record."""
+    """Program of a separate schema, inside a bytes field or a record."""
     return _finish(_Assembler(), schema, version, -1)
 
 

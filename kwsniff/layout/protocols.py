@@ -1,4 +1,4 @@
-"""Protocols other than Kafka, by their first bytes: dissectors/protocols.txt, read."""
+"""Protocols other than Kafka, by their first bytes, from dissectors/protocols.txt."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ FILE: Final = "protocols.txt"
 SIDES: Final = ("client", "server", "either")
 MOST_BYTES: Final = 32
 LEAST_GIVEN: Final = 3
-"""Bytes of a beginning that are not `..`: fewer would fit by chance."""
+"""Minimum bytes of a pattern other than `..`: fewer would match by chance."""
 
 _HEAD: Final = re.compile(r"([a-z][a-z0-9]*)((?: \d{1,5})*)")
 _PART: Final = re.compile(r'\s+(?:"([^"]+)"|([0-9a-f]{2})(?!\S)|(\.\.)(?!\S))')
@@ -22,7 +22,7 @@ _PART: Final = re.compile(r'\s+(?:"([^"]+)"|([0-9a-f]{2})(?!\S)|(\.\.)(?!\S))')
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What one side's stream begins with; `mask` is 0 where any byte will do, else 255."""
+    """The first bytes of one side's stream; `mask` is 0 where any byte matches, else 255."""
 
     side: str
     data: bytes
@@ -31,7 +31,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class ForeignProtocol:
-    """One protocol: its usual ports, and how it begins."""
+    """One protocol: its usual ports, and its first bytes."""
 
     name: str
     ports: tuple[int, ...]
@@ -47,14 +47,14 @@ def read_protocols(text: str) -> Mapping[str, ForeignProtocol]:
             continue
         if line[0] == " ":
             if last is None:
-                fail(FILE, number, "a beginning belongs to the protocol above it, at the margin")
+                fail(FILE, number, "a pattern needs a protocol above it, not indented")
             last.beginnings.append(_beginning(line, number))
             continue
         head = _HEAD.fullmatch(line)
         if head is None:
-            fail(FILE, number, "a protocol is a name, and its ports")
+            fail(FILE, number, "a protocol needs a name and its ports")
         if head[1] in found:
-            fail(FILE, number, f"{head[1]} is there twice")
+            fail(FILE, number, f"{head[1]} is defined twice")
         ports = tuple(int(each) for each in head[2].split())
         last = found[head[1]] = ForeignProtocol(head[1], ports)
     return found
@@ -63,7 +63,7 @@ def read_protocols(text: str) -> Mapping[str, ForeignProtocol]:
 def _beginning(line: str, number: int) -> Beginning:
     side, _, rest = line.strip().partition(" ")
     if side not in SIDES:
-        fail(FILE, number, f"{side!r} is none of: {', '.join(SIDES)}")
+        fail(FILE, number, f"unknown side {side!r} (expected: {', '.join(SIDES)})")
     data, mask = b"", b""
     at = 0
     rest = f" {rest}"
@@ -77,14 +77,16 @@ def _beginning(line: str, number: int) -> Beginning:
         at = part.end()
     if len(data) > MOST_BYTES or mask.count(b"\xff") < LEAST_GIVEN:
         fail(
-            FILE, number, f"a beginning has at most {MOST_BYTES} bytes, at least {LEAST_GIVEN} of them given"
+            FILE,
+            number,
+            f"a pattern has at most {MOST_BYTES} bytes, with at least {LEAST_GIVEN} of them given",
         )
     return Beginning(side, data, mask)
 
 
 @cache
 def load_protocols() -> Mapping[str, ForeignProtocol]:
-    """Those that ship. Raises LayoutError."""
+    """The built-in protocols. Raises LayoutError."""
     package = import_module("kwsniff.dissectors")
     folder = Path(next(iter(package.__path__)))
     return read_protocols((folder / FILE).read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Error codes, releases and enums: the fact tables that stand beside the layouts."""
+"""Error codes, releases and enums: reference tables next to the layouts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from kwsniff.layout.words import fail
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """An error code of the protocol. ``since``: its first release; ``meaning``: what it says, in one line."""
+    """An error code of the protocol. ``since``: its first release; ``meaning``: one line."""
 
     code: int
     name: str
@@ -19,7 +19,7 @@ class ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """Which release speaks which versions.
+    """API versions by release.
 
     ``names`` is in order of release; ``ranges`` maps an api key to one entry per name: (min, max) or None.
     """
@@ -28,22 +28,22 @@ class Releases:
     ranges: Mapping[int, tuple[tuple[int, int] | None, ...]]
 
     def speaks(self, release: str) -> Mapping[int, tuple[int, int]]:
-        """API key -> (min, max) version of a release; empty for a release that is not known."""
+        """API key -> (min, max) version of a release; empty for an unknown release."""
         if release not in self.names:
             return {}
         at = self.names.index(release)
         return {key: span for key, spans in self.ranges.items() if (span := spans[at]) is not None}
 
     def newest_of(self, name: str) -> str | None:
-        """A release by its name, or the newest of a line: 4.3.1 of 4.3; None where none is known. A snapshot
-        goes by its whole name alone."""
+        """A release by its name, or the newest of a line: 4.3.1 for 4.3; None if unknown. A snapshot
+        needs its full name."""
         if name in self.names:
             return name
         line = [each for each in self.names if each.startswith(f"{name}.") and "-" not in each]
         return max(line, key=lambda each: [int(part) for part in each.split(".")], default=None)
 
     def spoken_by(self, api_key: int, version: int) -> tuple[str, ...]:
-        """The releases that speak a version of an API."""
+        """The releases with a version of an API."""
         spans = self.ranges.get(api_key, ())
         return tuple(
             name
@@ -65,14 +65,12 @@ def parse_errors(text: str, file: str) -> Mapping[int, ErrorCode]:
     for number, line in _rows(text):
         words = line.split(None, 4)
         if len(words) < 4 or words[2] not in ("retriable", "final") or not words[0].lstrip("-").isdigit():
-            fail(
-                file, number, f"'{line}': an error is written: code NAME retriable|final since [explanation]"
-            )
+            fail(file, number, f"'{line}': an error needs: code NAME retriable|final since [explanation]")
         code = int(words[0])
         if not -32768 <= code <= 32767:
-            fail(file, number, f"'{code}' is no int16")
+            fail(file, number, f"'{code}' is not an int16")
         if code in errors:
-            fail(file, number, f"'{code}' is there already")
+            fail(file, number, f"'{code}' is already defined")
         errors[code] = ErrorCode(
             code, words[1], words[2] == "retriable", words[3], words[4] if len(words) > 4 else ""
         )

@@ -1,6 +1,7 @@
-"""Which settings' values may be shown: Kafka's own that are no passwords; and error texts without the others.
+"""Settings whose values may be shown: Kafka's own except passwords; and error texts without other values.
 
-Plugins, connectors and whoever extends brokers have settings of their own; names say nothing for certain.
+Plugins, connectors and broker extensions have their own settings, whose names do not show whether they are
+secret.
 """
 
 import re
@@ -9,11 +10,12 @@ from typing import Final
 _LISTENER: Final = re.compile(
     r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-\d+|gssapi|oauthbearer)\.)?", re.IGNORECASE
 )
-# ConfigException: "Invalid value VALUE for configuration NAME: ..."; ConfigDef's validators say it alike. Two
-# searches, as one for both would begin anew at every "Invalid value" of a hostile text.
+# ConfigException: "Invalid value VALUE for configuration NAME: ..."; ConfigDef's validators use the same
+# text. Two
+# searches, as a single one would restart at every "Invalid value" of a hostile text.
 _INVALID: Final = re.compile(r"Invalid value ", re.IGNORECASE)
 _NAMED: Final = re.compile(r" for (?:configuration|entry) ([\w.-]+)", re.IGNORECASE)
-# Whatever else a plugin says of a setting: a dotted name, and the value in quotes.
+# Other messages of plugins about a setting: a dotted name, and the value in quotes.
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`""")
 _SETTING: Final = re.compile(r"(?<![\w.])[a-z][a-z0-9]*(?:\.[a-z0-9]+)+(?![\w.])")
 HIDDEN_VALUE: Final = "<redacted>"
@@ -27,11 +29,11 @@ class Settings:
         self._public = frozenset(line for line in lines if line)
 
     def is_public(self, name: str) -> bool:
-        """Whether its values are known to be no secrets; a listener's own setting is as the general one."""
+        """Whether its values are known not to be secret; a listener's setting counts like the general one."""
         return name in self._public or _LISTENER.sub("", name, count=1) in self._public
 
     def without_values(self, error: str) -> str:
-        """A broker's complaint without the value that it repeats, where a setting it names is not public.
+        """A broker's error message without the value in it, if it names a setting that is not public.
 
         A value may itself look like the name of a setting: the last name ends it.
         """
@@ -44,7 +46,7 @@ class Settings:
         return f"{error[: value.end()]}{HIDDEN_VALUE}{error[named[-1].start() :]}"
 
     def _without_quotes(self, error: str) -> str:
-        """A text that speaks of a setting that is not public, without what stands in quotes."""
+        """A text about a setting that is not public, without its quoted parts."""
         plain = _QUOTED.sub("''", error)
         if plain == error or all(self.is_public(name) for name in _SETTING.findall(plain)):
             return error

@@ -1,19 +1,19 @@
-"""The words at the end of an API's first line: what an API is for, apart from what its messages look like.
+"""The traits at the end of an API's first line: the purpose of an API, apart from its messages.
 
-trait          words behind it          what it says
-internal                                brokers and controllers speak it among themselves, clients do not
-shared         [VERSIONS]               clients and brokers ask it alike
-rendezvous                              answered when the other members of the group have asked, too
-fallback                                a version that the broker lacks is answered as version 0 (KIP-511)
-tokens         VERSIONS                 after its answer both sides send bare tokens (SaslHandshake)
-unnumbered     VERSIONS                 brokers of 0.8.2 answer with correlation id 0
-wraps                                   carries another request or response (KIP-590)
+trait          arguments                meaning
+internal                                only brokers and controllers use it, clients do not
+shared         [VERSIONS]               both clients and brokers use it
+rendezvous                              the response waits for requests of the other group members
+fallback                                the response to an unsupported version has version 0 (KIP-511)
+tokens         VERSIONS                 after its response both sides send bare tokens (SaslHandshake)
+unnumbered     VERSIONS                 brokers of 0.8.2 respond with correlation id 0
+wraps                                   contains another request or response (KIP-590)
 records        produced|fetched         counted as such by the aggregates
 group          ROLE                     of a member of a group: join, sync, heartbeat, leave
-group          epoch KIND               a heartbeat that says all of that; KIND: consumer, share, streams
-offsets        committed|listed         of a group in its request; within the log, in its answer
-cluster        brokers|versions         its answer tells of the cluster's brokers, of the versions offered
-detail         request|response|both    messages that the timelines read in full
+group          epoch KIND               a heartbeat with all these roles; KIND: consumer, share, streams
+offsets        committed|listed         of a group in its request; of the log in its response
+cluster        brokers|versions         its response has the cluster's brokers, or the supported versions
+detail         request|response|both    messages that the timelines decode fully
 transaction    ROLE [VERSIONS]          produce, init, add_partitions, add_offsets, commit_offsets, end
 """
 
@@ -49,18 +49,18 @@ _WORDS: Final = (
 
 
 def read_traits(file: str, words: list[str]) -> Traits:
-    """The words behind the versions. Raises LayoutError."""
+    """The words after the versions. Raises LayoutError."""
     found: dict[str, object] = {}
     left = list(words)
     while left:
         word = left.pop(0)
         if word in found:
-            fail(file, 1, f"'{word}' is there twice")
+            fail(file, 1, f"'{word}' is given twice")
         if word in _FLAGS:
             found[word] = True
         elif word in ("shared", "tokens", "unnumbered"):
             if word != "shared" and not _has_versions(left):
-                fail(file, 1, f"'{word}' names the versions whose answers it is about")
+                fail(file, 1, f"'{word}' needs the versions of the responses it describes")
             found[word] = _versions(file, left)
         elif word in _CHOICES:
             found[word] = _one_of(file, word, left, _CHOICES[word])
@@ -71,7 +71,7 @@ def read_traits(file: str, words: list[str]) -> Traits:
             found[word] = _one_of(file, word, left, TRANSACTION_ROLES)
             found["transaction_versions"] = _versions(file, left)
         else:
-            fail(file, 1, f"'{word}' is none of: flexible N+, {', '.join(_WORDS)}")
+            fail(file, 1, f"unknown word '{word}' (expected: flexible N+, {', '.join(_WORDS)})")
     return Traits(**found)  # type: ignore[arg-type]
 
 
@@ -86,5 +86,5 @@ def _versions(file: str, left: list[str]) -> Versions:
 def _one_of(file: str, word: str, left: list[str], known: tuple[str, ...]) -> str:
     given = left.pop(0) if left else ""
     if given not in known:
-        fail(file, 1, f"'{given}' behind '{word}' is none of: {', '.join(known)}")
+        fail(file, 1, f"unknown word '{given}' after '{word}' (expected: {', '.join(known)})")
     return given

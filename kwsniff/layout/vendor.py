@@ -1,10 +1,10 @@
-"""A vendor's layouts: a folder beside ours, read at once and as a whole.
+"""A vendor's layouts: a folder in addition to kwsniff's own, read immediately and as a whole.
 
-    9999_echo.layout     an API, as ours are; the number is its key
+    9999_echo.layout     an API, in the same notation; the number is its key
     NAME.layout          schemas
-    errors.txt enums.txt what is not Kafka's
+    errors.txt enums.txt additions to Kafka's
 
-What is there but could not be used is refused, so that nobody waits for it in vain.
+A file that cannot be used is an error, so that it does not silently have no effect.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from kwsniff.layout.words import fail
 
 
 class Vendor:
-    """What a folder holds; without one, nothing. Raises LayoutError."""
+    """The content of a folder; empty without one. Raises LayoutError."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -36,15 +36,15 @@ class Vendor:
             self._read(folder)
 
     def refuse(self, table: str, word: str) -> NoReturn:
-        """A line of errors.txt or enums.txt says again what Kafka's says."""
+        """A line of errors.txt or enums.txt that redefines Kafka's."""
         file = next(file for file in self.texts if Path(file).name == table)
         lines = enumerate(self.texts[file].splitlines(), 1)
         number = next(number for number, line in lines if line.split()[:1] == [word])
-        fail(file, number, f"'{word}' is Kafka's already")
+        fail(file, number, f"Kafka already has '{word}'")
 
     def _read(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise LayoutError(f"{folder}: is no folder of layouts")
+            raise LayoutError(f"{folder} is not a folder of layouts")
         for path in sorted(folder.iterdir()):
             if path.suffix in (".layout", ".txt") and not path.name.startswith("."):
                 try:
@@ -71,14 +71,14 @@ class Vendor:
         api = parse_api_line(text.partition("\n")[0], file)
         number = Path(file).name.partition("_")[0]
         if not number.isdigit() or int(number) != api.key:
-            fail(file, 1, f"api {api.key} stands in a file {api.key}_NAME.layout")
+            fail(file, 1, f"api {api.key} must be in a file {api.key}_NAME.layout")
         checksum = blake2b("\0".join(self.texts.values()).encode(), digest_size=7).digest()
         self.apis.append(replace(api, checksum=int.from_bytes(checksum)))
 
     def _read_schemas(self, file: str, text: str) -> None:
         layout = parse_layout(text, file)
         if layout.api is not None:
-            fail(file, 1, f"an API stands in a file {layout.api.key}_NAME.layout")
+            fail(file, 1, f"an API must be in a file {layout.api.key}_NAME.layout")
         if layout.header_uses or any(message.section == "header" for message in layout.messages):
-            fail(file, 1, "headers and their use are Kafka's")
+            fail(file, 1, "only Kafka's layouts define headers and their use")
         self.schemas.append(file)

@@ -1,4 +1,4 @@
-"""The words of a layout line: types, meanings, version ranges, tags, and the error every wrong one raises."""
+"""The words of a layout line: types, meanings, version ranges, tags, and the error for invalid ones."""
 
 import re
 from collections.abc import Iterable
@@ -31,12 +31,12 @@ _TYPE: Final = re.compile(r"(\[\]|\{\}|\[[a-z0-9]+\]|[a-z0-9]+)(\?(?:\d.*)?)?\Z"
 _MEANING: Final = re.compile(r"([a-z][a-z_]*)(?:\.([a-z][a-z0-9_]*))?\Z")
 
 
-# Meanings that are coded values and say so without enum.NAME.
+# Meanings of coded values without enum.NAME.
 _ENUM_OF: Final = {Meaning.ISOLATION: "isolation_level", Meaning.KEY_TYPE: "coordinator_type"}
 
 
 def fail(file: str, line: int, text: str) -> NoReturn:
-    """Raise the one kind of error this room has."""
+    """Raise the only error of this package."""
     raise LayoutError(f"{file}:{line}: {text}")
 
 
@@ -95,7 +95,7 @@ def _read_type(file: str, word: str, number: int) -> tuple[str, bool, str | None
     kind = "struct" if base in ("[]", "{}") else base.strip("[]")
     if not found or (kind != "struct" and kind not in _TYPES):
         hint = _close(kind, _TYPES)
-        fail(file, number, f"'{word}' is not a type" + hint)
+        fail(file, number, f"'{word}' is not a known type" + hint)
     if array and kind not in FIXED and kind not in ("struct", "string", "bytes"):
         fail(
             file,
@@ -116,7 +116,7 @@ def _read_meaning(file: str, word: str, number: int) -> tuple[Meaning, str]:
         fail(
             file,
             number,
-            f"'{word}' is not a meaning" + hint,
+            f"'{word}' is not a known meaning" + hint,
         )
     if (meaning is Meaning.ENUM) != bool(enum):
         fail(file, number, f"'{word}': an enum is written enum.NAME, and only enums have a name")
@@ -146,5 +146,5 @@ def read_version_list(file: str, word: str, number: int) -> tuple[int, ...]:
     spans = [read_versions(file, part, number, OPEN) for part in word.split(",")]
     versions = sorted({v for span in spans for v in range(span.first, min(span.last, span.first + 999) + 1)})
     if any(span.last == OPEN for span in spans) or not versions:
-        fail(file, number, f"'{word}': the versions of a message are listed or end somewhere")
+        fail(file, number, f"'{word}': the versions of a message need an upper end")
     return tuple(versions)

@@ -1,1 +1,1 @@
-"""What Kafka is doing now: an interface followed for as long as one likes, in bounded memory."""
+"""Live capture of Kafka traffic on an interface, without a time limit and in bounded memory."""

@@ -1,4 +1,4 @@
-"""Rows as a live capture hands them over."""
+"""Rows as a live capture delivers them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -13,13 +13,13 @@ Batches = Mapping[str, pa.RecordBatch]
 
 
 def gather(parts: dict[str, list[pa.RecordBatch]], rows: Batches) -> None:
-    """Puts rows behind those of their tables."""
+    """Appends rows to those of their tables."""
     for table, batch in rows.items():
         parts.setdefault(table, []).append(batch)
 
 
 def gathered(many: Iterable[Batches]) -> Batches:
-    """All of them as one."""
+    """All rows as one set."""
     parts: dict[str, list[pa.RecordBatch]] = {}
     for rows in many:
         gather(parts, rows)
@@ -27,7 +27,7 @@ def gathered(many: Iterable[Batches]) -> Batches:
 
 
 def one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of one table as one, their dictionaries united."""
+    """Batches of one table as one, with unified dictionaries."""
     if len(batches) == 1:
         return batches[0]
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()

@@ -1,4 +1,4 @@
-"""Batches of api_calls as live figures see them: how long each part took, which topics, what to call them."""
+"""Batches of api_calls for live figures: parts of latency, topics, names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ NO_NAME: Final = "(none)"
 FETCH: Final = "Fetch"
 FOLLOWER: Final = "Fetch (follower)"
 CONTROLLER: Final = "Fetch (controller)"
-"""Of the cluster's metadata, by controllers and brokers."""
+"""Requesters that fetch cluster metadata: controllers and brokers."""
 _METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Nanoseconds of each row of api_calls, -1 where they are not known: all of the call but its deliberate
-    wait, and the parts of that."""
+    """Nanoseconds for each row of api_calls, -1 if unknown: latency without deliberate waits, and its
+    parts."""
 
     active: Numbers
     broker: Numbers
@@ -35,7 +35,7 @@ class Times:
 
 
 def times_of(batches: Batches) -> Times:
-    """Of the rows of api_calls in `batches`, with what their latencies say."""
+    """Values for the rows of api_calls in `batches`, from their latencies."""
     calls = batches["api_calls"]
     total = whole_numbers(calls["latency_ns"], null=-1)
     nothing = np.full(len(total), -1, np.int64)
@@ -58,7 +58,7 @@ def times_of(batches: Batches) -> Times:
 
 
 def _places(calls: pa.RecordBatch, latencies: pa.RecordBatch) -> tuple[Numbers, Numbers]:
-    """Rows of api_calls that have a latency, and which it is."""
+    """Rows of api_calls that have a latency, and its row number."""
     asked = whole_numbers(calls["call_id"], null=0)
     ids = whole_numbers(latencies["call_id"], null=0)
     order = np.argsort(asked, kind="stable")
@@ -70,7 +70,7 @@ def _places(calls: pa.RecordBatch, latencies: pa.RecordBatch) -> tuple[Numbers, 
 
 
 def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:
-    """Of a batch of api_calls: a row number and a place in the names per topic that a call has, and the
+    """For a batch of api_calls: for each topic of a call, a row number and an index into the names; and the
     names."""
     topics = batch["topics"]
     ends = np.frombuffer(topics.buffers()[1], np.int32)[topics.offset : topics.offset + len(topics) + 1]
@@ -80,7 +80,8 @@ def topics_of(batch: pa.RecordBatch) -> tuple[Numbers, Numbers, list[str]]:
 
 
 def with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows; api_name tells fetches of followers and of controllers from those of consumers."""
+    """The same rows; api_name distinguishes fetches of followers and of controllers from those of
+    consumers."""
     column = batch["api_name"]
     words = words_of(column.dictionary)
     callers = words_of(batch["caller"].dictionary)

@@ -1,4 +1,5 @@
-"""Rows of a live capture that belong to calls which fit filters; what many calls do together is left out."""
+"""Rows of a live capture that belong to calls that match the filters; rows on many calls together are left
+out."""
 
 from typing import Final
 
@@ -11,13 +12,13 @@ from kwsniff.timelines.held_rows import UNSETTLED
 from kwsniff.view.filters import Filters
 
 MOST_CONNECTIONS: Final = 65_536
-"""Of those with calls that fit, the latest: a connection's row comes at its end."""
+"""The latest connections with matching calls: a connection's row comes at its end."""
 MOST_CALLS: Final = 65_536
-"""Of those that fit, the latest: a row of latencies that others may prove something of comes later."""
+"""The latest matching calls: a row of latencies may come later if it depends on other connections."""
 
 
 class ChosenRows:
-    """Chooses of one batch after the other."""
+    """Selects rows, batch by batch."""
 
     def __init__(self, filters: Filters, catalog: Catalog) -> None:
         self._rows = FittingRows(filters, catalog)
@@ -25,7 +26,7 @@ class ChosenRows:
         self._connections: dict[int, None] = {}
 
     def of(self, batches: Batches) -> Batches:
-        """The rows of calls that fit, and of their connections from the first such call on."""
+        """The rows of matching calls, and of their connections from the first such call on."""
         calls: list[int] = []
         if "api_calls" in batches:
             all_calls = batches["api_calls"]
@@ -44,7 +45,7 @@ class ChosenRows:
 
 
 def _remember(latest: dict[int, None], numbers: list[int], most: int) -> None:
-    """Puts numbers last, and forgets the first ones."""
+    """Appends numbers, and drops the oldest."""
     for number in numbers:
         latest.pop(number, None)
         latest[number] = None

@@ -1,4 +1,4 @@
-"""The connections that are open, of whatever protocol: who with whom, what it carries, how the way is."""
+"""Open connections of any protocol: endpoints, protocol, round trip, retransmissions, bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -35,7 +35,7 @@ def open_connections(batch: pa.RecordBatch | None) -> Sequence[Row]:
 
 
 def not_opened(rows: Sequence[Row]) -> dict[str, int]:
-    """TLS connections whose contents nobody sees: how many, and the bytes and records that each side sent."""
+    """TLS connections that are not decrypted: their number, and the bytes and records of each side."""
     sealed = [row for row in rows if row["protocol"] == "tls"]
     sums = {name: sum(row[name] or 0 for row in sealed) for name in _SENT}
     return {"connections": len(sealed), **sums}
@@ -49,7 +49,7 @@ def not_opened_words(rows: Sequence[Row]) -> str:
         for side in ("client", "broker")
     )
     return (
-        f"{plural(number, 'connection')}, not opened: {', '.join(sent)}"
+        f"{plural(number, 'connection')}, not decrypted: {', '.join(sent)}"
         if (number := sums["connections"])
         else ""
     )

@@ -1,12 +1,13 @@
-"""Tables as parquet files while the capture goes on: one directory per table, files that are complete or not
-there.
+"""Tables as parquet files during the capture: one directory per table, and only complete files
+in it.
 
-    DIR/api_calls/20261120T191500.123456Z-000001.parquet    named when complete, never touched again
-    DIR/latencies/20261120T191500.123456Z-000001.parquet    all tables are closed together, same number
+    DIR/api_calls/20261120T191500.123456Z-000001.parquet    named when complete, then never changed
+    DIR/latencies/20261120T191500.123456Z-000001.parquet    files of all tables close together, with the
+    same number
     DIR/.kwsniff-<random>/                                  files being written; kwsniff/tables/folder.py
 
-Names say when the run began, in UTC. `spark.read.parquet("DIR/api_calls")` and pyarrow read a directory as it
-is; both pass over names that begin with a dot.
+Names have the start time of the run, in UTC. `spark.read.parquet("DIR/api_calls")` and pyarrow read such a
+directory; both skip names that begin with a dot.
 """
 
 import os
@@ -31,12 +32,12 @@ from kwsniff.tables.write import ROW_GROUP_ROWS, TableFiles
 from kwsniff.timelines.late_names import ShownIds
 
 _HELD_BYTES: Final = 24_000_000
-"""Of rows that are held, in memory."""
+"""Bytes of the rows held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """When files are closed: after so many seconds, or once the largest has so many bytes; whichever is
+    """When files close: after that many seconds, or when the largest has that many bytes, whichever is
     first."""
 
     seconds: float = 60.0
@@ -47,13 +48,13 @@ class RollingTables:
     """Writes batches of a live capture. `finish` completes the open files; leaving the block without it
     removes them.
 
-    Several runs may write into one folder, one after the other; tables of another verb are refused there: a
-    file `api_calls.parquet` hides the folder `api_calls` from readers, and folders by date do not mix with
-    files.
+    Several runs may write into one folder, one after the other. A folder with tables of another verb is an
+    error: a file `api_calls.parquet` hides the folder `api_calls` from readers, and folders by date do not
+    mix with files.
 
-    Rows are held until they fill a row group, take much memory, or the file is closed, so that a file read at
-    leisure is not made of hundreds of small groups. Whatever the operating system refuses is an OutputError,
-    as is another run that writes there.
+    Rows stay in memory until they fill a row group, take too much memory, or the file closes, so that a file
+    does not consist of hundreds of small row groups. Raises OutputError for write errors, and if another run
+    writes to the folder.
     """
 
     def __init__(
@@ -71,9 +72,9 @@ class RollingTables:
         self._tables = tuple(tables)
         self._rotation = rotation or Rotation()
         self.late_topics = late_topics
-        """Asked for names of topics that rows show the ids of."""
+        """Returns names for topic ids in rows."""
         self.findings: Callable[[], Sequence[Finding]] = list
-        """Asked for those that held since it was last asked, whenever files are closed."""
+        """Returns the findings since the last call; called when files close."""
         self._stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}Z"
         self._number = 0
         self._named: set[str] = set()
@@ -97,7 +98,7 @@ class RollingTables:
         self._folder.close()
 
     def abandon(self) -> None:
-        """What is not complete goes: it cannot be written, and takes room."""
+        """Incomplete files are deleted: they cannot be completed, and take space."""
         if self._files:
             self._files.abort()
             self._files = None
@@ -106,7 +107,7 @@ class RollingTables:
         self._folder.close()
 
     def write(self, batches: Batches) -> None:
-        """Takes rows; closes the open files when it is time."""
+        """Takes rows; closes the open files when due."""
         for table, batch in batches.items():
             if table in self._tables and batch.num_rows:
                 self._held.setdefault(table, []).append(batch)
@@ -120,8 +121,9 @@ class RollingTables:
             self.close_files()
 
     def finish(self) -> None:
-        """Completes the open files. Every table has one then, be it an empty one: its directory can be
-        read."""
+        """Completes the open files. Every table then has at least one file, possibly empty, so that its
+        directory
+        can be read."""
         self.close_files(every=True)
 
     def close_files(self, *, every: bool = False) -> None:
@@ -183,10 +185,10 @@ class RollingTables:
 
 
 def _refuse_others(directory: Path) -> None:
-    """Raises OutputError where tables of analyze or pipeline lie."""
+    """Raises OutputError if the folder has tables of analyze or pipeline."""
     for name in (MANIFEST, *(f"{table}.parquet" for table in TABLES)):
         if (directory / name).exists():
             raise OutputError(
-                f"{directory}: holds tables that kwsniff live did not write ({name}); "
+                f"{directory} has tables that kwsniff live did not write ({name}); "
                 "choose a new or empty folder with -o"
             )

@@ -1,4 +1,4 @@
-"""TLS secrets that come while packets do, or after them: looked for again and again, by the clock."""
+"""TLS secrets that arrive during or after their packets: the key logs are polled."""
 
 import select
 import time
@@ -8,11 +8,12 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.sources.tls import Secrets
 
 LOOK_NS: Final = 200_000_000
-"""Nanoseconds between two looks into the key logs."""
+"""Nanoseconds between two checks of the key logs."""
 
 
 class LateSecrets:
-    """Opens TLS in an analyzer with what key logs hold and get. Called only while the analyzer is idle."""
+    """Decrypts TLS in an analyzer with secrets of key logs that may grow. Call only while the analyzer is
+    idle."""
 
     def __init__(self, secrets: Secrets, analyzer: Analyzer) -> None:
         analyzer.open_tls(secrets)
@@ -23,7 +24,8 @@ class LateSecrets:
         """Whether there are key logs that grow."""
 
     def look(self, *, last: bool = False) -> None:
-        """Opens what waits for new secrets. `last`: nothing more will be written, half a line counts."""
+        """Decrypts packets that wait for new secrets. `last`: the key logs are complete, so an unfinished
+        line counts."""
         now = time.monotonic_ns()
         if self.may_come and (last or now - self._looked_ns > LOOK_NS):
             self._looked_ns = now
@@ -32,7 +34,7 @@ class LateSecrets:
 
 
 def has_bytes(descriptor: int) -> bool:
-    """Whether there is something to read, or the end, before the next look into the key logs is due."""
+    """Whether there is data to read, or the end, before the next check of the key logs is due."""
     coming = select.poll()
     coming.register(descriptor, select.POLLIN)
     return bool(coming.poll(LOOK_NS // 1_000_000))

@@ -13,8 +13,8 @@ _TIMES = tuple(column.name for column in TABLES["api_calls"].columns if column.t
 
 
 def call_lines(batch: pa.RecordBatch) -> Iterator[str]:
-    """One JSON object per row of api_calls: version, its own columns without nulls, times in ISO 8601 UTC,
-    microseconds."""
+    """One JSON object per row of api_calls: version, then its columns without nulls, with times in ISO 8601
+    UTC and microseconds."""
     plain = pa.schema([field for field in arrow_schema(TABLES["api_calls"]) if field.name != RUN])
     rows = pa.Table.from_batches([batch]).cast(plain)
     present = [name for name in rows.column_names if rows[name].null_count < len(rows)]

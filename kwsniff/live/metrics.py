@@ -1,4 +1,4 @@
-"""What the metrics are, and how rows become them. The dashboard and the alerts below docs/ use them."""
+"""The metrics, and how rows update them. The dashboard and the alerts in docs/ use them."""
 
 import platform
 import resource
@@ -25,70 +25,94 @@ from kwsniff.tables.grouping import Groups
 _MOST_PARTITIONS: Final = 20_000
 _DIMENSIONS: Final = {"brokers": "broker", "clients": "client", "topics": "topic", "apis": "api"}
 _DECLARED: Final = (
-    ("calls", "counter", "Calls that came to an end.", "api", "client"),
-    ("topic_calls", "counter", "Calls that name the topic.", "topic"),
-    ("call_status", "counter", "Calls by how they ended.", "status"),
-    ("error_codes", "counter", "Error codes in responses, at whatever depth.", "error", "api"),
-    ("client_error_codes", "counter", "The same by client.", "error", "client"),
-    ("broker_error_codes", "counter", "The same by broker.", "error", "broker"),
-    ("request_bytes", "counter", "Bytes of requests, their length included.", "client"),
-    ("response_bytes", "counter", "Bytes of responses, their length included.", "client"),
+    ("calls", "counter", "Calls that have ended, with any status.", "api", "client"),
+    ("topic_calls", "counter", "Calls that have ended and name the topic.", "topic"),
+    ("call_status", "counter", "Calls that have ended, by status.", "status"),
+    ("error_codes", "counter", "Error codes in responses, at any depth.", "error", "api"),
+    ("client_error_codes", "counter", "Error codes in responses, by client.", "error", "client"),
+    ("broker_error_codes", "counter", "Error codes in responses, by broker.", "error", "broker"),
+    ("request_bytes", "counter", "Bytes of requests, including the size prefix.", "client"),
+    ("response_bytes", "counter", "Bytes of responses, including the size prefix.", "client"),
     ("topic_records", "counter", "Records produced to and fetched from a topic.", "topic", "api"),
-    ("topic_record_bytes", "counter", "The same in bytes of record sets as on the wire.", "topic", "api"),
-    ("throttled_calls", "counter", "Calls whose answer says that the client is throttled.", "client"),
-    ("throttle_seconds", "counter", "For how long in all.", "client"),
+    (
+        "topic_record_bytes",
+        "counter",
+        "Bytes of record sets produced to and fetched from a topic, as on the wire.",
+        "topic",
+        "api",
+    ),
+    ("throttled_calls", "counter", "Calls with a throttle time in their response.", "client"),
+    ("throttle_seconds", "counter", "Total throttle time.", "client"),
     (
         "fetched_lag_offsets",
         "gauge",
-        "How far the last fetches are behind, over partitions.",
+        "Lag of the latest fetches, summed over partitions.",
         "client",
         "topic",
     ),
-    ("committed_lag_offsets", "gauge", "How far the last commits are behind.", "group", "topic"),
-    ("api_latency_seconds", "histogram", "Time of calls without deliberate waits, by api.", "api"),
-    ("client_latency_seconds", "histogram", "Time of calls without deliberate waits, by client.", "client"),
-    ("topic_latency_seconds", "histogram", "Time of calls without deliberate waits, by topic.", "topic"),
-    ("api_broker_seconds", "histogram", "The broker's own part of that, by api.", "api"),
-    ("broker_seconds", "histogram", "The broker's own part of that, by broker.", "broker"),
-    ("api_queue_seconds", "histogram", "The part in line behind other calls, by api.", "api"),
-    ("api_network_seconds", "histogram", "The part on the way, by api.", "api"),
-    ("rebalances", "counter", "Rebalances of groups that are over."),
-    ("group_rebalancing_seconds", "gauge", "For how long the group rebalances.", "group"),
-    ("finding", "gauge", "1 for each finding that holds now.", "finding", "subject"),
-    ("waiting_calls", "gauge", "Requests that wait for their response."),
-    ("oldest_wait_seconds", "gauge", "How long the first answer is due; a Fetch may wait for data."),
+    (
+        "committed_lag_offsets",
+        "gauge",
+        "Lag of the latest commits, summed over partitions.",
+        "group",
+        "topic",
+    ),
+    ("api_latency_seconds", "histogram", "Latency of calls without deliberate waits, by API.", "api"),
+    (
+        "client_latency_seconds",
+        "histogram",
+        "Latency of calls without deliberate waits, by client.",
+        "client",
+    ),
+    ("topic_latency_seconds", "histogram", "Latency of calls without deliberate waits, by topic.", "topic"),
+    ("api_broker_seconds", "histogram", "Broker time of calls, by API.", "api"),
+    ("broker_seconds", "histogram", "Broker time of calls, by broker.", "broker"),
+    ("api_queue_seconds", "histogram", "Queue wait of calls, by API.", "api"),
+    ("api_network_seconds", "histogram", "Network time of calls, by API.", "api"),
+    ("rebalances", "counter", "Completed rebalances."),
+    ("group_rebalancing_seconds", "gauge", "Duration of the rebalance in progress.", "group"),
+    ("finding", "gauge", "1 for each current finding.", "finding", "subject"),
+    ("waiting_calls", "gauge", "Requests in flight."),
+    ("oldest_wait_seconds", "gauge", "Age of the oldest request in flight; a Fetch may wait for data."),
     *(
-        (f"{name}_late_answers", "gauge", f"Answers that are late, by {name}.", name)
+        (f"{name}_late_answers", "gauge", f"Overdue responses, by {name}.", name)
         for name in _DIMENSIONS.values()
     ),
     *(
-        (f"{name}_late_seconds", "gauge", f"For how long the first of them is late, by {name}.", name)
+        (f"{name}_late_seconds", "gauge", f"Age of the longest overdue response, by {name}.", name)
         for name in _DIMENSIONS.values()
     ),
-    ("closed_connections", "counter", "Connections that are over.", "protocol", "end"),
-    ("open_connections", "gauge", "Connections that are open.", "protocol"),
+    ("closed_connections", "counter", "Closed connections.", "protocol", "end"),
+    ("open_connections", "gauge", "Open connections.", "protocol"),
     (
         "connection_retransmitted_bytes",
         "counter",
-        "Bytes sent again, of connections that are over.",
+        "Retransmitted bytes of closed connections.",
         "sender",
     ),
-    ("refused_connections", "counter", "Connections that nobody accepted.", "broker"),
-    ("tcp_events", "counter", "Retransmissions, resets and their like.", "kind", "sender"),
+    ("refused_connections", "counter", "Refused connections.", "broker"),
+    ("tcp_events", "counter", "TCP events such as retransmissions and resets.", "kind", "sender"),
     ("packets", "counter", "Packets read."),
-    ("capture_bytes", "counter", "Bytes of the capture read."),
-    ("kernel_dropped_packets", "counter", "Packets that the kernel dropped, as far as they are known."),
-    ("kernel_drops_known", "gauge", "1 where the kernel's drops are told while it runs."),
-    ("build_info", "gauge", "1, and what runs.", "version", "python", "tool"),
-    ("process_cpu_seconds", "counter", "Processor time of this process."),
+    ("capture_bytes", "counter", "Capture bytes read."),
+    ("kernel_dropped_packets", "counter", "Packets dropped by the kernel, as far as known."),
+    ("kernel_drops_known", "gauge", "1 if the capture tool reports kernel drops during the capture."),
+    (
+        "build_info",
+        "gauge",
+        "1, with the version and the capture tool as labels.",
+        "version",
+        "python",
+        "tool",
+    ),
+    ("process_cpu_seconds", "counter", "CPU time of this process."),
     ("process_resident_memory_bytes", "gauge", "Resident memory of this process."),
     ("process_open_fds", "gauge", "Open file descriptors of this process."),
-    ("process_start_time_seconds", "gauge", "When this process began, since 1970."),
+    ("process_start_time_seconds", "gauge", "Start time of this process, since 1970."),
 )
 
 
 class Metrics:
-    """Counts batches as they come; `text` may be called by any thread. `tool`: what captures."""
+    """Counts batches as they arrive; any thread may call `text`. `tool`: the capture tool."""
 
     def __init__(self, tool: str = "", now: Callable[[], float] = time.monotonic) -> None:
         from kwsniff import __version__
@@ -105,7 +129,7 @@ class Metrics:
 
     @property
     def names(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        """Every metric there is, as Prometheus calls it: its kind, and its labels."""
+        """All metrics by Prometheus name: type and labels."""
         found = {}
         for name, family in self._series.families.items():
             prefix = "" if name.startswith("process_") else "kwsniff_"
@@ -133,12 +157,12 @@ class Metrics:
                     self._series.count("tcp_events", number, *values)
 
     def hold(self, held: Sequence[Held]) -> None:
-        """The findings that hold now; those of before are no longer told."""
+        """Sets the current findings; earlier ones end."""
         with self._turn:
             self._series.show("finding", {(each.finding.finding, each.finding.subject): 1 for each in held})
 
     def owe(self, owed: Owed, under_way: Sequence[UnderWay], rebalances: int) -> None:
-        """Who owes answers now, which groups rebalance, and how many rebalances are over."""
+        """Sets overdue responses, rebalances in progress, and the number of completed rebalances."""
         with self._turn:
             for dimension, name in _DIMENSIONS.items():
                 worst = owed.worst(dimension)
@@ -150,7 +174,7 @@ class Metrics:
             self._series.level("rebalances", rebalances)
 
     def connect(self, connections: pa.RecordBatch | None) -> None:
-        """The connections that are open now."""
+        """Sets the number of open connections."""
         with self._turn:
             found: dict[tuple[Any, ...], float] = {}
             if connections is not None:
@@ -221,7 +245,7 @@ class Metrics:
         self._add_lag("fetched_lag_offsets", batch, "client_id")
 
     def _add_lag(self, name: str, batch: pa.RecordBatch, who: str) -> None:
-        """The latest of each partition counts."""
+        """The latest value of each partition counts."""
         chosen = valid_rows(batch["lag"])
         if not chosen.any():
             return
@@ -232,7 +256,7 @@ class Metrics:
         last[groups.numbers[rows]] = rows
         for key, row in zip(groups.labels(), last.tolist(), strict=True):
             if row >= 0:
-                latest.pop(key, None)  # the last one is the one that spoke last
+                latest.pop(key, None)  # the last value is the most recent one
                 latest[key] = int(lag[row])
         while len(latest) > _MOST_PARTITIONS:
             del latest[next(iter(latest))]

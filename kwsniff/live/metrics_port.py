@@ -1,7 +1,8 @@
-"""The metrics over HTTP: GET, HEAD and OPTIONS of /metrics and /healthz, gzip and OpenMetrics if asked for.
+"""The metrics over HTTP: GET, HEAD and OPTIONS of /metrics and /healthz, gzip and OpenMetrics on request.
 
-Whoever can reach the port can ask, and costs little: connections at a time and their seconds are bounded. A
-port of this machine alone answers only who calls it by its own name, which a page in a browser here does not.
+The port has no authentication. The number and duration of connections are limited, to keep the load low. A
+loopback port accepts only requests with a loopback name in their Host header, which blocks DNS rebinding by
+pages in a local browser.
 """
 
 import gzip
@@ -19,8 +20,8 @@ from kwsniff.errors import UsageError
 from kwsniff.live.metrics import Metrics
 
 MOST_CONNECTIONS: Final = 16
-_PATIENCE_S = 10.0  # for a scraper that asks nothing, or does not read
-_LONGEST_S = 30.0  # of a connection, whatever it does
+_PATIENCE_S = 10.0  # for a scraper that sends nothing, or does not read
+_LONGEST_S = 30.0  # of a connection, in any case
 _PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _ALLOWED = "GET, HEAD, OPTIONS"
@@ -35,14 +36,14 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own; beyond MOST_CONNECTIONS it is hung up at once."""
+        """Each in its own thread; beyond MOST_CONNECTIONS the server closes a connection immediately."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answers, and hangs up after _LONGEST_S, whatever the other side does."""
+        """Responds, and closes the connection after _LONGEST_S in any case."""
         deadline = threading.Timer(_LONGEST_S, _hang_up, [request])
         deadline.daemon = True
         deadline.start()
@@ -53,7 +54,7 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a scraper that hangs up in the middle, as one does whose time is over."""
+        """Ignores scrapers that close early, as they do after a timeout."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -64,8 +65,8 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 class MetricsServer:
-    """Answers while the block runs. `port` 0 takes any free one; `address` says which. `trouble`: what
-    /healthz says is wrong, None while nothing is."""
+    """Serves while the block runs. `port` 0 takes any free port, see `address`. `trouble`: the problem that
+    /healthz reports, None if there is none."""
 
     def __init__(
         self, metrics: Metrics, host: str, port: int, trouble: Callable[[], str | None] = lambda: None
@@ -74,7 +75,7 @@ class MetricsServer:
             self._server = _Server((host, port), _handler(metrics, trouble))
         except OSError as error:
             raise UsageError(
-                f"--metrics: {host} port {port} cannot be listened on ({error.strerror}); try another port"
+                f"--metrics: cannot listen on {host} port {port} ({error.strerror}); try another port"
             ) from error
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="kwsniff-metrics", daemon=True
@@ -97,9 +98,9 @@ class MetricsServer:
 
 
 def _is_called(name: str | None, own: Any) -> bool:
-    """Whether a request names this machine, where only this machine is listened to.
+    """Whether the Host header names this machine, on a loopback address; always true on others.
 
-    A page whose name was made to lead here names another.
+    A page that uses DNS rebinding sends another name.
     """
     if not _is_loopback(str(own)):
         return True
@@ -133,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         address: Any = self.server.server_address
         if _is_called(self.headers.get("Host"), address[0]):
             return True
-        self.send_error(421, "Misdirected Request", "ask for it by an address of this machine")
+        self.send_error(421, "Misdirected Request", "use a loopback address of this machine")
         return False
 
     def _answer(self) -> None:
@@ -166,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: the screen belongs to the view."""
+        """No log: the screen belongs to the view."""
 
 
 def _handler(metrics: Metrics, trouble: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:

@@ -1,6 +1,6 @@
-"""Who owes answers, and to whom: calls that wait longer than they asked to, by broker, client, topic, API.
+"""Overdue responses: calls that wait longer than they asked to, by broker, client, topic and API.
 
-A JoinGroup or SyncGroup waits for the group's other members: no broker owes it; see rebalancing.py.
+A JoinGroup or SyncGroup waits for the group's other members and is never overdue; see rebalancing.py.
 """
 
 from collections import deque
@@ -12,19 +12,20 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.live.calls import NO_NAME, api_label, endpoint
 
 GRACE_NS: Final = 700_000_000
-"""Answers that are late by less are nothing to speak of."""
+"""Responses overdue by less than this are ignored."""
 _NAMED_NS: Final = 1_700_000_000
-"""Within it of being due, packets' way through the tool included, what is late is told."""
+"""A response is reported as overdue within this time, including the delay of packets in the capture tool."""
 _LEAST_GRACE_NS: Final = 400_000_000
 MOST_OWED: Final = 5_000
-"""Calls that are looked at one by one."""
+"""Calls examined one by one."""
 _MOST_KNOWN: Final = 600
 DIMENSIONS: Final = ("brokers", "clients", "topics", "apis")
-"""Those that can be the trouble, first."""
+"""The ones most likely overdue, first."""
 
 
 class Wait(NamedTuple):
-    """A call without an answer; times in nanoseconds since the epoch. `member`: its instance or member id."""
+    """A call without a response; times in nanoseconds since the epoch. `member`: its instance or member
+    id."""
 
     call_id: int
     api_key: int
@@ -43,19 +44,19 @@ class Wait(NamedTuple):
 
 
 class Drops:
-    """When the kernel dropped how many packets, as far as it is known."""
+    """Packets dropped by the kernel over time, as far as known."""
 
     def __init__(self) -> None:
         self._total = 0
         self._known: deque[tuple[int, int]] = deque()
 
     def note(self, total: int | None, now: int) -> None:
-        """So many by now (nanoseconds since the epoch); None where nobody says."""
+        """Sets the number of drops up to `now` (nanoseconds since the epoch); None if unknown."""
         if total is None or total <= self._total:
             return
         self._known.append((now, total - self._total))
         self._total = total
-        if len(self._known) > _MOST_KNOWN:  # the oldest two as one
+        if len(self._known) > _MOST_KNOWN:  # merges the oldest two
             (_, first), (then, second) = self._known.popleft(), self._known.popleft()
             self._known.appendleft((then, first + second))
 
@@ -65,8 +66,9 @@ class Drops:
 
 
 def not_lost(waits: Iterable[Wait], lost_since: Callable[[int], int]) -> list[Wait]:
-    """The calls of which no answer can have been dropped: on their connections and those of later calls to
-    the same broker more answers are missing than packets are."""
+    """The calls whose missing responses drops cannot explain: their connections and those of later calls
+    to the
+    same broker lack more responses than the kernel dropped packets."""
     brokers: dict[tuple[str, int], list[Wait]] = {}
     for wait in waits:
         brokers.setdefault((wait.broker_address, wait.broker_port), []).append(wait)
@@ -85,7 +87,7 @@ def not_lost(waits: Iterable[Wait], lost_since: Callable[[int], int]) -> list[Wa
 
 @dataclass(slots=True)
 class Debt:
-    """Answers that one owes, and for how long the first of them is due."""
+    """The number of overdue responses, and the age of the oldest."""
 
     calls: int = 0
     oldest_ns: int = 0
@@ -98,7 +100,8 @@ class Debt:
 
 @dataclass(slots=True)
 class Owed:
-    """What is owed at one moment. `debts`: dimension, name, Debt; `joins`: calls that wait for a group."""
+    """Overdue responses at one moment. `debts`: dimension, name, Debt; `joins`: calls that wait for a
+    group."""
 
     now: int = 0
     debts: dict[str, dict[str, Debt]] = field(default_factory=lambda: {name: {} for name in DIMENSIONS})
@@ -106,16 +109,16 @@ class Owed:
     joins: tuple[Wait, ...] = ()
 
     def worst(self, dimension: str) -> list[tuple[str, Debt]]:
-        """Who owes for longest, first."""
+        """Longest overdue first."""
         return sorted(self.debts[dimension].items(), key=lambda item: (-item[1].oldest_ns, item[0]))
 
     def late_ns(self, dimension: str, name: str) -> int:
-        """For how long the first answer is due, or 0."""
+        """Age of the oldest overdue response, or 0."""
         debt = self.debts.get(dimension, {}).get(name)
         return debt.oldest_ns if debt else 0
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: of each dimension those that owe for longest, at most 100."""
+        """For JSON: the longest overdue of each dimension, at most 100."""
         return {
             "owed": self.total.calls,
             **{
@@ -129,14 +132,14 @@ class Owed:
 
 
 def grace_of(delay_ns: int) -> int:
-    """How late an answer may be, where packets are so long under way."""
+    """The grace time before a response counts as overdue, given the delay of packets."""
     return min(GRACE_NS, max(_NAMED_NS - delay_ns, _LEAST_GRACE_NS))
 
 
 def count_owed(
     now: int, waits: Iterable[Wait], catalog: Catalog, names: Mapping[str, str], grace_ns: int = GRACE_NS
 ) -> Owed:
-    """Counts what is due since `grace_ns` or longer. `names`: topic id -> name."""
+    """Counts responses overdue for `grace_ns` or longer. `names`: topic id -> name."""
     owed = Owed(now)
     joins = []
     meeting = rendezvous(catalog)
@@ -164,5 +167,5 @@ def _names(wait: Wait, catalog: Catalog, names: Mapping[str, str]) -> Iterable[t
 
 
 def rendezvous(catalog: Catalog) -> Sequence[int]:
-    """Keys of APIs that are answered when the other members of the group have asked, too."""
+    """Keys of APIs whose responses wait for requests of the other group members."""
     return tuple(key for key, api in catalog.apis.items() if api.traits.rendezvous)

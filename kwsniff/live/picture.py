@@ -1,4 +1,4 @@
-"""What is unfinished in the middle of a capture, and the rows that there would be if it ended there."""
+"""A snapshot of a running capture: unfinished calls and connections, and the rows if it ended there."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,17 +18,17 @@ from kwsniff.timelines.timelines import HELD, OFFSETS_OF, Timelines, noted
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is unfinished in the middle of a capture."""
+    """A snapshot of unfinished calls and connections in a running capture."""
 
     state: bytes
     timelines: tuple[Any, ...]
     silent_ns: int
-    """How long nothing had come."""
+    """Time since the last packet."""
 
 
 @dataclass(slots=True)
 class CaptureName:
-    """What kwsniff/tables/captures.py wants to know of a source."""
+    """Facts on the source for kwsniff/tables/captures.py."""
 
     name: str
     compression: str | None = None
@@ -37,7 +37,7 @@ class CaptureName:
 
 
 def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], source: LiveSource) -> Batches:
-    """The rows of a picture. `delivered`: tables that the core gives."""
+    """The rows of a snapshot. `delivered`: tables from the core."""
     analyzer = Analyzer.resume(
         *analyzer_arguments(catalog),
         picture.state,
@@ -60,7 +60,7 @@ def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], so
     timelines.finish()
     row = capture_row(CaptureName(source.interface), facts | {"truncated": False})
     row["dropped_by_kernel"] = source.dropped
-    if row["last_time"] is not None:  # silence goes on: what waits, waits longer
+    if row["last_time"] is not None:  # no packets since: waiting calls have waited longer
         row["last_time"] += picture.silent_ns
     account(row, analyzer.accounting(0))
     parts = {table: [batch] for table, batch in batches.items()}

@@ -1,9 +1,9 @@
-"""Rebalances while they last, and as soon as they are over: when the last member got its part.
+"""Rebalances in progress, and completed ones as soon as the last member gets its assignment.
 
     JoinGroup waits ............ joined | SyncGroup waits ... over
     for members that have not come      | for the leader
 
-A group's row in the table comes later: what follows belongs to it as well, see kwsniff/timelines.
+A group's row in the table comes later, because it includes later calls; see kwsniff/timelines.
 """
 
 import re
@@ -38,8 +38,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """A rebalance that lasts. `since`: nanoseconds since the epoch; `waiting`: members that asked and wait;
-    `missing`: those that are known and have not come, as far as that can be told."""
+    """A rebalance in progress. `since`: nanoseconds since the epoch; `waiting`: members whose requests wait;
+    `missing`: known members without a request, as far as the capture shows."""
 
     group_id: str
     since: int
@@ -66,22 +66,22 @@ class _Round:
 
 
 class Rebalancing:
-    """`standing`: how a group stands, after its calls were taken (Session.standing)."""
+    """`standing`: returns the state of a group after its calls were taken (Session.standing)."""
 
     def __init__(self, catalog: Catalog, standing: Callable[[str], Standing | None]) -> None:
         self.over: deque[Row] = deque(maxlen=MOST_SHOWN)
-        """The latest rows of groups, oldest first: those of the table, and classic ones as they end."""
+        """The latest rows of groups, oldest first: rows of the table, and classic rebalances as they end."""
         self.count = 0
-        """Rebalances that are over."""
+        """Number of completed rebalances."""
         self.under_way: tuple[UnderWay, ...] = ()
-        """Those that last, longest first."""
+        """Rebalances in progress, longest first."""
         self._standing = standing
         roles = group_roles(catalog)
         self._roles = {key: role for key, role in roles.items() if role in (JOIN, SYNC)}
         self._rounds: OrderedDict[str, _Round] = OrderedDict()
 
     def add(self, batches: Batches) -> None:
-        """Rows of one interval, whose calls the timelines have seen."""
+        """Takes the rows of one interval, after the timelines took their calls."""
         if "api_calls" in batches:
             self._add_calls(batches["api_calls"])
         if "groups" in batches:
@@ -91,7 +91,7 @@ class Rebalancing:
             self.count += max(rows.num_rows - MOST_SHOWN, 0)
 
     def look(self, owed: Owed) -> None:
-        """What waits now says which rebalances last."""
+        """Updates the rebalances in progress from the calls that wait now."""
         groups: dict[str, list[Wait]] = {}
         for wait in owed.joins:
             if wait.group_id is not None:
@@ -153,7 +153,7 @@ class Rebalancing:
                 self.over[place] = row
                 return
         if turn and turn.told and turn.generation == row["generation"] and row["kind"] == CLASSIC:
-            return  # it was shown, and is forgotten
+            return  # already shown, so it can be dropped
         self.count += 1
         self.over.append(row)
 
@@ -175,5 +175,5 @@ def _name(member: str | None, client: str | None) -> str:
 
 
 def _shown(names: set[str]) -> tuple[str, ...]:
-    """Sorted, without the unique ends that brokers give to members' names."""
+    """Sorted, without the unique suffixes that brokers add to member names."""
     return tuple(sorted(_UUID.sub("", name) or name for name in names))

@@ -1,4 +1,4 @@
-"""What is kept of a capture that never ends: files of so long, or of so many bytes; the oldest go first."""
+"""Retention of files, by age or total size; the oldest are deleted first."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _PACKETS: Final = re.compile(r"packets-(\d{8}T\d{6}\.\d{6}Z-\d{6})\.pcap(?:ng)?"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """`seconds` after they were completed, and not more than `most_bytes` in all; None: no bound."""
+    """Keeps files for `seconds` after completion, and at most `most_bytes` in total; None: no limit."""
 
     seconds: float | None = None
     most_bytes: int | None = None
@@ -22,8 +22,8 @@ class Retention:
         return self.seconds is not None or self.most_bytes is not None
 
     def apply(self, directory: Path, now: float) -> int:
-        """Removes what is too much below a folder of tables, of this run and of those before; how many files.
-        `now`: seconds since the epoch. What is no file of `kwsniff live` is left alone."""
+        """Deletes excess files of this and earlier runs in a folder of tables; returns their number.
+        `now`: seconds since the epoch. Only deletes files of `kwsniff live`."""
         found = sorted(_files(directory))
         total = sum(size for _, _, size, _ in found)
         removed = 0
@@ -40,7 +40,7 @@ class Retention:
 
 
 def _files(directory: Path) -> Iterable[tuple[float, str, int, Path]]:
-    """When it was completed, the name by which files of one time are in order, its size, the file."""
+    """Time of completion, name (orders files of the same time), size, path."""
     for pattern, expression in (("*/*.parquet", _TABLE), ("packets/packets-*", _PACKETS)):
         for path in directory.glob(pattern):
             name = expression.fullmatch(path.name)

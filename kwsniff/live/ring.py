@@ -1,4 +1,4 @@
-"""The last raw packets as files that Wireshark opens: what was seen, kept for a while.
+"""The last raw packets as files for Wireshark.
 
 Each file begins with the capture's own header blocks and holds whole packets only. A file gets its name when
 it is complete; the one being written is hidden (a leading dot) and just as valid, up to its last packet.
@@ -14,9 +14,10 @@ from pathlib import Path
 from kwsniff.errors import OutputError
 
 FILE_BYTES = 64_000_000
-"""Size at which a file is closed, unless told otherwise."""
+"""Default size at which a file is closed."""
 RESERVE_BYTES = 256_000_000
-"""Where a disk has less than this, or than a file of the ring, left, all but the ring's last file goes."""
+"""If the disk has less free space than this or than one file of the ring, all files but the last are
+deleted."""
 
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _INTERFACE = 1
@@ -25,8 +26,8 @@ _NAME = re.compile(r"\.?packets-\d{8}T\d{6}\.\d{6}Z-\d{6}\.pcap(?:ng)?")
 
 
 class PacketRing:
-    """Keeps the last `files` files of about `file_bytes` each in a directory, which is made when it is not
-    there."""
+    """Keeps the last `files` files of about `file_bytes` each in a directory, which is created if
+    missing."""
 
     def __init__(self, directory: Path, files: int, file_bytes: int = FILE_BYTES) -> None:
         self._directory = directory
@@ -34,8 +35,8 @@ class PacketRing:
         self._file_bytes = file_bytes
         self._reserve = min(file_bytes, RESERVE_BYTES)
         self._header: bytes | None = None
-        self._start = b""  # bytes that came before the header was complete
-        self._tail = b""  # the beginning of a packet that is not whole yet
+        self._start = b""  # bytes before the header was complete
+        self._tail = b""  # the beginning of an incomplete packet
         self._out: int | None = None
         self._size = 0
         self._number = 0
@@ -44,8 +45,9 @@ class PacketRing:
             directory.mkdir(parents=True, exist_ok=True)
 
     def write(self, data: memoryview, unfinished: int | None) -> None:
-        """The next bytes of the capture. `unfinished`: how many at the end begin a packet that is not whole,
-        None when nobody knows."""
+        """The next bytes of the capture. `unfinished`: number of bytes at the end that begin an incomplete
+        packet,
+        None if unknown."""
         with _guarding(self._directory):
             if self._header is None:
                 self._start += data
@@ -64,7 +66,7 @@ class PacketRing:
                 self._complete()
 
     def close(self) -> None:
-        """Completes the open file. Harmless when called again."""
+        """Completes the open file. May be called more than once."""
         with _guarding(self._directory):
             self._complete()
 
@@ -91,7 +93,7 @@ class PacketRing:
         closed = [path for path in mine if not path.name.startswith(".")]
         for path in closed[: max(len(closed) - self._files, 0)]:
             path.unlink(missing_ok=True)
-        for path in closed[-self._files : -1]:  # tables are worth more than all but the last of them
+        for path in closed[-self._files : -1]:  # tables are worth more than all but the last packet file
             if shutil.disk_usage(self._directory).free >= self._reserve:
                 break
             path.unlink(missing_ok=True)
@@ -105,8 +107,8 @@ class PacketRing:
 
 
 def capture_header(start: bytes) -> bytes | None:
-    """What every part of a capture must begin with: pcap's file header, or pcapng's section header and the
-    interface blocks that follow it. None while the first packet is not reached."""
+    """The header that every file must begin with: pcap's file header, or pcapng's section header and the
+    interface blocks after it. None before the first packet."""
     if not start.startswith(_SECTION):
         return start[:_PCAP_HEADER] if len(start) >= _PCAP_HEADER else None
     at = 0
@@ -123,7 +125,7 @@ def capture_header(start: bytes) -> bytes | None:
 
 
 class _guarding:
-    """Turns what the operating system refuses into one line."""
+    """Turns system errors into one line."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -134,6 +136,6 @@ class _guarding:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError):
             raise OutputError(
-                f"{self._directory}: packets cannot be written ({error.strerror or error}); "
+                f"{self._directory}: cannot write packets ({error.strerror or error}); "
                 "free some space or choose another directory with -o"
             ) from error

@@ -1,8 +1,9 @@
 """Counters, gauges and histograms with labels, in the text formats of Prometheus and OpenMetrics.
 
-Label values come from the wire, so their number and length are bounded. Of every label MOST_SERIES values are
-told apart; when one more comes, those that were silent for IDLE_S are given back, with what was counted of
-them, and while there are none such the new one is "other". Of a long value there is the beginning and a hash.
+Label values come from the wire, so their number and length are limited. Every label has at most MOST_SERIES
+values. When a new value exceeds that, series idle for IDLE_S are dropped with their counts; if there are
+none,
+the new value becomes "other". A long value is replaced by its beginning and a hash.
 """
 
 import time
@@ -32,7 +33,7 @@ Key = tuple[str, ...]
 
 
 class Histogram:
-    """Nanoseconds, counted by EDGES_S."""
+    """A histogram of nanoseconds, with the buckets of EDGES_S."""
 
     __slots__ = ("buckets", "total_ns")
 
@@ -41,7 +42,7 @@ class Histogram:
         self.total_ns = 0
 
     def add(self, values: Numbers) -> None:
-        """More of them."""
+        """Adds values."""
         places = np.searchsorted(_EDGES_NS, values, side="left")
         self.buckets += np.bincount(places, minlength=len(self.buckets))
         self.total_ns += int(values.sum())
@@ -59,7 +60,7 @@ class Family:
 
 
 class Series:
-    """All families. Not for two threads at a time."""
+    """All families. Not thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -76,19 +77,19 @@ class Series:
         return self._families
 
     def count(self, name: str, number: float, *values: Any) -> None:
-        """So many more."""
+        """Adds to a counter."""
         family = self._families[name]
         key = self._key(family, values)
         family.values[key] = family.values.get(key, 0) + number
 
     def time(self, name: str, taken: Numbers, *values: Any) -> None:
-        """So many more nanoseconds of a histogram."""
+        """Adds nanoseconds to a histogram."""
         if len(taken):
             family = self._families[name]
             family.values.setdefault(self._key(family, values), Histogram()).add(taken)
 
     def show(self, name: str, values: Mapping[tuple[Any, ...], float]) -> None:
-        """What a gauge is now; what it was is forgotten."""
+        """Sets all values of a gauge, and drops the previous ones."""
         family = self._families[name]
         shown: dict[Key, float] = {}
         for given, value in values.items():
@@ -97,13 +98,13 @@ class Series:
         family.values = shown
 
     def level(self, name: str, value: float | None) -> None:
-        """The same without labels; None: it is not known."""
+        """Sets a gauge without labels; None: unknown."""
         self._families[name].values = {} if value is None else {(): value}
 
     def _key(self, family: Family, values: tuple[Any, ...]) -> Key:
         key = tuple(self._bounded(label, value) for label, value in zip(family.labels, values, strict=True))
         if len(key) > 1 and key not in family.values and len(family.values) >= MOST_PAIRS:
-            return tuple(OTHER for _ in key)  # each label is bounded, their combinations are as well
+            return tuple(OTHER for _ in key)  # each label is limited, so combinations are too
         return key
 
     def _bounded(self, label: str, value: Any) -> str:
@@ -127,7 +128,7 @@ class Series:
                     family.values = {key: one for key, one in family.values.items() if key[place] not in gone}
 
     def text(self, *, openmetrics: bool = False) -> str:
-        """Everything: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0."""
+        """All metrics: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0."""
         lines: list[str] = []
         for family in self._families.values():
             lines += _lines(family, openmetrics=openmetrics)

@@ -1,11 +1,10 @@
-"""One live capture: a thread reads packets into the core, whoever wants rows takes them when it likes.
+"""One live capture: a thread reads packets into the core; the caller takes rows at its own pace.
 
     tool ─ pipe ─▶ thread: feed, keep raw packets ─▶ core's tables ─▶ take(): batches ─▶ files, view, metrics,
     iterator
 
-Nothing is dropped here: while rows wait that nobody takes, the thread stops reading, the pipe fills, and then
-the kernel's buffer, which counts what it drops. What the tool wrote and what the core read are compared at
-the end.
+A session drops no packets. While too many rows wait, the thread stops reading, then the pipe fills, and then
+the kernel's buffer, which counts its drops. At the end the session compares the packets written and read.
 """
 
 import os
@@ -39,7 +38,7 @@ from kwsniff.timelines.rebalances import Standing
 from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, sources_of
 
 MOST_ROWS: Final = 1 << 18
-"""Rows of a table that wait to be taken, at most; then nothing is read until they are."""
+"""Maximum rows of a table that wait; the thread then stops reading until the caller takes them."""
 
 _BUFFER_BYTES = 1 << 20
 _GLANCE_S = 0.05
@@ -50,25 +49,25 @@ _EVERYTHING = tuple(TABLES)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a live capture stands. Counts are packets unless the name says otherwise."""
+    """Progress of a live capture. Counts are packets unless the name has another unit."""
 
     packets: int
     capture_bytes: int
     waiting_calls: int
-    """Requests that wait for their response now."""
+    """Requests in flight."""
     oldest_wait_ns: int | None
-    """How long the first answer is due, by the packets' clock: a Fetch may wait for max_wait_ms first."""
+    """Age of the oldest request in flight, by the packets' clock; a Fetch may wait for max_wait_ms."""
     dropped_by_kernel: int | None
-    """None while the tool has not said it; dumpcap says it at the end."""
+    """None until the tool reports it; dumpcap does at the end."""
     dropped_here: int | None
-    """Packets the tool wrote and the core did not read: always 0, known at the end."""
+    """Packets that the tool wrote and the core did not read: always 0, known at the end."""
 
 
 class Session:
-    """Follows one source. Use as a context manager, or call `close`.
+    """Captures from one source. Use as a context manager, or call `close`.
 
-    `tables`: names of those that are wanted, all by default. `ring`: keeps the raw packets as well.
-    `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still be written to.
+    `tables`: names of the tables to make, all by default. `ring`: also keeps the raw packets.
+    `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still grow.
     """
 
     def __init__(
@@ -104,19 +103,19 @@ class Session:
         self._timelines = Timelines(catalog, (limits or {}).get("memory"))
         self._ring = ring
         self.ring_trouble: str | None = None
-        """Why no raw packets are kept any more."""
+        """Why the ring has stopped."""
         self._joins = rendezvous(catalog)
         self._drops = Drops()
         self._clock: int | None = None
         self._heard_ns = time.monotonic_ns()
         self._bytes = self._packets = 0
         self.ended_by_itself = False
-        """Whether the capture was over before anybody ended it. Known after `finish`."""
+        """Whether the capture ended before the caller stopped it. Known after `finish`."""
         self._finished = self._midway = self._stopping = self._closed = False
         self._failure: BaseException | None = None
         self._ending: str | None = None
         self._overflow: list[dict[str, Sequence[tuple[Any, ...]]]] = []
-        # Held while the core works or is looked at; waited on while too many rows wait.
+        # Held while the core works or is read; waited on while too many rows wait.
         self._turn = threading.Condition()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="kwsniff-live", daemon=True)
@@ -129,25 +128,26 @@ class Session:
         self.close()
 
     def stop(self) -> None:
-        """No further packets; those that were captured are still read. Returns at once."""
+        """Stops capturing; packets already captured are still read. Returns immediately."""
         self._stopping = True
         self.source.stop()
 
     def wait(self, seconds: float) -> bool:
-        """Waits until the capture has ended, at most so long; whether it has."""
+        """Waits until the capture has ended, up to a timeout; returns whether it has."""
         return self._ended.wait(seconds)
 
     @property
     def ending(self) -> str | None:
-        """Why the capture ended by itself: the interface is gone, the tool failed. Known after `finish`."""
+        """Why the capture ended by itself: the interface vanished, the tool failed. Known after `finish`."""
         return self._ending
 
     def take(self) -> Batches:
-        """The rows that came since the last call. Raises what went wrong in the thread, if anything did."""
+        """The rows since the last call. Re-raises an exception of the thread."""
         return self._take()[0]
 
     def take_with_picture(self) -> tuple[Batches, Picture | None]:
-        """The same, and what is unfinished at this moment: before `finish`. None before the first packet."""
+        """The same, and a snapshot of unfinished calls and connections. Before `finish` only. None before
+        the first packet."""
         batches, state = self._take(save=True)
         if state is None:
             return batches, None
@@ -157,7 +157,7 @@ class Session:
     def _take(self, *, save: bool = False) -> tuple[Batches, bytes | None]:
         with self._turn:
             taken = [self._taken()]
-            while save and self._midway:  # rows were waited for inside a packet's work: not the time to save
+            while save and self._midway:  # paused in the middle of a packet: the state cannot be saved now
                 self._turn.notify()
                 self._turn.wait(_GLANCE_S)
                 taken.append(self._taken())
@@ -170,19 +170,19 @@ class Session:
         return gathered(map(self._batches, taken)), state
 
     def develop(self, picture: Picture) -> Batches:
-        """The rows that there would be had the capture ended with the picture: calls that waited,
-        connections that were open, groups as they stood. Any thread may ask: it does not look at the capture
-        that goes on."""
+        """The rows if the capture had ended with the snapshot: calls in flight, open connections, the
+        state of
+        groups. Thread-safe: it does not access the running capture."""
         return developed(picture, self._catalog, self._delivered, self.source)
 
     def reached(self) -> int | None:
-        """The capture's clock: every packet before this time (nanoseconds since the epoch) was read."""
+        """The capture's clock: all packets before this time (nanoseconds since the epoch) have been read."""
         with self._turn:
             return self._reached()
 
     @property
     def begun(self) -> int | None:
-        """When the first packet was captured, nanoseconds since the epoch."""
+        """Time of the first packet, nanoseconds since the epoch."""
         with self._turn:
             return None if self._finished else self._analyzer.times[0]
 
@@ -193,7 +193,7 @@ class Session:
         return self._clock
 
     def owed(self) -> Owed:
-        """Who owes answers that are late, and who waits for its group."""
+        """Overdue responses, and calls that wait for their group."""
         with self._turn:
             now = self._reached() or 0
             grace = grace_of(self.source.delay_ns)
@@ -203,15 +203,15 @@ class Session:
         return count_owed(now, waits, self._catalog, names, grace)
 
     def standing(self, group_id: str) -> Standing | None:
-        """How a classic group stands at this moment, as far as rows were taken."""
+        """The current state of a classic group, from the rows taken so far."""
         return self._timelines.rebalances.standing(group_id)
 
     def progress(self) -> Progress:
-        """Figures of this moment; the tool is asked for its own, where it can say them."""
+        """Current figures, including those of the tool if it reports them."""
         with self._turn:
             now = self._reached()
             if not self._finished:
-                self._late.look()  # where no packet comes any more, too
+                self._late.look()  # even without further packets
             waiting, oldest = (0, None) if self._finished else self._analyzer.waiting()
             packets = self._packets = self._packets if self._finished else self._analyzer.packets
         if not self._ended.is_set():
@@ -229,19 +229,19 @@ class Session:
         )
 
     def late_topics(self) -> dict[str, str]:
-        """Topic id -> name, for ids that rows show because no message had named them yet."""
+        """Topic id -> name, for ids in rows whose name became known later."""
         with self._turn:
             return self._analyzer.late_topics()
 
     def finish(self) -> Batches:
-        """The last rows: calls that still wait, connections still open, the capture itself. Ends the
+        """The last rows: calls in flight, open connections, the capture itself. Ends the
         capture."""
         parts: dict[str, list[pa.RecordBatch]] = {}
         self.ended_by_itself = self._ended.is_set() and not self._stopping
         if not self.ended_by_itself:
             self.stop()
         while not self._ended.wait(_GLANCE_S):
-            gather(parts, self.take())  # the thread waits for this when many rows wait
+            gather(parts, self.take())  # the thread waits for this if many rows wait
         self.source.close()
         if self.ended_by_itself:
             self._ending = self._why_ended()
@@ -261,11 +261,11 @@ class Session:
         if self.source.complete and not self._analyzer.stopped:
             if not self._bytes or self._analyzer.unfinished == 0:
                 return None
-            return f"{self.source.tool} ended in the middle of a packet; what had come until then was read"
-        return f"what {self.source.tool} wrote cannot be read any further"
+            return f"{self.source.tool} ended in the middle of a packet; kwsniff read all packets before it"
+        return f"the output of {self.source.tool} became unreadable"
 
     def close(self) -> None:
-        """Ends the capture without its last rows, if it was not finished."""
+        """Ends the capture without its last rows, unless it was finished."""
         if self._closed:
             return
         self._closed = True
@@ -292,15 +292,15 @@ class Session:
                 if self._closed or self._analyzer.stopped:
                     break
                 if size < _FEW_BYTES:
-                    time.sleep(_GATHER_S)  # the tool writes packet by packet: let some gather in the pipe
-        except BaseException as error:  # take() raises it
+                    time.sleep(_GATHER_S)  # the tool writes packet by packet: let some accumulate in the pipe
+        except BaseException as error:  # take() re-raises it
             self._failure = error
             self.source.stop()
         finally:
             self._ended.set()
 
     def _await_packets(self) -> bool:
-        """Waits for them, and looks for secrets meanwhile. False: nobody wants them any more."""
+        """Waits until they are taken, and checks for secrets meanwhile. False: the session is closing."""
         while self._late.may_come and not has_bytes(self.source.fileno()):
             with self._turn:
                 self._wait_for_room()
@@ -310,7 +310,7 @@ class Session:
         return True
 
     def _keep(self, data: memoryview, unfinished: int | None) -> None:
-        """Raw packets that cannot be written are no reason to end."""
+        """A ring that cannot be written does not end the capture."""
         if self._ring:
             try:
                 self._ring.write(data, unfinished)
@@ -322,12 +322,12 @@ class Session:
             self._turn.wait()
 
     def _make_room(self) -> None:
-        """The core asks for it, in the middle of its work."""
+        """Callback of the core, in the middle of a packet."""
         if threading.current_thread() is self._thread:
             self._midway = True
             self._wait_for_room()
             self._midway = False
-        else:  # who takes the last rows cannot wait for itself
+        else:  # the thread that takes the last rows cannot wait for itself
             self._overflow.append(self._taken())
 
     def _is_full(self) -> bool:
@@ -342,14 +342,14 @@ class Session:
         return [table for table in self._delivered if self._analyzer.rows(table)]
 
     def _last_rows(self) -> Iterator[Batches]:
-        """Everything that only the end of the capture makes rows of."""
+        """Rows that only exist at the end of the capture."""
         self._packets = self._analyzer.packets
-        if not self._bytes:  # the tool was stopped before it wrote anything
+        if not self._bytes:  # the tool was stopped before its first output
             return
         try:
             facts = self._analyzer.close_capture()
         except CaptureError as error:
-            raise CaptureError(f"{self.source.tool} wrote what is no capture: {error}") from error
+            raise CaptureError(f"the output of {self.source.tool} is not a capture: {error}") from error
         self.source.told(facts)
         self._late.look(last=True)
         self._analyzer.finish()

@@ -1,4 +1,4 @@
-"""`kwsniff.sniff`: what a live interface shows, as Arrow tables that come as they are made."""
+"""`kwsniff.sniff`: a live interface as a stream of Arrow tables."""
 
 import os
 import time
@@ -24,9 +24,9 @@ Tables = dict[str, pa.Table]
 
 
 class Sniffer:
-    """A live capture. Iterate for rows as they come, or ask for the `result` when it is over; not both.
+    """A live capture. Either iterate for rows as they arrive, or get the `result` at the end.
 
-    Capturing begins with the call of `kwsniff.sniff`. Leaving the `with` block ends it.
+    `kwsniff.sniff` starts the capture. Leaving the `with` block ends it.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Sniffer:
         self._left = stop_after
         self._used = False
         self.run_id = new_run_id()
-        """What the column `run_id` of all tables says."""
+        """The value of the column `run_id` in all tables."""
 
     def __enter__(self) -> Self:
         return self
@@ -47,26 +47,26 @@ class Sniffer:
         self._session.close()
 
     def __iter__(self) -> Iterator[Tables]:
-        """New rows of every interval in which there are some, and at last those of what was still open."""
+        """The new rows of each interval that has any; at the end, those of open calls and connections."""
         for batches in self._batches():
             yield {table: _plain(table, [batch], self.run_id) for table, batch in batches.items()}
 
     def stop(self) -> None:
-        """Ends the capture; an iteration under way gives the last rows and ends. May be called from another
-        thread."""
+        """Ends the capture; a running iteration yields the last rows and ends. Other threads may call
+        it."""
         self._session.stop()
 
     @property
     def ending(self) -> str | None:
-        """Why the capture ended by itself (the interface is gone); None when it was stopped."""
+        """Why the capture ended by itself (the interface vanished); None if it was stopped."""
         return self._session.ending
 
     def progress(self) -> Progress:
-        """Packets, drops and waiting calls at this moment."""
+        """Packets, drops and calls in flight at this moment."""
         return self._session.progress()
 
     def result(self) -> Analysis:
-        """Waits for the end and gives all tables and the summary, as `kwsniff.analyze` does; they stay in
+        """Waits for the end and returns all tables and the summary, as `kwsniff.analyze` does; they stay in
         memory."""
         found: dict[str, list[pa.RecordBatch]] = {name: [] for name in self._session.tables}
         for batches in self._batches():
@@ -78,7 +78,7 @@ class Sniffer:
 
     def _batches(self) -> Iterator[Batches]:
         if self._used:
-            raise UsageError("the rows of this capture were taken already; call kwsniff.sniff again")
+            raise UsageError("the rows of this capture were already taken; call kwsniff.sniff again")
         self._used = True
         try:
             while not self._is_over():
@@ -122,16 +122,16 @@ def sniff(
     layouts: str | os.PathLike[str] | None = None,
     tls_keylog: KeyLog = None,
 ) -> Sniffer:
-    """Follows Kafka on a live interface until it is stopped.
+    """Captures Kafka on a live interface until stopped.
 
-    `ports`: broker ports, or one; the kernel then passes on nothing else. Without it Kafka is recognised on
-    any port.
-    `tunnels`: packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP as well, whatever is inside. `bpf`: a
-    filter in libpcap's language in place of that. `duration`: seconds. `stop_after`: ends once so many calls
-    have been seen; those that came with the last of them are given as well. `interval`: seconds between two
-    steps of an iteration. `tables`: names of those to make, or one, all by default. `limits`: name -> value,
-    see kwsniff.limits. `tool`: dumpcap, tcpdump or scapy. `buffer_mb`: kernel memory for packets that wait.
-    `layouts`: a folder of a vendor's layouts. `tls_keylog`: key logs, which may still be written to.
+    `ports`: broker ports, or one; the kernel then filters out all other packets. Without it Kafka is
+    recognised on any port.
+    `tunnels`: also captures all packets of VXLAN, Geneve, GRE, ERSPAN, GTP-U and IP in IP. `bpf`: a filter in
+    libpcap syntax instead. `duration`: seconds. `stop_after`: ends after this number of calls; calls that
+    arrive with the last one are included. `interval`: seconds between two steps of an iteration. `tables`:
+    names of the tables to make, or one; all by default. `limits`: name -> value, see kwsniff.limits. `tool`:
+    dumpcap, tcpdump or scapy. `buffer_mb`: size of the kernel's packet buffer. `layouts`: a folder of a
+    vendor's layouts. `tls_keylog`: key logs, which may still grow.
     Raises CaptureError (no such interface, not permitted, bad filter, no tool), UsageError.
 
         with kwsniff.sniff("eth0", ports=[9092]) as live:
@@ -156,12 +156,12 @@ def sniff(
 
 
 def _checked(interval: float, tables: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The tables to make. Raises UsageError for what makes no sense."""
+    """The tables to make. Raises UsageError for invalid arguments."""
     if interval <= 0:
         raise UsageError(f"interval must be more than 0 seconds, not {interval}")
     chosen = chosen_tables(tables)
     if not chosen:
-        raise UsageError("no table was asked for")
+        raise UsageError("tables must not be empty")
     return chosen
 
 

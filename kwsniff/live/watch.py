@@ -1,11 +1,11 @@
-"""Findings of a capture that goes on: the rules of kwsniff/findings over the rows of the last minute.
+"""Findings of a running capture: the rules of kwsniff/findings over the rows of the last minute.
 
     run loop ─ add: rows ─▶ steps of the window ─┐
-             ─ look: picture ────────────────────┴▶ thread: tables, bounds, rules ─▶ held: what holds now
+             ─ look: picture ────────────────────┴▶ thread: tables, bounds, rules ─▶ held: current findings
 
-What is unfinished (calls that wait, open connections) comes from a picture of the capture: the rows that
-there would be if it ended now. The run loop hands over references and waits for nothing; the thread works at
-most every few seconds, and less often the longer it takes.
+Calls in flight and open connections come from a snapshot of the capture: the rows if it ended now. The run
+loop passes references and never waits; the thread works at most every few seconds, and less often the longer
+it takes.
 """
 
 import threading
@@ -32,21 +32,22 @@ from kwsniff.live.picture import Picture
 WINDOW_S: Final = 60.0
 EVERY_S: Final = 3.0
 MOST_HELD: Final = 100
-"""Findings that are told at a time, worst first."""
+"""Maximum number of current findings, worst first."""
 MOST_NOTED: Final = 1000
-"""Findings that are kept until they are written."""
+"""Maximum number of findings kept until they are written."""
 _REST: Final = 10  # seconds of rest for a second of work
 _LEAST_ROWS: Final = 20_000
-"""Of which little is found, and which take little memory."""
+"""A window of so few rows needs little memory, and yields few findings."""
 _TO_LOOK: Final = 70_000_000
-"""Bytes left for asking, beside copies of rows: a quarter of a million took 25 to 55 million, while others
-came."""
+"""Memory for queries, in addition to copies of rows: a quarter of a million rows took 25 to 55 MB while
+others
+arrived."""
 _MB: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A finding that holds now. `since`: the earliest time that was seen while it held."""
+    """A current finding. `since`: its earliest time since it became current."""
 
     finding: Finding
     since: datetime | None
@@ -83,8 +84,8 @@ class _Step:
 
 
 class Watch:
-    """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows; `memory`: bytes
-    of the process beyond which fewer rows are looked at."""
+    """Use as a context manager. `develop`: Session.develop; `most_rows`: limit finding_rows; `memory`: size
+    of the process in bytes above which fewer rows are evaluated."""
 
     def __init__(
         self,
@@ -97,15 +98,15 @@ class Watch:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.held: tuple[Held, ...] = ()
-        """What holds now, worst first."""
+        """Current findings, worst first."""
         self.trouble: str | None = None
-        """Why nothing is looked for any more, in one line."""
+        """Why the search for findings has stopped, in one line."""
         self.shortened = False
-        """Whether more rows came in a window than are looked at."""
+        """Whether a window had more rows than are evaluated."""
         self.lacked_memory = False
-        """Whether that is so since the process had as much memory as it may have."""
+        """Whether that is because the process reached its memory limit."""
         self.connections: pa.RecordBatch | None = None
-        """Those that were open at the last look, of whatever protocol."""
+        """Connections open at the last snapshot, of any protocol."""
         self._develop = develop
         self._most_rows = most_rows
         self._memory = memory
@@ -133,7 +134,7 @@ class Watch:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a picture, and the last one is dealt with."""
+        """Whether a snapshot is due and the previous one is done."""
         return self._now() >= self._due and self._job is None and self.trouble is None
 
     def add(self, batches: Batches) -> None:
@@ -149,23 +150,23 @@ class Watch:
             self._rows -= self._steps.popleft().rows
 
     def _is_full(self) -> bool:
-        """The youngest step stays, however many rows it has: nothing at all would be looked at."""
+        """The newest step stays, whatever its number of rows: otherwise nothing would be evaluated."""
         return self._rows > self._most_rows and len(self._steps) > 1
 
     def noted(self) -> list[Finding]:
-        """What held since this was last asked, each as of the last look that found it."""
+        """Findings since the last call, each as last found."""
         with self._turn:
             noted, self._noted = self._noted, {}
         return [*noted.values()]
 
     def look(self, picture: Picture | None) -> None:
-        """Lets the thread judge the window as it is now."""
+        """Makes the thread evaluate the current window."""
         with self._turn:
             self._job = tuple(self._steps), picture
             self._turn.notify_all()
 
     def conclude(self) -> None:
-        """Judges the window once more, and waits for it: everything that was unfinished has its rows now."""
+        """Evaluates the window once more, and waits for the result: unfinished calls have their rows now."""
         with self._turn:
             self._turn.wait_for(lambda: self._job is None)
             if self.trouble is None:
@@ -186,7 +187,7 @@ class Watch:
             try:
                 self._hold(self._judge(steps, picture))
             except (KwsniffError, MemoryError, OSError, RuntimeError, ValueError, _errors()) as error:
-                self.held, self.trouble = (), f"findings are not looked for any more: {error}"
+                self.held, self.trouble = (), f"the search for findings has stopped: {error}"
             give_all_back()
             took = self._now() - started
             with self._turn:
@@ -219,9 +220,10 @@ class Watch:
         return found
 
     def _fitting(self, steps: Sequence[_Step], taken: int) -> Sequence[_Step]:
-        """All, or the younger ones where the process takes so much; no more of them are kept from now on."""
+        """All steps, or only the newer ones if the process is too large; from then on, only that many are
+        kept."""
         excess, size, rows = taken - self._memory, _bytes(steps), sum(step.rows for step in steps)
-        # What goes is not copied for looking at, either.
+        # Dropped rows are not copied for evaluation either.
         most = max(rows * (size - excess // 2) // max(size, 1), _LEAST_ROWS)
         if excess <= 0 or rows <= most:
             return steps
@@ -257,7 +259,7 @@ def _columns() -> frozenset[str]:
 
 
 def _narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With the columns that rules read."""
+    """Adds the columns that rules read."""
     return batch.select([name for name in batch.schema.names if name in _columns()])
 
 
@@ -266,7 +268,7 @@ def _bytes(steps: Iterable[_Step]) -> int:
 
 
 def _with_plain_lists(batch: pa.RecordBatch) -> pa.Table:
-    """DuckDB reads no lists of dictionary words that are all empty."""
+    """DuckDB cannot read lists of dictionary values that are all empty."""
     fields = [
         pa.field(field.name, pa.list_(field.type.value_type.value_type))
         if pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type)

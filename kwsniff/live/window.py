@@ -1,10 +1,10 @@
-"""What happened during the last seconds, by API, client, broker and topic; and the last calls themselves.
+"""Figures of the last seconds, by API, client, broker and topic; and the last calls.
 
-Percentiles are of the broker's own time, of the time in line and of the way, each by itself: the long poll of
-an idle consumer is nobody's slowness, nor is a call's that waited behind it the broker's.
+Percentiles of broker time, queue wait and network time are separate: the long poll of an idle consumer is
+not slowness, and a call queued behind it is not slowness of the broker.
 
-Every batch of rows becomes a slice; slices older than the window are forgotten. Memory is bounded: of a key
-and slice so many latencies are kept, of a slice so many keys, of the last calls so many rows.
+Every batch of rows becomes a slice; slices older than the window are dropped. Memory is bounded by the number
+of latencies per key and slice, of keys per slice, and of last calls.
 """
 
 import time
@@ -28,7 +28,7 @@ from kwsniff.tables.rows import picked
 
 DIMENSIONS: Final = ("apis", "topics", "clients", "brokers")
 MOST_KEYS: Final = 1000
-"""Values of a dimension told apart in a slice; what comes after is counted together."""
+"""Values of a dimension per slice; further values are counted together."""
 OTHERS: Final = "(others)"
 NO_API: Final = ""
 
@@ -36,7 +36,7 @@ _LOSSES = ("segment_not_captured", "cut_by_snaplen")
 _SAMPLE = 1024
 _LAST_ROWS = 50_000
 PARTS: Final = ("active", "broker", "queue", "network")
-"""Of a call's time: all but its deliberate wait; the broker's own; in line there; on the way."""
+"""Parts of latency: all without deliberate waits; broker time; queue wait; network time."""
 
 CALL_COLUMNS: Final = (
     "request_time", "client_id", "client_address", "client_port", "broker_address", "broker_port", "api_name",
@@ -56,7 +56,7 @@ class Figures:
     times: dict[str, list[Numbers]] = field(default_factory=lambda: {part: [] for part in PARTS})
 
     def add(self, calls: int, errors: int, unanswered: int, times: Times) -> None:
-        """More calls of this key."""
+        """Adds calls of this key."""
         self.calls += calls
         self.errors += errors
         self.unanswered += unanswered
@@ -64,11 +64,11 @@ class Figures:
             values: Numbers = getattr(times, part)
             values = values[values >= 0]
             if len(values):
-                # Copied: a view would keep the whole batch in memory.
+                # A copy, because a view would keep the whole batch in memory.
                 kept.append(values[:: -(-len(values) // _SAMPLE)].copy())
 
     def merge(self, other: "Figures") -> None:
-        """Those of another as well."""
+        """Adds the calls of another one."""
         self.calls += other.calls
         self.errors += other.errors
         self.unanswered += other.unanswered
@@ -76,7 +76,7 @@ class Figures:
             kept.extend(other.times[part])
 
     def percentiles(self, percents: Sequence[int], part: str = "broker") -> list[int | None]:
-        """By nearest rank, in nanoseconds; of calls whose parts are not known, of the whole."""
+        """By nearest rank, in nanoseconds; if the parts are unknown, of the whole latency."""
         found = self.times[part] or (self.times["active"] if part == "broker" else [])
         if not found:
             return [None] * len(percents)
@@ -98,7 +98,7 @@ class _Step:
 
 
 class Window:
-    """Takes batches as they come, tells about the last `seconds`, and about everything since the start."""
+    """Takes batches as they arrive; gives figures of the last `seconds`, and totals since the start."""
 
     def __init__(
         self,
@@ -108,24 +108,24 @@ class Window:
     ) -> None:
         self.seconds = seconds
         self.clock: Callable[[], float] = time.time
-        """Seconds since the epoch, of this machine or of a file that is replayed."""
+        """Seconds since the epoch, of this machine or of a replayed file."""
         self.calls = 0
         self.errors = 0
         self.unanswered = 0
         self.not_captured = 0
-        """Calls of which a packet was not captured, since the start."""
+        """Calls with a missing packet, since the start."""
         self.rebalances: Sequence[Mapping[str, Any]] = ()
-        """The latest that are over, newest last."""
+        """The latest completed calls, newest last."""
         self.under_way: Sequence[UnderWay] = ()
-        """Rebalances that last."""
+        """Rebalances in progress."""
         self.owed = Owed()
-        """Who owes answers now."""
+        """Overdue responses."""
         self.held: Sequence[Held] = ()
-        """Findings that hold now, worst first."""
+        """Current findings, worst first."""
         self.connections: Sequence[Mapping[str, Any]] = ()
-        """Those that are open, those with most bytes first."""
+        """Open connections, those with most bytes first."""
         self.names: Mapping[str, str] = {}
-        """Topic id -> name, for ids that rows came with before any message named them."""
+        """Topic id -> name, for ids in rows whose name became known later."""
         self.now = now
         self._started = now()
         self.begun = begun
@@ -155,7 +155,7 @@ class Window:
 
     @property
     def span(self) -> float:
-        """Seconds that the figures stand for: the window, or less shortly after the start."""
+        """Seconds that the figures cover: the window, or less shortly after the start."""
         return max(min(self.seconds, self.now() - self._started), 0.001)
 
     def figures(self, dimension: str) -> dict[str, Figures]:
@@ -169,7 +169,7 @@ class Window:
         return merged
 
     def frozen(self) -> "Window":
-        """The window as it is now, for good: a picture to look at while this one goes on."""
+        """A frozen copy of the window, to display while this one continues."""
         now = self.now()
         picture = Window(self.seconds, now=lambda: now)
         picture.calls, picture.errors = self.calls, self.errors
@@ -195,8 +195,9 @@ class Window:
         return Failures().merge(step.failures for step in self._steps)
 
     def last_calls(self, number: int, **wanted: str) -> list[dict[str, Any]]:
-        """The latest calls, newest first, with CALL_COLUMNS (times in microseconds); `wanted`: of this
-        `client`, `topic`, `api` or `broker` only."""
+        """The latest calls, newest first, with CALL_COLUMNS (times in microseconds); `wanted`: only those
+        of this
+        `client`, `topic`, `api` or `broker`."""
         found: list[dict[str, Any]] = []
         for batch in reversed(self._last):
             chosen = np.ones(batch.num_rows, np.bool_)
@@ -250,7 +251,7 @@ def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outc
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     for rows in np.split(order, starts[1:]):
         key = keys[int(numbers[rows[0]])]
-        if key == NO_API:  # an answer without its question
+        if key == NO_API:  # a response without its request
             continue
         if key not in into and len(into) >= MOST_KEYS:
             key = OTHERS
@@ -288,7 +289,7 @@ def ranked(
     figures: Mapping[str, Figures], order: str, late: Callable[[str], int] = lambda _: 0
 ) -> Iterator[tuple[str, Figures, list[int | None]]]:
     """Key, figures, [p50, p95, p99], sorted by `order`: trouble, calls, errors, p50, p95, p99 (most first) or
-    name. `late`: for how long (nanoseconds) a key owes an answer, the worst trouble; then come errors."""
+    name. `late`: for how long (nanoseconds) a key has overdue responses, which sort first; then errors."""
     rows = [(key, found, found.percentiles((50, 95, 99))) for key, found in figures.items()]
     if order == "name":
         rows.sort(key=lambda row: row[0])

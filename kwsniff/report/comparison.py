@@ -1,4 +1,4 @@
-"""The page of `kwsniff compare --html`: what is different in BAD, and the calls behind it."""
+"""The page of `kwsniff compare --html`: the differences between GOOD and BAD, and their calls."""
 
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
@@ -18,7 +18,7 @@ _MOST_ROWS = 500
 _COLUMNS = ("who", "", "what", "GOOD", "BAD", "ratio", "carries", "GOOD, 99 %", "BAD, 99 %")
 _UNITS = (
     "_ms: mean per call, in milliseconds. errors: share of calls. retransmitted: share of bytes. "
-    "carries: share of all time, or of all calls, in BAD."
+    "contribution: share of total latency, or of calls, in BAD."
 )
 
 
@@ -32,20 +32,21 @@ def write_comparison(
     notes: Sequence[str] = (),
     zone: Zone = UTC_ZONE,
 ) -> None:
-    """Writes the page. `bad`: the database whose calls the differences name; `counts`: calls in GOOD and BAD;
-    `capture`: how commands name the captures of BAD, None where it is a folder of tables."""
+    """Writes the page. `bad`: the database with the calls of the differences; `counts`: calls in GOOD and
+    BAD;
+    `capture`: the captures of BAD as commands name them, None for a folder of tables."""
     commands = find_commands(bad, capture)
     verdict = (
-        f"{plural(len(differences), 'difference')}, what carries most first."
+        f"{plural(len(differences), 'difference')}, largest contribution first."
         if differences
-        else "No difference that stands out from chance."
+        else "No significant difference."
         if all(counts)
-        else "There is nothing to compare."
+        else "Nothing to compare."
     )
     stands = f"{plural(counts[0], 'call')} in GOOD, {counts[1]:,} in BAD."
     write_page(
         file,
-        title="kwsniff: what is different",
+        title="kwsniff: differences",
         summary=[verdict, stands, *notes],
         sections=[_table(differences), _calls(bad, differences[:_MOST_ITEMS], commands, zone)],
     )
@@ -76,9 +77,7 @@ def _table(differences: Sequence[Difference]) -> Section:
         rows=rows,
         note=f"And {left:,} more: see --json." if left else "",
     )
-    return Section(
-        name="differences", title="What is different", says=(_UNITS,), tables=(table,) if rows else ()
-    )
+    return Section(name="differences", title="Differences", says=(_UNITS,), tables=(table,) if rows else ())
 
 
 def _calls(
@@ -99,10 +98,10 @@ def _calls(
                     heading=f"{each.subject_kind} {clean(each.subject)}: {each.what}",
                     weight="info",
                     lines=lines,
-                    proof=list_calls(f"The calls behind it ({len(rows)})", rows, commands, zone),
+                    proof=list_calls(f"Its calls ({len(rows)})", rows, commands, zone),
                 )
             )
-    return Section(name="calls", title="The calls behind it", items=items)
+    return Section(name="calls", title="Its calls", items=items)
 
 
 def _figure(value: float | None) -> str:
@@ -115,5 +114,5 @@ def _bounded(value: float, bounds: tuple[float, float]) -> str:
 
 
 def _interval(bounds: tuple[float, float]) -> str:
-    # What is no mean has none.
+    # Only means have bounds.
     return "" if bounds[0] == bounds[1] else f"{_figure(bounds[0])} to {_figure(bounds[1])}"

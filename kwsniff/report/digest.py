@@ -1,4 +1,4 @@
-"""A digest: per client, API and topic, by share of the time that calls took."""
+"""A digest per client, API and topic, by share of total call latency."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 _MOST = 40
 _MANY_CALLS = 1_000_000
-"""Beyond it percentiles are computed in bounded memory, and exact to about 1 %."""
+"""With more calls than this, percentiles take constant memory and are accurate to about 1 %."""
 
-# own: without what was waited for on purpose.
+# own: without deliberate waits.
 _ROWS = """
 with each as (
     select coalesce(c.client, c.client_address) as client,
@@ -42,7 +42,7 @@ def make_digest(database: "duckdb.DuckDBPyConnection", commands: Commands) -> Se
     percentile = "quantile_disc" if calls <= _MANY_CALLS else "approx_quantile"
     rows = fetch(database, _ROWS.replace("PERCENTILE", percentile), {"most": _MOST})
     if not rows:
-        return Section(name="digest", title="Digest", says=("There are no calls.",))
+        return Section(name="digest", title="Digest", says=("No calls.",))
     table = Table(
         caption="Client, API and topic, by share of time",
         columns=(
@@ -58,13 +58,13 @@ def make_digest(database: "duckdb.DuckDBPyConnection", commands: Commands) -> Se
             "p95",
             "max",
             "time",
-            "waited on purpose",
-            "its slowest call",
+            "deliberate waits",
+            "slowest call",
         ),
         rows=[_row(place, row, commands) for place, row in enumerate(rows, 1)],
         note=_rest(rows),
     )
-    says = "What calls took, without what was waited for on purpose, which has a column of its own."
+    says = "Latency of calls without deliberate waits, which have their own column."
     return Section(name="digest", title="Digest", says=(says,), tables=(table,))
 
 

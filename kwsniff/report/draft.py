@@ -1,4 +1,4 @@
-"""A file that appears under its name when it is complete."""
+"""A file that appears under its name only when complete."""
 
 import io
 import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Written(io.FileIO):
-    """A file. Raises OutputError for what the system refuses, but BrokenPipeError as it is."""
+    """A file. Raises OutputError for write errors, but BrokenPipeError unchanged."""
 
     def __init__(self, path: Path, mode: str, place: Path) -> None:
         self._place = place
@@ -39,15 +39,15 @@ def _opened(path: Path, mode: str, place: Path, *, binary: bool) -> IO[Any]:
 
 
 def _refused(place: Path, error: OSError) -> OutputError:
-    return OutputError(f"{place}: cannot be written: {error.strerror or error}")
+    return OutputError(f"{place}: cannot write: {error.strerror or error}")
 
 
 @contextmanager
 def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[Any]]:
-    """A hidden file beside `path` that takes its place at the end; on any exception it goes, and where it was
-    closed: then nothing is to be written. What is no file (a pipe, a device) is written as it is.
+    """A hidden file next to `path` that replaces it at the end. It is deleted on any exception, and if the
+    caller closed it, which means that there is nothing to write. Pipes and devices are written directly.
 
-    Raises OutputError where it cannot be written, before anything else happens if it can be told then.
+    Raises OutputError if it cannot be written, before any other work if that is known by then.
     """
     place = Path(path)
     if place.exists() and not (place.is_file() or place.is_dir()):
@@ -55,10 +55,10 @@ def draft(path: str | os.PathLike[str], *, binary: bool = False) -> Iterator[IO[
             yield through
         return
     if place.is_file():
-        place = place.resolve()  # a link stays one
+        place = place.resolve()  # symbolic links stay
     hidden = place.parent / f".{secrets.token_hex(8)}.kwsniff"
     if place.is_dir():
-        raise OutputError(f"{place}: is a directory; name a file")
+        raise OutputError(f"{place} is a directory; give a file name")
     file = _opened(hidden, "x", place, binary=binary)
     try:
         yield file
@@ -93,7 +93,7 @@ def _through(place: Path, binary: bool) -> Iterator[IO[Any]]:
 def _discard(file: IO[Any], hidden: Path) -> None:
     try:
         file.close()
-    except (OSError, OutputError):  # what could not be flushed is lost with the file
+    except (OSError, OutputError):  # data that could not be flushed is lost with the file
         pass
     finally:
         hidden.unlink(missing_ok=True)

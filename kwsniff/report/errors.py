@@ -1,4 +1,4 @@
-"""Errors over time, and who was told them."""
+"""Errors over time, and the clients that received them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,9 +46,7 @@ def make_errors(
     """The section of errors."""
     rows = fetch(database, _BY_CLIENT, {"most": _MOST_ROWS})
     if not rows:
-        return Section(
-            name="errors", title="Errors over time", says=("No response to a client has an error.",)
-        )
+        return Section(name="errors", title="Errors over time", says=("No errors in responses to clients.",))
     charts = []
     if span is not None and (slots := fetch(database, _OVER_TIME, span.values)):
         per_name = _by_name(slots)
@@ -58,7 +56,7 @@ def make_errors(
     return Section(
         name="errors",
         title="Errors over time",
-        says=("Error codes in responses to clients. Some are routine: the findings say which harm.",),
+        says=("Error codes in responses to clients. Some are routine; the findings name the harmful ones.",),
         charts=charts,
         tables=(_table(rows, commands, zone),),
     )
@@ -76,11 +74,11 @@ def _table(rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone) ->
             "error",
             "errors",
             "calls",
-            "of all its calls there",
+            "share of its calls there",
             "first",
             "last",
-            "what the broker says",
-            "the first of them",
+            "broker's message",
+            "first call",
         ),
         rows=[
             [
@@ -104,7 +102,7 @@ def _table(rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone) ->
 
 
 def _by_name(slots: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    """Errors per slot of the most frequent names; the others together."""
+    """Errors per slot for the most frequent names, and for all others together."""
     sums: dict[str, int] = {}
     for row in slots:
         sums[row["error"]] = sums.get(row["error"], 0) + row["errors"]

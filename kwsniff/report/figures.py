@@ -1,4 +1,4 @@
-"""Figures as all charts have them. The colours of light and dark come from page.js."""
+"""The common style of all charts. page.js has the colours of the light and dark themes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee7733", "#009988", "#999999")
-"""Told apart by those who do not see all colours, on white and on black (Paul Tol's bright scheme)."""
+"""Safe for colour-blind readers, on white and on black (Paul Tol's bright scheme)."""
 TROUBLE = "#d6404e"
 _TOOLS = "xpan,xbox_zoom,reset"
 
@@ -28,7 +28,7 @@ def timed_figure(span: Span, height: int, **options: Any) -> "figure":
         x_axis_type="datetime",
         **options,
     )
-    plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=4)  # more run into each other on a phone
+    plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=4)  # more would overlap on a phone
     plot.xaxis.formatter = DatetimeTickFormatter(
         milliseconds="%H:%M:%S.%3N", seconds="%H:%M:%S", minsec="%H:%M:%S", minutes="%H:%M", hourmin="%H:%M"
     )
@@ -36,7 +36,7 @@ def timed_figure(span: Span, height: int, **options: Any) -> "figure":
 
 
 def settle(plot: "figure") -> "figure":
-    """No logo, tools only under the mouse, no wheel that is caught while the page is scrolled."""
+    """No logo, tools only on hover, and no wheel zoom that would block scrolling."""
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.min_border_right = 12
@@ -45,7 +45,7 @@ def settle(plot: "figure") -> "figure":
 
 
 def add_hover(plot: "figure", renderers: Sequence[Any], lines: Sequence[tuple[str, str]]) -> None:
-    """What the mouse shows. `lines` are title and `@column`; values are shown as text."""
+    """The tooltip. `lines` are title and `@column`; values are plain text."""
     from bokeh.models import HoverTool
 
     plot.add_tools(HoverTool(renderers=list(renderers), tooltips=list(lines), point_policy="follow_mouse"))

@@ -1,4 +1,4 @@
-"""Lag over time: of what was fetched, and of what groups committed."""
+"""Lag over time, by fetched offsets and by committed offsets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,8 +48,8 @@ def make_lag(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Sectio
     """The section of lag."""
     charts, tables = [], []
     for name, query, reader, said in (
-        ("committed", _COMMITTED, "group", "What groups committed, behind the end of the partition"),
-        ("fetched", _FETCHED, "client", "What clients fetched, behind the high watermark"),
+        ("committed", _COMMITTED, "group", "Committed offsets: lag behind the log end"),
+        ("fetched", _FETCHED, "client", "Fetched offsets: lag behind the high watermark"),
     ):
         curves = {} if span is None else _curves(database, query, span)
         if span is None or not curves:
@@ -65,12 +65,10 @@ def make_lag(database: "duckdb.DuckDBPyConnection", span: Span | None) -> Sectio
         )
         tables.append(_table(f"{said}, in figures", reader, curves))
     if not charts:
-        return Section(
-            name="lag", title="Lag", says=("No commit and no fetch says how far behind anybody is.",)
-        )
+        return Section(name="lag", title="Lag", says=("No commit or fetch shows a lag.",))
     says = (
-        "Clients fetch ahead of what their application has handled; what is committed tells that.",
-        f"The greatest of each moment; the {_MOST} curves that rise highest.",
+        "Clients fetch ahead of the records their application has processed; committed offsets show those.",
+        f"Maximum per interval, for the {_MOST} partitions with the highest lag.",
     )
     return Section(name="lag", title="Lag", says=says, charts=charts, tables=tables)
 

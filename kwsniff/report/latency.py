@@ -1,4 +1,4 @@
-"""Latency over time, a heat map per API: how many calls took how long, and where brokers stood still."""
+"""Latency over time, a heat map per API: number of calls by latency, and stalls of brokers."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _MOST_APIS = 6
 _STEPS = 4  # per power of ten
 _LEAST_NS = 1000
 
-# What was waited for on purpose says nothing of slowness.
+# Deliberate waits do not count as slowness.
 _CELLS = """
 with timed as (
     select coalesce(api_name, api_key::varchar) as api, greatest(total_ns - deliberate_wait_ns, 1) as own_ns,
@@ -46,7 +46,7 @@ from latency group by api order by time_ns desc, api limit 40
 def make_latency(
     database: "duckdb.DuckDBPyConnection", span: Span | None, findings: Sequence[Finding], zone: Zone
 ) -> Section:
-    """The section of latencies; `findings` that are stalls are marked, and lead to their proof."""
+    """The section of latencies. Stalls among the `findings` are marked and link to their proof."""
     apis = fetch(database, _APIS)
     stalls = [
         (place, each)
@@ -61,10 +61,10 @@ def make_latency(
         label = f"Heat maps of latency over time of {', '.join(order)}, with {len(stalls)} stalls marked."
         charts = [Chart(name="latency-chart", label=label, plot=_maps(cells, order, span, stalls))]
     says = (
-        "How many calls took how long, without what was waited for on purpose: brighter is more. "
-        "A red band is a time in which a broker, a client or a path stood still."
+        "Number of calls by latency, without deliberate waits: brighter is more. "
+        "A red band marks a stall of a broker, a client or a path."
         if apis
-        else "No call was seen whole.",
+        else "No complete calls.",
     )
     links = [
         (f"{_said(each)}, {zone.between(each.first_time, each.last_time)}", f"finding-{place}")

@@ -1,4 +1,4 @@
-"""Sections to one HTML file: script, style and data inside, nothing fetched."""
+"""Writes sections to one HTML file with script, style and data inside; a browser fetches nothing."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -14,7 +14,7 @@ _MISSING = "an HTML report needs bokeh, which is not installed: pip install '.[r
 
 
 def require_charts() -> None:
-    """Raises UsageError, with what to install, where the library of charts is missing."""
+    """Raises UsageError with the install command if bokeh is missing."""
     try:
         import bokeh  # noqa: F401
         import jinja2  # noqa: F401
@@ -30,7 +30,7 @@ def write_page(
     sections: Sequence[Section],
     footer: Sequence[str] = (),
 ) -> None:
-    """Writes a page of `sections`. All texts are texts: markup in them is shown, not obeyed."""
+    """Writes a page of `sections`. All texts are escaped: markup in them is shown, not interpreted."""
     from bokeh.embed import json_item
     from markupsafe import Markup
 
@@ -74,7 +74,7 @@ def _library() -> str:
     """The script that draws charts, from the installed package; without tables, widgets, WebGL and TeX."""
     from bokeh.resources import Resources
 
-    # Else the library's own texts would end the element that holds it.
+    # Otherwise texts of the library would end its script element.
     return "\n".join(Resources(mode="inline", components=["bokeh"], minified=True).js_raw).replace(
         "</script", "<\\/script"
     )

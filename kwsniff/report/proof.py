@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _PARTS = {
     "broker_ns": "broker",
     "network_ns": "network",
-    "queue_wait_ns": "in line",
+    "queue_wait_ns": "queued",
     "deliberate_wait_ns": "waited",
-    "request_transmission_ns": "request on its way",
-    "response_transmission_ns": "response on its way",
+    "request_transmission_ns": "request transmission",
+    "response_transmission_ns": "response transmission",
 }
 _COLUMNS = (
-    "call", "time", "client", "broker", "API", "about", "took", "where the time went", "outcome", "packets",
-    "to see it", "display filter",
+    "call", "time", "client", "broker", "API", "about", "took", "time spent", "outcome", "packets",
+    "command", "display filter",
 )  # fmt: skip
 _MOST_CAPTURES = 8
 _MARGIN = timedelta(seconds=1)
@@ -47,10 +47,10 @@ order by c.call_id
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """How the shell is told of a call."""
+    """Shell commands for calls."""
 
     captures: str
-    """The captures of the run, in its order: numbers of calls count packets over all of them."""
+    """The captures of the run, in its order: call_ids count packets across all of them."""
 
     def show(self, call_id: int) -> str:
         """Request and response as trees."""
@@ -58,16 +58,16 @@ class Commands:
 
     @staticmethod
     def filter(frames: Iterable[tuple[int | None, int | None]], port: int | None = None) -> str:
-        """A display filter for runs of packets, `port` where it is one connection's."""
+        """A display filter for ranges of packets; `port`: for those of one connection."""
         return display_filter(frames, port)
 
     def wireshark(self, capture: str, frames: Iterable[tuple[int | None, int | None]]) -> str:
-        """Wireshark with the packets of a capture."""
+        """The command that opens the packets of a capture in Wireshark."""
         return f"wireshark -r {shlex.quote(clean(capture))} -Y '{self.filter(frames)}'"
 
 
 def find_commands(database: "duckdb.DuckDBPyConnection", capture: str | None) -> Commands:
-    """`capture`: how the caller named the captures, None where it read tables."""
+    """`capture`: the captures as the caller named them, None for tables."""
     if capture is not None:
         return Commands(clean(capture))
     rows = fetch(database, f"select distinct run_id, capture from captures limit {_MOST_CAPTURES}")  # noqa: S608
@@ -77,7 +77,7 @@ def find_commands(database: "duckdb.DuckDBPyConnection", capture: str | None) ->
 def read_calls(
     database: "duckdb.DuckDBPyConnection", wanted: Collection[int]
 ) -> dict[int, list[dict[str, Any]]]:
-    """Number of a call -> the calls of that number, one of each run."""
+    """call_id -> the calls with that number, one per run."""
     calls: dict[int, list[dict[str, Any]]] = {}
     if wanted:
         for row in database.sql(_CALLS, params={"numbers": sorted(wanted)}).to_arrow_table().to_pylist():
@@ -86,7 +86,7 @@ def read_calls(
 
 
 def list_calls(caption: str, rows: Sequence[Mapping[str, Any]], commands: Commands, zone: Zone) -> Table:
-    """Calls as a table that opens with a click; `rows` as read_calls gives them."""
+    """Calls as a table that opens on click; `rows` as returned by read_calls."""
     return Table(
         caption=caption, columns=_COLUMNS, rows=[_row(row, commands, zone) for row in rows], folded=True
     )
@@ -98,7 +98,7 @@ def make_findings(
     """The section of findings, worst first."""
     calls = read_calls(database, {number for each in findings for number in each.call_ids})
     items = [_item(place, each, calls, commands, zone) for place, each in enumerate(findings)]
-    says = () if items else ("No rule fits. The sections below show errors and where time went.",)
+    says = () if items else ("No findings. The sections below show errors and where time was spent.",)
     return Section(name="findings", title="Findings", says=says, items=items)
 
 
@@ -114,7 +114,7 @@ def _item(
     if finding.first_time is not None:
         lines.append(("When", zone.between(finding.first_time, finding.last_time)))
     if finding.time_share:
-        lines.append(("Share", f"{in_percent(finding.time_share)} of all time that calls took"))
+        lines.append(("Share", f"{in_percent(finding.time_share)} of total call latency"))
     if finding.explained_by:
         lines.append(("Follows from", finding.explained_by))
     shown = [("See", clean(finding.command))]
@@ -150,12 +150,13 @@ def _proof(
 
 
 def _who(finding: Finding) -> str:
-    acts = "to know" if finding.severity == "info" else f"{finding.blames} has to act"
-    return f"{finding.confidence}; {acts}"
+    if finding.severity == "info":
+        return finding.confidence
+    return f"{finding.confidence}; owner: {finding.blames}"
 
 
 def _of(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Of calls with the same number in several runs, those of the finding's time."""
+    """If several runs have calls with the same number, those within the finding's time."""
     if len(rows) < 2 or finding.first_time is None or finding.last_time is None:
         return rows
     first, last = finding.first_time - _MARGIN, finding.last_time + _MARGIN

@@ -1,4 +1,4 @@
-"""Rebalances of groups, as a Gantt chart: when, how long, who, why."""
+"""Rebalances of groups as a Gantt chart: time, duration, members, reason."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ _MOST_ROWS = 100
 _MOST_MEMBERS = 6
 _REASONS = DERIVED_ENUMS["rebalance_reason"]
 
-# Groups with most rebalances; of each the longest, where there are too many for a picture.
+# The groups with the most rebalances; if there are too many for a chart, the longest of each.
 _ROWS = """
 with counted as (
     select *, count(*) over (partition by group_id) as of_group, count(*) over () as of_all
@@ -42,7 +42,7 @@ def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     """The section of rebalances."""
     rows = fetch(database, _ROWS, {"groups": _MOST_GROUPS, "most": _MOST})
     if span is None or not rows:
-        return Section(name="rebalances", title="Rebalances", says=("No group rebalanced.",))
+        return Section(name="rebalances", title="Rebalances", says=("No rebalances.",))
     seen = {_reason(row) for row in rows}
     groups = list(dict.fromkeys(row["group_id"] for row in rows))
     said = f"{plural(rows[0]['of_all'], 'rebalance')}; {len(rows):,} of {plural(len(groups), 'group')} shown."
@@ -59,7 +59,7 @@ def make_rebalances(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     return Section(
         name="rebalances",
         title="Rebalances",
-        says=(said, "A bar is one rebalance, from the first join to the last answer."),
+        says=(said, "A bar is one rebalance, from the first join to the last response."),
         charts=(chart,),
         tables=(_table(rows, span.zone),),
     )
@@ -131,7 +131,7 @@ def _began(row: Mapping[str, Any], zone: Zone) -> str:
 def _table(rows: Sequence[Mapping[str, Any]], zone: Zone) -> Table:
     left = len(rows) - _MOST_ROWS
     return Table(
-        caption="Rebalances one by one",
+        caption="Rebalances as a table",
         columns=(
             "group",
             "kind",

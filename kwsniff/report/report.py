@@ -39,9 +39,8 @@ def write_report(
 ) -> None:
     """Writes the page of `findings` and of the tables that `database` shows.
 
-    `basis` and `not_seen` are those of findings/report.py; `capture` is how commands name the captures, None
-    where tables were read; `upgrade` a release and the rows of its verdicts, where there are any; `zone` that
-    of the times.
+    `basis` and `not_seen` come from findings/report.py; `capture`: the captures as commands name them, None
+    for tables; `upgrade`: a release and the rows of its verdicts, if any; `zone`: the time zone of the page.
     """
     span = find_span(database, zone)
     commands = find_commands(database, capture)
@@ -59,7 +58,7 @@ def write_report(
         sections.append(make_upgrade(*upgrade))
     write_page(
         file,
-        title="kwsniff: what is wrong",
+        title="kwsniff: findings",
         summary=_summary(basis, findings, zone),
         sections=sections,
         footer=not_seen,
@@ -69,9 +68,9 @@ def write_report(
 def _summary(basis: Mapping[str, Any], findings: Sequence[Finding], zone: Zone) -> list[str]:
     counts = [(word, sum(each.severity == word for each in findings)) for word in ("problem", "warning")]
     told = [plural(count, word) for word, count in counts if count]
-    verdict = f"{' and '.join(told)}." if told else f"No finding. {describe_checks()}"
+    verdict = f"{' and '.join(told)}." if told else f"No findings. {describe_checks()}"
     if not basis["calls"]:
-        none = "here are no Kafka calls to judge."
+        none = "he capture has no Kafka calls."
         verdict = f"{' and '.join(told)}; t{none}" if told else f"T{none}"
     seconds = "" if basis["seconds"] is None else f" in {basis['seconds']:,.1f} s"
     stands = (

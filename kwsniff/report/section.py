@@ -1,4 +1,4 @@
-"""What a page is made of: sections of sentences, charts, tables. Texts are texts: the template escapes."""
+"""Parts of a page: sections of sentences, charts, tables. The template escapes all texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
 
 MOST_LETTERS = 400
-"""Of a field or a heading: a name from the wire may be 32 kB long."""
+"""Limit for a field or a heading: a name from the wire can be 32 kB long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Cell:
     text: str
     kind: Literal["text", "number", "code"] = "text"
     title: str = ""
-    """More of it, for the mouse."""
+    """Tooltip."""
     share: float | None = None
     """0 to 1: a bar behind the text."""
     link: str = ""
-    """The id of another part of the page."""
+    """Link target: the id of another part of the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,24 +35,24 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     folded: bool = False
-    """Shown when it is asked for, and on paper."""
+    """Collapsed on the screen until opened, expanded on paper."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture and, for those who do not see it, what it shows."""
+    """A chart with a text alternative."""
 
     name: str
     label: str
     plot: "LayoutDOM"
     legend: Sequence[tuple[str, str]] = ()
-    """Colours and what they stand for."""
+    """Legend: colours and their meanings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One claim with what proves it."""
+    """One claim with its proof."""
 
     name: str
     """Its id in the page."""
@@ -60,11 +60,11 @@ class Item:
     weight: str
     """problem, warning or info: its colour."""
     lines: Sequence[tuple[str, str]]
-    """A word in front, which may be empty, and a sentence."""
+    """Pairs of a label, which may be empty, and a sentence."""
     commands: Sequence[tuple[str, str]] = ()
-    """What a command does, and the command."""
+    """Pairs of a description and a command."""
     proof: Table | None = None
-    """Opens with one click."""
+    """Opens on click."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Section:
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
     links: Sequence[tuple[str, str]] = field(default=())
-    """Text, and the id it leads to."""
+    """Text, and the id of its link target."""
 
 
 def text(value: object) -> Cell:

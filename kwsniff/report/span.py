@@ -1,4 +1,4 @@
-"""The time that a page covers, cut into slots of equal length: what bounds the points of a chart."""
+"""The time range of a page, in slots of equal length, which limit the points of a chart."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SLOTS = 120
 _LEAST_MICROSECONDS = 1_000
 
-# Captures without rows (a folder of a run that goes on) still have calls.
+# `captures` may have no rows yet (the folder of a live run) while there are calls.
 _SPAN = """
 select min(a) as first, max(b) as last from (
     select epoch_us(min(request_time)) as a,
@@ -29,8 +29,8 @@ select min(a) as first, max(b) as last from (
 class Span:
     """From `begin`, `slots` times `width`; both in microseconds, `begin` since 1970.
 
-    Charts count milliseconds since 1970 and show them as UTC: what goes to an axis is ahead by what the zone
-    is ahead of UTC at the beginning.
+    Charts take milliseconds since 1970 and show them as UTC, so axis values are shifted by the zone's UTC
+    offset at `begin`.
     """
 
     begin: int
@@ -44,17 +44,17 @@ class Span:
 
     @property
     def values(self) -> dict[str, float]:
-        """What queries name $begin and $width."""
+        """The query parameters $begin and $width."""
         return {"begin": self.begin, "width": self.width}
 
     @property
     def first_ms(self) -> float:
-        """Where time axes begin, in the milliseconds that charts count."""
+        """Start of time axes, in milliseconds of charts."""
         return self.begin / 1000 + self._ahead_ms
 
     @property
     def last_ms(self) -> float:
-        """Where they end."""
+        """End of time axes."""
         return (self.begin + SLOTS * self.width) / 1000 + self._ahead_ms
 
     @property
@@ -67,7 +67,7 @@ class Span:
         return (self.begin + (slot + 0.5) * self.width) / 1000 + self._ahead_ms
 
     def time_ms(self, time: datetime) -> float:
-        """Where a time stands on an axis."""
+        """The axis value of a time."""
         return time.timestamp() * 1000 + self._ahead_ms
 
     def at(self, milliseconds: float) -> str:
@@ -76,7 +76,7 @@ class Span:
 
 
 def find_span(database: "duckdb.DuckDBPyConnection", zone: Zone = UTC_ZONE) -> Span | None:
-    """The span of all calls and connections; None where nothing has a time."""
+    """The time range of all calls and connections; None if none has a time."""
     row = fetch(database, _SPAN)[0]
     if row["first"] is None or row["last"] is None:
         return None

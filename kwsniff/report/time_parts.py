@@ -1,4 +1,4 @@
-"""Time by part over time: who had the calls that were under way."""
+"""Calls in flight over time, by the part of latency they were in."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ _WORK = {
     "broker": "broker",
     "network": "network",
     "transmission": "transmission",
-    "line": "in line behind another call",
-    "line_behind_wait": "in line behind a call that waits",
+    "line": "queued behind another call",
+    "line_behind_wait": "queued behind a waiting call",
 }
 _WAITS = {
     "long_poll": "no data until max_wait_ms",
     "long_poll_possible": "no data, ended early (possible)",
-    "data": "records that were not there yet",
-    "data_possible": "records not there yet (possible)",
+    "data": "new records",
+    "data_possible": "new records (possible)",
     "transaction": "a transaction's end",
     "transaction_possible": "a transaction's end (possible)",
     "group": "other members",
@@ -36,9 +36,9 @@ _WAITS = {
     "authentication_delay_possible": "failed authentication (possible)",
 }
 
-_ON_PURPOSE = "Below it, those that waited on purpose, by what they waited for."
+_ON_PURPOSE = "The lower chart shows calls in deliberate waits, by what they waited for."
 
-# Calls longer than a slot count in each of theirs, with an equal share of every part per moment.
+# A call longer than a slot counts in all its slots, with its parts spread evenly over its time.
 _PARTS = """
 with timed as (
     select epoch_us(request_time) - $begin as first, greatest(total_ns / 1000, 0.001) as took, wait,
@@ -72,13 +72,13 @@ def make_time_parts(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
     """The section of time by part."""
     rows = [] if span is None else fetch(database, _PARTS, {**span.values, "slots": SLOTS})
     if span is None or not rows:
-        return Section(name="parts", title="Who had the time", says=("No call was seen whole.",))
+        return Section(name="parts", title="Where the time went", says=("No complete calls.",))
     work, waits = _by_part(rows)
     charts = [
         Chart(
             name="parts-chart",
             plot=_stack(span, work, _WORK),
-            label=f"Calls under way over time, by who had them: {', '.join(_WORK[name] for name in work)}.",
+            label=f"Calls in flight over time, by part: {', '.join(_WORK[name] for name in work)}.",
             legend=_legend(work, _WORK),
         )
     ]
@@ -87,16 +87,16 @@ def make_time_parts(database: "duckdb.DuckDBPyConnection", span: Span | None) ->
             Chart(
                 name="waits-chart",
                 plot=_stack(span, waits, _WAITS),
-                label=f"Calls that waited on purpose, for: {', '.join(_words(name) for name in waits)}.",
+                label=f"Calls in deliberate waits, for: {', '.join(_words(name) for name in waits)}.",
                 legend=_legend(waits, _WAITS),
             )
         )
     return Section(
         name="parts",
-        title="Who had the time",
+        title="Where the time went",
         says=(
-            "How many calls were under way on average, by who had them.",
-            _ON_PURPOSE if waits else "No call waited on purpose.",
+            "Average number of calls in flight, by part.",
+            _ON_PURPOSE if waits else "No deliberate waits.",
         ),
         charts=charts,
         tables=[_table(work, waits)],
@@ -108,7 +108,7 @@ def _words(name: str) -> str:
 
 
 def _by_part(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Nanoseconds per slot of each part that has any, and of each deliberate wait."""
+    """Nanoseconds per slot for each part above zero, and for each deliberate wait."""
     work: dict[str, list[float]] = {name: [0.0] * SLOTS for name in _WORK}
     waits: dict[str, list[float]] = defaultdict(lambda: [0.0] * SLOTS)
     for row in rows:
@@ -126,7 +126,7 @@ def _legend(shares: _Shares, words: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _stack(span: Span, shares: _Shares, words: Mapping[str, str]) -> Any:
-    plot = timed_figure(span, 260, y_axis_label="calls under way")
+    plot = timed_figure(span, 260, y_axis_label="calls in flight")
     at = [span.middle_ms(slot) for slot in range(SLOTS)]
     source: dict[str, Any] = {"x": at, "time": [span.at(each) for each in at]}
     slot_ns = span.width * 1000
@@ -153,8 +153,8 @@ def _table(work: _Shares, waits: _Shares) -> Table:
     sums += [("waited for", _words(name), sum(spent)) for name, spent in waits.items()]
     total = sum(spent for _, _, spent in sums) or 1.0
     return Table(
-        caption="The same in sums",
-        columns=("", "part", "time of all calls", "share"),
+        caption="Totals",
+        columns=("", "part", "total time", "share"),
         rows=[
             [text(kind), text(name), number(spent, in_time(spent)), number(spent, in_percent(spent / total))]
             for kind, name, spent in sorted(sums, key=lambda each: -each[2])

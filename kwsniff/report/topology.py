@@ -1,4 +1,4 @@
-"""A map of clients and brokers: who talks with whom, how far away, what was lost, what was refused."""
+"""A map of clients and brokers: calls, round trips, retransmissions, refused connections."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -41,23 +41,23 @@ def make_topology(database: "duckdb.DuckDBPyConnection") -> Section:
     """The section of the map."""
     rows = fetch(database, _EDGES, {"most": _MOST})
     if not rows:
-        return Section(name="map", title="Clients and brokers", says=("There are no connections.",))
+        return Section(name="map", title="Clients and brokers", says=("No connections.",))
     lefts, rights = {_left(row) for row in rows}, {row["broker"] for row in rows}
     label = f"{plural(len(lefts), 'client')} and {plural(len(rights), 'broker')}."
     left = rows[0]["edges"] - len(rows)
     return Section(
         name="map",
         title="Clients and brokers",
-        says=("Clients at the left, brokers at the right; a line is wider the more calls it carried.",),
+        says=("Clients on the left, brokers on the right; the more calls, the wider the line.",),
         charts=(
             Chart(
                 name="map-chart",
-                label=f"A map of {label} The table below has its figures.",
+                label=f"A map of {label} The table below has the figures.",
                 plot=_map(rows),
                 legend=(
                     (COLOURS[0], "connected"),
-                    (_LOSS_COLOUR, "more than 0.5 % of the bytes were sent again"),
-                    (TROUBLE, "connections were refused"),
+                    (_LOSS_COLOUR, "more than 0.5 % of bytes retransmitted"),
+                    (TROUBLE, "refused connections"),
                 ),
             ),
         ),
@@ -154,7 +154,7 @@ def _draw_edges(
 
 def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:
     return Table(
-        caption="The same in figures",
+        caption="Figures",
         columns=(
             "client",
             "address",
@@ -166,7 +166,7 @@ def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:
             "round trip",
             "sent again",
             "refused",
-            "SYN sent again",
+            "SYN retries",
             "resets",
             "captured at",
             "protocol",
@@ -190,5 +190,5 @@ def _table(rows: Sequence[Mapping[str, Any]], left: int) -> Table:
             ]
             for row in rows
         ],
-        note=f"And {left:,} more pairs of a client and a broker." if left > 0 else "",
+        note=f"And {left:,} more client-broker pairs." if left > 0 else "",
     )

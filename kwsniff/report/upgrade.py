@@ -1,4 +1,5 @@
-"""The upgrade table: which clients a broker of a release would refuse. It shows what it is given."""
+"""The upgrade table: the clients that brokers of a release would reject. It only shows the verdicts it
+gets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ def make_upgrade(release: str, clients: Sequence[Mapping[str, Any]]) -> Section:
             for row in clients
         ],
     )
-    says = f"{breaks} of {len(clients)} clients break." if clients else "No client was seen."
+    says = f"{breaks} of {len(clients)} clients break." if clients else "No clients."
     return Section(name="upgrade", title=f"Upgrade to {clean(release)}", says=(says,), tables=(table,))
 
 
@@ -40,9 +41,9 @@ def _reasons(reasons: Sequence[Mapping[str, Any]]) -> list[str]:
     said = [
         f"{each['api_name']} v{each['api_version']} in {each['calls']} calls, "
         + (
-            "which the release does not have"
+            "not in the release"
             if each["min_version"] is None
-            else f"the release takes {each['min_version']} to {each['max_version']}"
+            else f"the release accepts {each['min_version']} to {each['max_version']}"
         )
         + f" (call {each['call_id']})"
         for each in reasons[:_MOST_REASONS]

@@ -1,4 +1,4 @@
-"""Names in charts, as a page shows them."""
+"""Labels in charts."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ def label(value: object, most: int = 28) -> str:
 
 
 def labels(values: Iterable[str], most: int = 28) -> dict[str, str]:
-    """A label for each value, no two alike."""
+    """A unique label for each value."""
     given: dict[str, str] = {}
     taken: set[str] = set()
     for value in values:

@@ -1,1 +1,1 @@
-"""Where capture bytes come from: files, directories, standard input, interfaces."""
+"""Sources of capture bytes: files, directories, standard input, interfaces."""

@@ -1,4 +1,4 @@
-"""File objects in the place of paths: what is open already, or lies in memory, such as an upload."""
+"""File objects instead of paths: open files, or data in memory such as an upload."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,36 +17,36 @@ class Readable(Protocol):
     """A file object in binary mode: an open file, `io.BytesIO`, a response of a server."""
 
     def read(self, size: int = ..., /) -> Any:
-        """Some bytes; none at the end."""
+        """Some bytes; empty at the end."""
 
 
 Given = str | os.PathLike[str] | Readable
 
 
 class Copied(str):
-    """The path of a temporary copy, which is told of by another name."""
+    """The path of a temporary copy, with another name for display."""
 
     __slots__ = ("shown",)
     shown: str
 
     def __new__(cls, path: str, shown: str) -> "Copied":
-        """`shown`: in tables and messages."""
+        """`shown`: the name in tables and messages."""
         made = super().__new__(cls, path)
         made.shown = shown
         return made
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
-    """The name by which a capture is told of."""
+    """The display name of a capture."""
     return path.shown if isinstance(path, Copied) else os.fspath(path)
 
 
 @contextmanager
 def as_paths(given: Given | Sequence[Given]) -> Iterator[list[str | os.PathLike[str]]]:
-    """Paths as they are, file objects copied into a temporary folder from where they stand to their end.
+    """Paths unchanged; file objects copied to a temporary folder, from their position to their end.
 
-    Captures are read more than once (their first packets say in which order), file objects may be read only
-    once. Raises CaptureError for one that cannot be read, UsageError for one in text mode.
+    Captures are read more than once (their first packets give the order), but file objects can be read only
+    once. Raises CaptureError for an unreadable one, UsageError for one in text mode.
     """
     each = [given] if isinstance(given, str | os.PathLike | Readable) else list(given)
     if not any(isinstance(one, Readable) for one in each):
@@ -73,8 +73,8 @@ def _copied(file: Readable, copy: Path, place: int) -> Copied:
 def _read(file: Readable, shown: str) -> bytes:
     try:
         piece = file.read(_PIECE)
-    except (OSError, ValueError) as error:  # ValueError: it is closed, or text that is none
-        raise CaptureError(f"{shown}: cannot be read: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: the file is closed, or not decodable as text
+        raise CaptureError(f"{shown}: cannot read: {error}") from error
     if isinstance(piece, str):
-        raise UsageError(f"{shown}: is open as text; open it with mode 'rb'")
+        raise UsageError(f"{shown} is open in text mode; open it with mode 'rb'")
     return bytes(piece or b"")

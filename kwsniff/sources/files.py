@@ -1,7 +1,7 @@
-"""Capture files: plain, gzip or zstd (told by first bytes, not by name), directories, standard input.
+"""Capture files: plain, gzip or zstd (by first bytes, not by name), directories, standard input.
 
-Only this room opens things. It hands out buffers and knows nothing of what is in them, beyond the first bytes
-that tell a capture from another file.
+Only this package opens files. It returns buffers and does not interpret them, apart from the first bytes
+that identify a capture.
 """
 
 import errno
@@ -22,10 +22,10 @@ from kwsniff.sources.file_objects import shown_name
 from kwsniff.sources.paths import local_path
 
 BUFFER_BYTES = 1 << 20
-"""Size of the one buffer a plain file is read through: it stays in the processor's cache."""
+"""Size of the buffer for reading a plain file; it fits in the CPU cache."""
 
 LOOK_BYTES = 1 << 16
-"""The same, where only the beginning of a file is wanted."""
+"""The same for reading only the beginning of a file."""
 
 STANDARD_INPUT = "-"
 
@@ -45,22 +45,21 @@ _WHAT_IT_READS = "kwsniff reads pcap and pcapng, also inside gzip or zstd"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A raw file that lies somewhere else than in a file system of this machine, and its bytes."""
+    """A raw file outside the file systems of this machine, and its size."""
 
     raw: io.RawIOBase
     size: int
 
 
 Opener = Callable[[str], Opened]
-"""Opens a file by its name. Raises OSError."""
+"""Opens a file by name. Raises OSError."""
 
 
 class CaptureFile:
     """One capture, read once from front to back.
 
-    `name` is the path as it was given. `size` is the length of the raw file in bytes (None for a pipe),
-    `consumed` how much of it has been read. After the last buffer, `truncated` says that a compressed stream
-    ended before its time or was damaged, and `note` why.
+    `name`: the path as given. `size`: length of the raw file in bytes (None for a pipe); `consumed`: bytes
+    read so far. After the last buffer, `truncated`: a compressed stream was cut off or damaged; `note`: why.
     """
 
     def __init__(
@@ -69,8 +68,8 @@ class CaptureFile:
         buffer_bytes: int | None = None,
         opened: "Opened | None" = None,
     ) -> None:
-        """`buffer_bytes`: how much of the raw file is read at a time; BUFFER_BYTES by default. `opened`: the
-        raw file, where `path` is only its name."""
+        """`buffer_bytes`: bytes of the raw file per read; BUFFER_BYTES by default. `opened`: the
+        raw file, if `path` is only its name."""
         self.name = shown_name(path)
         self.consumed = 0
         self._buffer_bytes = buffer_bytes or BUFFER_BYTES
@@ -81,7 +80,7 @@ class CaptureFile:
         self._rest: Generator[memoryview, None, None] | None = None
         self._raw: io.RawIOBase | io.BufferedReader
         if opened is not None:
-            # Many small reads of something far away would be as many requests.
+            # Each small read of a remote file would be a request.
             self._raw = io.BufferedReader(opened.raw, self._buffer_bytes)
             self.size: int | None = opened.size
             return
@@ -101,7 +100,7 @@ class CaptureFile:
             self._raw.close()
 
     def read(self, size: int = -1, /) -> bytes:
-        """Raw bytes: as many as were asked for, or all that are left (also for -1); counted in `consumed`."""
+        """Raw bytes: as many as requested, or all that remain (also for -1); counted in `consumed`."""
         pieces = []
         left = size if size >= 0 else sys.maxsize
         while left:
@@ -115,16 +114,16 @@ class CaptureFile:
         return b"".join(pieces)
 
     def buffers(self) -> Generator[memoryview, None, None]:
-        """The capture's bytes, decompressed; a buffer is valid until the next one is asked for.
+        """The capture's bytes, decompressed; a buffer is valid until the next one is requested.
 
-        Raises CaptureError when the file is empty or cannot be read.
+        Raises CaptureError if the file is empty or cannot be read.
         """
         while self._ahead:
             yield memoryview(self._ahead.pop(0))
         yield from self._rest or self._unread()
 
     def ahead(self) -> Iterator[memoryview]:
-        """Buffers before their time: `buffers` gives them again."""
+        """Reads the first buffers ahead; `buffers` returns them again."""
         self._rest = self._rest or self._unread()
         for buffer in self._rest:
             self._ahead.append(bytes(buffer))
@@ -133,7 +132,7 @@ class CaptureFile:
     def _unread(self) -> Generator[memoryview, None, None]:
         start = self.read(4)
         if not start:
-            raise CaptureError(f"{self.name}: is empty; was the capture stopped before anything was written?")
+            raise CaptureError(f"{self.name}: is empty; was the capture stopped before its first packet?")
         if start.startswith(_GZIP_MAGIC):
             self.compression = "gzip"
             yield from self._unpack(decompress_gzip(_Chained(start, self)))
@@ -144,7 +143,8 @@ class CaptureFile:
             yield from self._plain(start)
 
     def readable(self) -> Generator[memoryview, None, None]:
-        """The buffers as far as they can be read: an error behind the first one is noted, and ends them."""
+        """The buffers, as far as they can be read: an error after the first one becomes a note and ends
+        them."""
         begun = False
         try:
             for buffer in self.buffers():
@@ -191,7 +191,7 @@ class _Chained:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What stands where captures are looked for and cannot be read. `size`: its bytes; None for what is no
+    """A path among the captures that cannot be read. `size`: its bytes; None if it is not a
     file."""
 
     name: str
@@ -204,24 +204,25 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Captures to read, and what has to be told of because it cannot be."""
+    """Captures to read, and unreadable files to report."""
 
     captures: list[str]
     unread: list[Unread]
 
 
 def find_captures(paths: Sequence[str | os.PathLike[str]], *, required: bool = True) -> Found:
-    """The capture files meant by `paths`, in that order; a directory stands for the captures in it.
+    """The capture files of `paths`, in that order; a directory means the captures in it.
 
-    In a directory, files are told by their first bytes and sorted by name, numbers by value, so that a
-    rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order it was written. Names that
-    begin with a dot are left alone. Whatever else cannot be read, named or in a directory (an empty file, one
-    that is damaged from its beginning or no capture, a directory inside it), is told in `unread`.
-    Raises CaptureError for a path that is missing, and when nothing can be read (that may be where it is not
-    `required`): before anything is read for long. UsageError for a URI that is no path.
+    Files in a directory are identified by their first bytes and sorted by name, numbers by value, so that a
+    rotated capture (`x.pcap`, `x.pcap1`, ... `x.pcap10`) is read in the order of its creation. Names that
+    begin with a dot are skipped. `unread` lists everything else that cannot be read: empty files, files
+    damaged from the beginning, other files, nested directories.
+    Raises CaptureError for a missing path, and if there is nothing to read (unless not `required`), before
+    any
+    long read; UsageError for a URI that is not a path.
     """
     if not paths:
-        raise CaptureError("no capture was named; give some files, a directory, or - for standard input")
+        raise CaptureError("no capture given; give files, a directory, or - for standard input")
     found = Found([], [])
     for path in paths:
         name = local_path(path)
@@ -233,7 +234,7 @@ def find_captures(paths: Sequence[str | os.PathLike[str]], *, required: bool = T
             mode = Path(name).stat().st_mode
         if stat.S_ISDIR(mode):
             _find_in(name, found)
-        elif stat.S_ISREG(mode):  # of a pipe, what is read now would be lost
+        elif stat.S_ISREG(mode):  # bytes read from a pipe now would be lost
             _sort(name, found)
         else:
             found.captures.append(name)
@@ -244,7 +245,7 @@ def find_captures(paths: Sequence[str | os.PathLike[str]], *, required: bool = T
 
 
 def _leave_once(found: Found) -> None:
-    """A file that is named twice, or by two names, is read once: else its calls would count twice."""
+    """A file that is given twice, or by two names, is read once: otherwise its calls would count twice."""
     names: dict[tuple[int, int], str] = {}
     once = []
     for name in found.captures:
@@ -254,13 +255,13 @@ def _leave_once(found: Found) -> None:
             if file is not None:
                 names[file] = name
             continue
-        other = "is named twice" if names[file] == name else f"is the same file as {shown_name(names[file])}"
-        found.unread.append(Unread(shown_name(name), f"{other}, and read once", None))
+        other = "is given twice" if names[file] == name else f"is the same file as {shown_name(names[file])}"
+        found.unread.append(Unread(shown_name(name), f"{other}; kwsniff reads it once", None))
     found.captures[:] = once
 
 
 def _file_of(name: str) -> tuple[int, int] | None:
-    """Device and inode of a file; None for what is none, or gone: whoever opens it says so."""
+    """Device and inode of a file; None if it is not a file or is missing, which opening it will report."""
     if name == STANDARD_INPUT:
         return None
     try:
@@ -271,12 +272,12 @@ def _file_of(name: str) -> tuple[int, int] | None:
 
 
 def require_captures(found: Found) -> None:
-    """Raises CaptureError when there is nothing that could be read, with the first reason."""
+    """Raises CaptureError with the first reason if nothing can be read."""
     if not found.captures:
         more = len(found.unread) - 1
         files = "file" if more == 1 else "files"
         raise CaptureError(
-            f"{found.unread[0]}" + (f" (and {more:,} more {files} that cannot be read)" if more else "")
+            f"{found.unread[0]}" + (f"  (and {more:,} more unreadable {files})" if more else "")
         )
 
 
@@ -292,7 +293,7 @@ def _find_in(directory: str, found: Found) -> None:
     for entry in sorted(entries, key=lambda entry: _natural_order(entry.name)):
         name = str(entry)
         if entry.is_dir():
-            why = "is a directory inside a directory, which is not read; name it to have it read"
+            why = "is a nested directory, which kwsniff does not read; give it explicitly to read it"
             found.unread.append(Unread(name, why, None))
         elif entry.is_file() or not entry.exists():
             _sort(name, found)
@@ -301,7 +302,7 @@ def _find_in(directory: str, found: Found) -> None:
 
 
 def _sort(name: str, found: Found) -> None:
-    """Puts a file where it belongs."""
+    """Sorts a file into captures or unread."""
     try:
         check_capture(name)
     except CaptureError as error:
@@ -311,7 +312,7 @@ def _sort(name: str, found: Found) -> None:
 
 
 def opened_capture(name: str, buffer_bytes: int, opener: Opener | None) -> CaptureFile:
-    """The file of this name, of this machine or wherever `opener` finds it. Raises CaptureError."""
+    """The file of this name, local or from `opener`. Raises CaptureError."""
     if opener is None:
         return CaptureFile(name, buffer_bytes)
     with _reading(name):
@@ -328,17 +329,17 @@ def unread_file(name: str, error: CaptureError) -> Unread:
 
 
 def why_of(name: str, error: CaptureError) -> str:
-    """What an error says, without the name of the file."""
+    """The text of an error, without the name of the file."""
     return str(error).removeprefix(f"{name}: ")
 
 
 def check_capture(name: str, opener: Opener | None = None) -> None:
-    """Raises CaptureError for a file that is none, as its first bytes show."""
+    """Raises CaptureError if the first bytes show that the file is not a capture."""
     with opened_capture(name, LOOK_BYTES, opener) as capture:
         start = _first_bytes(capture)
         why = f"is not a capture (begins with {start.hex(' ')}); {_WHAT_IT_READS}"
         if not start:
-            why = "nothing can be decompressed from it; was it copied completely?"
+            why = "it cannot be decompressed; was it copied completely?"
         if not _is_capture(start):
             raise CaptureError(f"{capture.name}: {why}")
 
@@ -369,7 +370,7 @@ def _natural_order(name: str) -> tuple[tuple[int, int | str], ...]:
 def _check_standard_input() -> None:
     if sys.stdin is None or sys.stdin.isatty():
         raise CaptureError(
-            "standard input is not a capture; pipe one in, for example: tcpdump -w - | kwsniff analyze -"
+            "standard input is a terminal; pipe a capture in, for example: tcpdump -w - | kwsniff analyze -"
         )
 
 
@@ -382,7 +383,7 @@ def _open_raw(name: str) -> io.FileIO:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Turns what the operating system says into one line that names the file and what to try."""
+    """Turns a system error into one line with the file and advice."""
     try:
         yield
     except OSError as error:
@@ -394,6 +395,6 @@ def _reading(name: str) -> Iterator[None]:
             errno.EISDIR: "is a directory",
         }.get(
             error.errno or 0,
-            f"cannot be read ({error.strerror or error}); copy it to a local disk and try again",
+            f"cannot read ({error.strerror or error}); copy it to a local disk and try again",
         )
         raise CaptureError(f"{name}: {advice}") from error

@@ -1,7 +1,7 @@
-"""What the kernel drops for a tool that tells it only when it ends: its packet sockets, asked by us.
+"""Kernel drops of a tool that reports them only at its end, read from its packet sockets.
 
-pidfd_getfd(2) hands out a descriptor of another process to whoever may trace it, root for one. The kernel
-counts anew after it was asked: what is told here, the tool itself does not see any more, and both add up.
+pidfd_getfd(2) returns a descriptor of another process to processes that may trace it, such as root's. Reading
+the kernel's counter resets it, so the tool does not see drops counted here; the sum of both is the total.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ _MOST_BYTES: Final = 12  # of TPACKET_V3
 
 
 class KernelDrops:
-    """The packet sockets of a process; without any where this user may not have them."""
+    """The packet sockets of a process; empty without the permission to get them."""
 
     def __init__(self, pid: int) -> None:
         self.dropped = 0
@@ -36,21 +36,21 @@ class KernelDrops:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to ask."""
+        """Whether there are sockets to read."""
         return bool(self._sockets)
 
     def ask(self) -> int:
-        """Packets that were dropped since the beginning and told to us."""
+        """Dropped packets since the start, as read here."""
         for each in self._sockets:
             try:
                 told = each.getsockopt(_SOL_PACKET, _STATISTICS, _MOST_BYTES)
-            except OSError:  # the interface is gone
+            except OSError:  # the interface vanished
                 continue
             self.dropped += _DROPPED_AT.unpack_from(told)[1]
         return self.dropped
 
     def close(self) -> None:
-        """Lets go of them."""
+        """Closes the sockets."""
         for each in self._sockets:
             each.close()
         self._sockets = []
@@ -77,7 +77,7 @@ def _packet_sockets(pid: int) -> list[socket.socket]:
 
 
 def _descriptors(pid: int) -> list[int]:
-    """Those that are packet sockets: /proc/net/packet lists these by inode."""
+    """The packet sockets among them: /proc/net/packet lists these by inode."""
     lines = Path("/proc/net/packet").read_text().splitlines()[1:]
     inodes = {line.split()[-1] for line in lines}
     folder = Path(f"/proc/{pid}/fd")

@@ -1,4 +1,4 @@
-"""From secrets to the keys of records: which cipher suite needs what, and how it is derived.
+"""Key derivation from TLS secrets, by cipher suite.
 
 Source: RFC 8446 7.1 to 7.3; RFC 5246 5, 6.2.3, 6.3, 8.1; RFC 5288, 6655, 7366 (encrypt then MAC), 7905.
 """
@@ -14,10 +14,11 @@ from typing import Any, Final
 from kwsniff.core.tls.hello_texts import NAMES
 
 Decrypt = Callable[[bytes, Any, bytes], bytes]
-"""Nonce, data, additional data -> plaintext; raises for what does not open."""
+"""Nonce, data, additional data -> plaintext; raises if decryption fails."""
 
 Parts = tuple[str, Decrypt, bytes, int]
-"""Kind, decrypt, fixed part of nonces (12 bytes), bytes that a record adds: what core.tls.keys.Key takes."""
+"""Kind, decrypt, fixed part of nonces (12 bytes), bytes that a record adds: arguments of
+core.tls.keys.Key."""
 
 TLS_1_1: Final = 0x0302
 TLS_1_3: Final = 0x0304
@@ -32,20 +33,20 @@ _BLOCK: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What a cipher suite says of records and keys."""
+    """Parameters of a cipher suite for records and keys."""
 
     mode: bytes
     key_bytes: int
     tag_bytes: int
     hash: str
-    """Of HKDF or of the PRF of TLS 1.2."""
+    """Hash of HKDF or of the PRF of TLS 1.2."""
     mac: str
-    """Of CBC."""
+    """Hash of the MAC, for CBC."""
 
 
 @lru_cache(256)
 def suite_of(number: int) -> Suite | None:
-    """None for a suite whose records are not opened here."""
+    """None for an unsupported suite."""
     match = _NAME.fullmatch(NAMES.get(number, b""))
     if match is None:
         return None
@@ -87,12 +88,12 @@ def expand_label(secret: bytes, label: bytes, num: int, digest: str) -> bytes:
 
 
 def next_secret(secret: bytes, suite: Suite) -> bytes:
-    """Of the traffic that follows a KeyUpdate (RFC 8446 7.2)."""
+    """Traffic secret after a KeyUpdate (RFC 8446 7.2)."""
     return expand_label(secret, b"traffic upd", len(secret), suite.hash)
 
 
 def parts_of_1_3(suite: Suite, secret: bytes) -> Parts:
-    """What a traffic secret opens."""
+    """The key of a traffic secret."""
     key = expand_label(secret, b"key", suite.key_bytes, suite.hash)
     iv = expand_label(secret, b"iv", 12, suite.hash)
     return "1.3", _aead(suite, key), iv, suite.tag_bytes + 1
@@ -126,7 +127,7 @@ def parts_of_1_2(
     version: int,
     encrypt_then_mac: bool,
 ) -> Parts:
-    """What a master secret opens of one side's records; `randoms` are those of client and server."""
+    """The key of a master secret for the records of one side; `randoms`: those of client and server."""
     mac = _MAC_BYTES[suite.mac] if suite.mode == b"CBC" else 0
     iv = {b"CBC": 0, b"POLY1305": 12}.get(suite.mode, 4)
     client_random, server_random = randoms
@@ -167,7 +168,7 @@ class _Cbc:
     def _open(self, body: bytes) -> bytes:
         if len(body) < 2 * _BLOCK or len(body) % _BLOCK:
             raise ValueError
-        if self._latest[0] != body:  # after a loss it is tried with one number after the other
+        if self._latest[0] != body:  # after a loss, sequence numbers are tried in turn
             decryptor = self._cipher(self._aes, self._mode(body[:_BLOCK])).decryptor()
             self._latest = body, decryptor.update(body[_BLOCK:]) + decryptor.finalize()
         return self._latest[1]

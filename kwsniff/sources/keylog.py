@@ -1,7 +1,7 @@
-"""Key logs: TLS secrets by session, as NSS writes them (SSLKEYLOGFILE), from files and from inside captures.
+"""Key logs: TLS secrets by session in NSS format (SSLKEYLOGFILE), from files and from captures.
 
-A pcapng file may carry the same text in Decryption Secrets Blocks, as editcap --inject-secrets puts it there
-(draft-ietf-opsawg-pcapng). Secrets are never part of a text that anybody is shown.
+A pcapng file may have the same text in Decryption Secrets Blocks, for example from editcap --inject-secrets
+(draft-ietf-opsawg-pcapng). Messages and outputs never contain secrets.
 """
 
 import os
@@ -18,7 +18,7 @@ _LINE = re.compile(
     rb"([0-9A-Fa-f]{32,128})[ \t]*\r?$",
     re.MULTILINE,
 )
-# Known by another mark than a session's: without a private key's other half they open nothing here.
+# Secrets with another identifier than a session's, which need more than a key log to decrypt.
 _OTHER_LINE = re.compile(
     rb"^(RSA [0-9A-Fa-f]{16}|PMS_CLIENT_RANDOM [0-9A-Fa-f]{64}) [0-9A-Fa-f]{32,}\s*$", re.M
 )
@@ -33,36 +33,39 @@ _HALF_LINE: Final = re.compile(rb"#[^\0]*|[ \t]*(?:[A-Z][A-Z0-9_]*(?:[ :-][0-9A-
 _NUMBERS: Final = {label: number for number, label in enumerate(LABELS)}
 _LONGEST_LINE: Final = 4096
 MOST_SESSIONS: Final = 100_000
-"""Sessions whose secrets are remembered, about 400 bytes for each; of more, the oldest go."""
+"""Maximum sessions with stored secrets, about 400 bytes each; beyond that, the oldest are dropped."""
 
 
 def check_keylog(path: str | os.PathLike[str], *, grows: bool = False) -> str:
-    """The absolute path of a key log; `grows`: secrets may still come. Raises UsageError for what is none."""
+    """The absolute path of a key log; `grows`: secrets may still arrive. Raises UsageError for another
+    file."""
     name = os.fspath(path)
     try:
         with Path(name).open("rb") as file:
-            # Keys of a long-lived process may come late, but its first megabyte holds some.
+            # Keys of a long-lived process may come late, but its first megabyte has some.
             start = file.read(BUFFER_BYTES)
     except OSError as error:
         raise UsageError(
-            f"key log {name}: cannot be read ({error.strerror or error}); check the path and its permissions"
+            f"key log {name}: cannot read ({error.strerror or error}); check the path and its permissions"
         ) from error
     if grows and _may_become_one(start):
         return str(Path(name).resolve())
     if not start.strip():
         raise UsageError(
-            f"key log {name}: is empty; set SSLKEYLOGFILE, or what the client has instead, before it connects"
+            f"key log {name}: is empty; set SSLKEYLOGFILE, or the client's own option, before the client "
+            f"connects"
         )
     if not _LINE.search(start) and not _OTHER_LINE.search(start):
         raise UsageError(
-            f"key log {name}: no TLS secrets in it; lines begin with CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0"
+            f"key log {name}: has no TLS secrets; its lines must begin with CLIENT_RANDOM or "
+            f"CLIENT_TRAFFIC_SECRET_0"
         )
     return str(Path(name).resolve())
 
 
 def _may_become_one(start: bytes) -> bool:
-    """Whether these first bytes of a file are a key log's before any secret came: NSS and OpenSSL begin with
-    a comment, and the last line may have come in part."""
+    """Whether these first bytes are those of a key log without secrets yet: NSS and OpenSSL begin with
+    a comment, and the last line may be incomplete."""
     lines, _, last = start.rpartition(b"\n")
     return all(not line.strip() or line.startswith(b"#") for line in lines.split(b"\n")) and bool(
         _HALF_LINE.fullmatch(last)
@@ -70,27 +73,27 @@ def _may_become_one(start: bytes) -> bool:
 
 
 def is_open_to_others(path: str) -> str | None:
-    """A line about a key log that others than its owner can read, or None."""
+    """A warning about a key log that other users can read, or None."""
     mode = stat.S_IMODE(Path(path).stat().st_mode)
     if mode & 0o077 == 0:
         return None
-    return f"key log {path}: others than its owner may read it (mode {mode:04o}); chmod 600 keeps its secrets"
+    return f"key log {path}: other users can read it (mode {mode:04o}); run chmod 600 to protect its secrets"
 
 
 class Sessions:
-    """Secrets of sessions: LABELS' number -> secret, by the client's random, or the session's id."""
+    """Secrets of sessions: number of the label in LABELS -> secret, by client random or session id."""
 
     def __init__(self, most: int = MOST_SESSIONS) -> None:
         self._most = most
         self._known: dict[bytes, bytes] = {}
         self.dropped = 0
-        """Sessions that were too many."""
+        """Number of dropped sessions."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def take(self, text: bytes) -> int:
-        """Takes whole lines; how many of them said something that was not known."""
+        """Takes complete lines; returns the number of lines with new secrets."""
         found = 0
         for match in _LINE.finditer(text):
             label, random, session_id, secret = match.groups()
@@ -114,7 +117,7 @@ class Sessions:
         return _numbers_in(self._known.get(session, b""))
 
     def newest(self, most: int) -> list[bytes]:
-        """The sessions that came last, the latest first."""
+        """The most recent sessions, latest first."""
         return list(self._known)[-most:][::-1]
 
 
@@ -128,7 +131,7 @@ def _numbers_in(packed: bytes) -> dict[int, bytes]:
 
 
 class GrowingLog:
-    """A key log that somebody may still be writing to: read on from where it was read to, by whole lines."""
+    """A key log that may still grow: continues after the last complete line."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -137,12 +140,13 @@ class GrowingLog:
         self._inode: int | None = None
 
     def read(self, sessions: Sessions, *, last: bool = False) -> int:
-        """Takes what has come since; how many lines said something new. `last`: a line without end counts."""
+        """Takes new lines; returns the number of lines with new secrets. `last`: an unfinished line
+        counts."""
         found = 0
         try:
             with Path(self.path).open("rb") as file:
                 state = os.fstat(file.fileno())
-                if state.st_size < self._at or state.st_ino != self._inode:  # written anew
+                if state.st_size < self._at or state.st_ino != self._inode:  # rewritten
                     self._at, self._rest, self._inode = 0, b"", state.st_ino
                 file.seek(self._at)
                 while data := file.read(BUFFER_BYTES):
@@ -151,7 +155,7 @@ class GrowingLog:
                     self._rest = self._rest[-_LONGEST_LINE:]
                     found += sessions.take(lines)
         except OSError:
-            return found  # gone for now, as when it is rotated
+            return found  # missing for now, for example during rotation
         if last:
             found += sessions.take(self._rest)
         return found

@@ -1,8 +1,7 @@
-"""Live interfaces: packets of dumpcap, tcpdump or scapy as the bytes of one capture that never ends.
+"""Live interfaces: packets of dumpcap, tcpdump or scapy as the bytes of one endless capture.
 
-The tool applies the filter in the kernel and writes pcap or pcapng into a pipe; who reads the pipe cannot
-tell it from a file. What the tool says on its standard error becomes one line (see
-kwsniff/sources/recorders.py).
+The tool applies the filter in the kernel and writes pcap or pcapng into a pipe, which reads like a file. Its
+standard error becomes one line (see kwsniff/sources/recorders.py).
 """
 
 import re
@@ -16,30 +15,30 @@ from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.rights import unusable
 
 SNAPLEN: Final = 262_144
-"""Bytes kept of a packet; offloading makes packets of 64 KiB and more on loopback and inside hosts."""
+"""Bytes kept per packet; offloading makes packets of 64 KiB and more on loopback and inside hosts."""
 BUFFER_MB: Final = 64
-"""Kernel memory that holds packets while nobody reads."""
+"""Size of the kernel's packet buffer."""
 TOOLS: Final = ("dumpcap", "tcpdump", "scapy")
-"""What can capture, in the order they are tried."""
+"""Capture tools, in the order of preference."""
 
 _TUNNEL_PORTS: Final = (4789, 4790, 8472, 6081, 2152)  # as in kwsniff/core/capture/tunnels.pyx
 _CARRIERS: Final = " or ".join(
     [f"udp port {port}" for port in _TUNNEL_PORTS]
     + [f"{ip} proto {protocol}" for ip in ("ip", "ip6") for protocol in (47, 4, 41)]
-    # Fragments behind the first have no ports.
+    # Later fragments have no ports.
     + ["(ip proto 17 and ip[6:2] & 0x1fff != 0)", "ip6 proto 44"]
 )
 _NOT_DEVICES = re.compile(r"any|nflog(:[\d,-]+)?|nfqueue(:[\d,-]+)?")
 
 
 def interfaces() -> list[str]:
-    """Names of the interfaces there are."""
+    """Names of all interfaces."""
     return [*(name for _, name in socket.if_nameindex()), "any"]
 
 
 def kernel_filter(ports: Sequence[int], expression: str | None, *, tunnels: bool = False) -> str:
-    """The filter given, or TCP of these ports, or all TCP (libpcap's language); with `tunnels` also every
-    packet that may carry another one, with its fragments: the kernel does not look inside."""
+    """The given filter, or TCP on these ports, or all TCP (libpcap syntax). With `tunnels` also every
+    packet that may contain another one, and its fragments: the kernel does not look inside."""
     if expression is not None:
         return expression
     wanted = "tcp and (" + " or ".join(f"port {port}" for port in ports) + ")" if ports else "tcp"
@@ -54,14 +53,15 @@ def open_live(
     snaplen: int = SNAPLEN,
     buffer_mb: int = BUFFER_MB,
 ) -> LiveSource:
-    """Begins to capture, with dumpcap on several interfaces at once. When it returns, packets are captured.
+    """Starts a capture; dumpcap can capture on several interfaces. The capture runs when this returns.
 
-    `tool`: one of TOOLS; by default the first that is installed, may capture and tells while it runs what the
-    kernel drops, else the first that may; scapy only where neither dumpcap nor tcpdump is installed. Raises
-    CaptureError (no such interface, not permitted, bad filter, no tool) with one line that says what to try.
+    `tool`: one of TOOLS. By default the first one that is installed, permitted, and reports kernel drops
+    while it
+    runs, else the first permitted one; scapy only if neither dumpcap nor tcpdump is installed. Raises
+    CaptureError (no such interface, not permitted, bad filter, no tool) with advice in one line.
     """
     if tool is not None and tool not in TOOLS:
-        raise UsageError(f"there is no capture tool {tool!r}; there are {', '.join(TOOLS)}")
+        raise UsageError(f"unknown capture tool {tool!r}; known: {', '.join(TOOLS)}")
     names = [interface] if isinstance(interface, str) else list(interface)
     for name in names:
         _check_interface(name)
@@ -80,7 +80,7 @@ def open_live(
 def _open_first(
     tools: Sequence[str], interfaces: Sequence[str], expression: str, snaplen: int, buffer_mb: int
 ) -> LiveSource | None:
-    """The first that tells its drops, else the first that may capture; None: none of them is installed."""
+    """The first tool that reports its drops, else the first permitted one; None if none is installed."""
     from kwsniff.sources.recorders import NotPermitted, Recorder
 
     refused: CaptureError | None = None
@@ -110,18 +110,19 @@ def _open_first(
 def _check_interface(interface: str) -> None:
     there = interfaces()
     if interface not in there and not _NOT_DEVICES.fullmatch(interface):
-        nor = ", and no such file" if "/" in interface or "." in interface else ""
-        raise CaptureError(f"there is no interface {interface!r}{nor}; there are {', '.join(there)}")
+        nor = " and no such file" if "/" in interface or "." in interface else ""
+        raise CaptureError(f"no such interface{nor}: {interface!r}; interfaces: {', '.join(there)}")
 
 
 def _open_scapy(interface: str, expression: str, snaplen: int, buffer_mb: int, *, asked: bool) -> LiveSource:
     try:
         from kwsniff.sources.sniffer import Sniffer
     except ImportError as error:
-        missing = "scapy is" if asked else "neither dumpcap nor tcpdump nor scapy is"
+        missing = "scapy is not" if asked else "neither dumpcap nor tcpdump nor scapy is"
         raise CaptureError(
             f"{missing} installed{unusable(TOOLS[:2])}; "
-            "install wireshark-common or tcpdump as the system does it, or pip install '.[capture]' in a "
+            "install wireshark-common or tcpdump with the system's package manager, or run pip install "
+            "'.[capture]' in a "
             "clone of the repository"
         ) from error
     return Sniffer(interface, expression, snaplen, buffer_mb)

@@ -1,4 +1,4 @@
-"""What a live capture is read from: an interface through a tool, a pipe, a file that is replayed."""
+"""The source of a live capture: an interface through a tool, a pipe, or a replayed file."""
 
 import time
 from collections.abc import Mapping
@@ -8,66 +8,67 @@ from kwsniff.sources.files import CaptureFile
 
 
 class LiveSource(Protocol):
-    """Packets as they come: the bytes of a pcap or pcapng file. What is given here holds for interfaces."""
+    """Packets as they arrive: the bytes of a pcap or pcapng file. The defaults here are for interfaces."""
 
     tool: str
     interface: str
 
     @property
     def dropped(self) -> int | None:
-        """Packets the kernel dropped, as far as known by now; None where nobody says it yet."""
+        """Packets dropped by the kernel, as known by now; None if still unknown."""
 
     @property
     def captured(self) -> int | None:
-        """Packets the tool says it wrote; known after `close`."""
+        """Packets written by the tool, as it reports; known after `close`."""
 
     @property
     def ending(self) -> str | None:
-        """Why it ended by itself, in one line; None when it was stopped, and while it runs."""
+        """Why it ended by itself, in one line; None if it was stopped, and while it runs."""
 
     @property
     def complete(self) -> bool:
-        """Whether the end of the input is no failure: there is no more of it."""
+        """Whether the end of the input is normal, not a failure."""
         return False
 
     @property
     def replayed(self) -> bool:
-        """Whether the time that counts is the capture's, and not this machine's."""
+        """Whether the clock is the capture's, not this machine's."""
         return False
 
     @property
     def capture(self) -> CaptureFile | None:
-        """Where the bytes are those of a file or pipe: that."""
+        """The file or pipe, if the source is one."""
         return None
 
     @property
     def bounds(self) -> tuple[int | None, int | None]:
-        """Only packets from a time on and before another are asked for (nanoseconds since the epoch)."""
+        """The requested time range (nanoseconds since the epoch)."""
         return None, None
 
     @property
     def delay_ns(self) -> int:
-        """How long a packet may be under way from the wire to who reads, with what a busy machine adds."""
+        """Maximum delay of a packet from the wire to the reader, including that of a busy machine."""
         return 500_000_000
 
     def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
-        """The time (nanoseconds since the epoch) before which every packet has been handed over, as far as
-        can be told. `read`: bytes read by now, `last`: time of the last packet in them, `silent_ns`: how long
-        nothing has come."""
+        """The time (nanoseconds since the epoch) before which all packets have been delivered, as far as
+        known. `read`: bytes read by now; `last`: time of the last packet in them; `silent_ns`: time since
+        the last bytes."""
         return max(last or 0, time.time_ns() - self.delay_ns)
 
     def told(self, facts: Mapping[str, Any]) -> None:
-        """What closing the capture told."""
+        """Takes the facts from closing the capture."""
         return
 
     def fileno(self) -> int:
-        """The end of the pipe that is read."""
+        """The read end of the pipe."""
 
     def ask(self) -> None:
-        """Lets the tool say how many packets were dropped, where it can while it runs."""
+        """Asks the tool for its number of dropped packets, if it reports that while it runs."""
 
     def stop(self) -> None:
-        """No further packets: the pipe ends after those that were captured. May be called more than once."""
+        """Stops the capture: the pipe ends after the packets captured so far. May be called more than
+        once."""
 
     def close(self) -> None:
         """Waits for the tool to end, after `stop` or the end of the pipe."""

@@ -1,6 +1,7 @@
-"""In which order captures are read: by the time of their first packets; connections go on from file to file.
+"""The order of captures: by the time of their first packets; connections continue from file to file.
 
-A shell sorts `x.pcap*` as x.pcap, x.pcap1, x.pcap10, x.pcap2; a ring of files (`tcpdump -W`) begins anywhere.
+A shell sorts `x.pcap*` as x.pcap, x.pcap1, x.pcap10, x.pcap2; a ring of files (`tcpdump -W`) may start
+with any file.
 """
 
 import os
@@ -25,30 +26,30 @@ from kwsniff.sources.files import (
 )
 
 _MOST_BYTES: Final = 16 << 20
-_BIG: Final = 0xA1  # pcap's first byte where its words begin with the highest one
+_BIG: Final = 0xA1  # first byte of a big-endian pcap
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What the beginning of a capture tells; nothing but the name where that cannot be read twice."""
+    """Facts from the beginning of a capture; only the name if it cannot be read twice."""
 
     name: str
     size: int = 0
-    """Bytes of the raw file."""
+    """Size of the raw file."""
     compression: str | None = None
     head: bytes = b""
-    """What it takes to read it from any of its records."""
+    """The bytes needed to read it from any of its records."""
     first_time: int | None = None
-    """Nanoseconds since the epoch of the first packet; None: it has none near the beginning."""
+    """Time of the first packet, nanoseconds since the epoch; None: no packet near the beginning."""
     first_second: int = 0
-    """What stands first in pcap's first record, its second."""
+    """First field of the first pcap record: its time in seconds."""
 
 
 def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
-    """The captures meant by `paths`, by the time of their first packets; those without one come last.
+    """The captures of `paths`, by the time of their first packets; those without packets come last.
 
-    With a pipe or standard input among them they stay as they were given: nothing can be read twice there.
-    Files that end before they have told how to read their packets are not read, too. Raises CaptureError as
+    With a pipe or standard input among them they keep their order, because a pipe cannot be read twice.
+    Files that end before their header is complete count as unreadable, too. Raises CaptureError as
     find_captures does.
     """
     found = find_captures(paths)
@@ -58,13 +59,13 @@ def find_in_order(paths: Sequence[str | os.PathLike[str]]) -> Found:
 
 
 def size_of(names: Sequence[str]) -> int | None:
-    """Bytes of all these captures as they lie on the disk; None where one is no file."""
+    """Total size of these captures on disk; None if one is not a file."""
     files = [Path(name) for name in names]
     return sum(file.stat().st_size for file in files) if all(file.is_file() for file in files) else None
 
 
 def look_into_all(names: Sequence[str]) -> tuple[list[Looked], list[Unread]]:
-    """What these captures show; and which of them cannot be read, and why."""
+    """Facts on these captures; and the unreadable ones with their reasons."""
     looked: list[Looked] = []
     unread: list[Unread] = []
     for name in names:
@@ -76,7 +77,8 @@ def look_into_all(names: Sequence[str]) -> tuple[list[Looked], list[Unread]]:
 
 
 def in_order(looked: Sequence[Looked], unread: list[Unread]) -> list[Looked]:
-    """By the time of the first packet. Raises CaptureError where there is none, with the first reason."""
+    """Sorts by the time of the first packet. Raises CaptureError with the first reason if none is
+    readable."""
     require_captures(Found([each.name for each in looked], unread))
     if not all(each.head for each in looked):
         return list(looked)
@@ -84,7 +86,7 @@ def in_order(looked: Sequence[Looked], unread: list[Unread]) -> list[Looked]:
 
 
 def look_into(name: str, opener: Opener | None = None) -> Looked:
-    """Raises CaptureError where no packet of a file could be read."""
+    """Raises CaptureError if no packet of a file can be read."""
     if opener is None and (name == STANDARD_INPUT or not Path(name).is_file()):
         return Looked(name)
     start = bytearray()
@@ -92,7 +94,7 @@ def look_into(name: str, opener: Opener | None = None) -> Looked:
     with opened_capture(name, LOOK_BYTES, opener) as capture:
         for buffer in capture.buffers():
             start += buffer
-            if len(start) < 2 * checked:  # reading a long head again and again would take long
+            if len(start) < 2 * checked:  # reading a long header repeatedly would be slow
                 continue
             checked = len(start)
             head = read_head(start)
@@ -108,21 +110,22 @@ def look_into(name: str, opener: Opener | None = None) -> Looked:
 
 
 def _first_packet(head: bytes, start: bytearray) -> Scan:
-    """A walk over the first record, or over none where it is not there yet."""
+    """A walk over the first record, or over none if it is not complete yet."""
     return scan(head, start, 0, min(len(head) + 1, len(start)))
 
 
 def first_time(name: str) -> int | None:
-    """Nanoseconds since the epoch of a capture's first packet; None when it has none near its beginning."""
+    """Time of a capture's first packet, nanoseconds since the epoch; None without a packet near its
+    beginning."""
     try:
         with CaptureFile(name) as capture:
             return first_time_in(capture)
-    except CaptureError:  # whoever reads it says what is wrong with it
+    except CaptureError:  # the later read reports the error
         return None
 
 
 def first_time_in(capture: CaptureFile) -> int | None:
-    """The same of a capture that is open and was not read: it can be, afterwards. Raises CaptureError."""
+    """The same for an open, unread capture, which can still be read afterwards. Raises CaptureError."""
     start = bytearray()
     for buffer in capture.ahead():
         start += buffer
@@ -136,7 +139,8 @@ def first_time_in(capture: CaptureFile) -> int | None:
 
 
 def last_time(name: str) -> int | None:
-    """Nanoseconds since the epoch of a capture's last packet, for which it is read; None when it has none."""
+    """Time of a capture's last packet, nanoseconds since the epoch; reads the whole file; None without
+    packets."""
     latest: int | None = None
     head, rest = b"", bytearray()
     try:
@@ -154,6 +158,6 @@ def last_time(name: str) -> int | None:
                 head = part.next_head or head
                 if part.stop == "damaged":
                     break
-    except CaptureError:  # whoever reads it says what is wrong with it
+    except CaptureError:  # the later read reports the error
         return latest
     return latest

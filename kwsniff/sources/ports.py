@@ -1,4 +1,4 @@
-"""Ports that callers name as brokers'."""
+"""Broker ports given by the caller."""
 
 from collections.abc import Iterable
 from operator import index
@@ -7,20 +7,20 @@ from kwsniff.errors import UsageError
 
 
 def check_ports(ports: int | Iterable[int]) -> tuple[int, ...]:
-    """Several ports, or one; numpy's numbers, too. Raises UsageError for what is no port."""
+    """Several ports, or one; also numpy integers. Raises UsageError for an invalid port."""
     several = isinstance(ports, Iterable) and not isinstance(ports, str)
     return tuple(map(_checked, ports if several else (ports,)))  # type: ignore[arg-type]
 
 
 class AskedPorts:
-    """Ports that a caller named, and which of them no connection has had so far."""
+    """Ports given by the caller, and those without a connection so far."""
 
     def __init__(self, ports: Iterable[int] = ()) -> None:
         self.asked = tuple(ports)
         self.absent = set(self.asked)
 
     def note(self, ports: Iterable[int]) -> None:
-        """Ports that connections have, of either side."""
+        """Takes the ports of both sides of connections."""
         self.absent.difference_update(ports)
 
 
@@ -28,7 +28,7 @@ def _checked(port: object) -> int:
     try:
         number = index(port)  # type: ignore[arg-type]
     except TypeError:
-        raise UsageError(f"{port!r} is no port: ports are whole numbers, 1 to 65535") from None
+        raise UsageError(f"{port!r} is not a port: ports are whole numbers from 1 to 65535") from None
     if not 0 < number < 65536:
         raise UsageError(f"port {number} is outside 1 to 65535")
     return number

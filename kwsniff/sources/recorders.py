@@ -1,12 +1,13 @@
-"""dumpcap and tcpdump as children: started, understood, stopped.
+"""dumpcap and tcpdump as child processes.
 
-    dumpcap   pcapng; hands packets over every 250 ms or earlier; says what was dropped when it ends, and
-              before, its socket is asked where we may (kernel_drops.py)
-    tcpdump   pcap;   hands packets over every second or earlier; says what was dropped whenever it is asked
+    dumpcap   pcapng; delivers packets within 250 ms; reports drops at its end; before that, kwsniff
+              reads its socket if permitted (kernel_drops.py)
+    tcpdump   pcap;   delivers packets within a second; reports drops on request
 
-Both keep packets in kernel memory (-B) while the pipe is full: what then does not fit is dropped by the
-kernel, and counted. A child is a group of its own, so that Ctrl-C reaches only kwsniff, which lets it finish;
-it ends with kwsniff, whatever ends that.
+While the pipe is full, packets stay in the kernel's buffer (-B); the kernel drops and counts those that do
+not
+fit. Each child has its own process group, so that Ctrl-C reaches only kwsniff, which lets the child finish;
+the child always ends with kwsniff.
 """
 
 import ctypes
@@ -30,11 +31,12 @@ from kwsniff.sources.kernel_drops import KernelDrops
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.rights import not_permitted, not_shed
 
-_PIPE_BYTES = 1 << 20  # as much as any user may have
+_PIPE_BYTES = 1 << 20  # the maximum for unprivileged users
 _PATIENCE_S: Final = 10.0
 _HANDED_OVER_S: Final = {"dumpcap": 0.3, "tcpdump": 1.1}
-"""The kernel gives packets to the tools in blocks, every 250 ms and every second, or when one is full. A tool
-that is told to end leaves what lies in the last block; so it ends when that must have come."""
+"""The kernel delivers packets to the tools in blocks, every 250 ms or every second, or when one is full. A
+stopped
+tool loses the packets in the last block, so it is stopped only after that block must have arrived."""
 _ASK_S: Final = {"dumpcap": 0.2, "tcpdump": 1.0}
 _PR_SET_PDEATHSIG = 1
 _SIGNALS: Final = {each.value: each.name for each in signal.Signals}
@@ -51,11 +53,11 @@ _WHY_BAD = re.compile(r"\((.*)\)\.?$|tcpdump: (.*)$")
 
 
 class NotPermitted(CaptureError):
-    """This tool may not capture for this user."""
+    """This user may not capture with this tool."""
 
 
 class Recorder(LiveSource):
-    """A tool that captures. Raises CaptureError when it does not get to work."""
+    """A capture tool. Raises CaptureError if it fails to start."""
 
     def __init__(
         self,
@@ -81,7 +83,8 @@ class Recorder(LiveSource):
         self._last_turn: threading.Timer | None = None
         command = _command(program, interfaces, expression, snaplen, buffer_mb)
         started: Future[subprocess.Popen[bytes]] = Future()
-        # The kernel ends the child with the thread that started it. This one lives as long as the child.
+        # The kernel ends the child with the thread that started it, so this thread lives as long as the
+        # child.
         self._listener = threading.Thread(
             target=self._run, args=(command, started), name="kwsniff-recorder", daemon=True
         )
@@ -101,7 +104,7 @@ class Recorder(LiveSource):
 
     @property
     def tells_drops(self) -> bool:
-        """Whether drops are told while it runs."""
+        """Whether it reports drops while it runs."""
         return self.tool == "tcpdump" or (self._drops is not None and self._drops.is_known)
 
     @property
@@ -116,10 +119,10 @@ class Recorder(LiveSource):
             return None
         said = " ".join(self._said)
         if _VANISHED.search(said) or _NO_DEVICE.search(said):
-            return f"the interface {self.interface} is gone, or was shut down"
+            return f"the interface {self.interface} vanished or was shut down"
         if self._process.returncode < 0:
             name = _SIGNALS.get(-self._process.returncode, "a signal")
-            return f"{self.tool} was killed ({name}); what it had captured until then was read"
+            return f"{self.tool} was killed ({name}); kwsniff read all packets before that"
         return f"{self.tool} ended: {self._last_words()}"
 
     @property
@@ -162,7 +165,7 @@ class Recorder(LiveSource):
         if self._drops is not None:
             self._drops.close()
         if self._process.stdout:
-            self._process.stdout.close()  # should it still write, it cannot any more
+            self._process.stdout.close()  # so that it can no longer write
         if self._last_turn is not None:
             self._last_turn.cancel()
             self._end()
@@ -176,10 +179,10 @@ class Recorder(LiveSource):
             self._process.stderr.close()
 
     def _run(self, command: Sequence[str], started: "Future[subprocess.Popen[bytes]]") -> None:
-        """Starts the tool and reads what it says until it ends."""
+        """Starts the tool and reads its messages until it ends."""
         try:
             process = _start(command)
-        except BaseException as error:  # whoever waits raises it
+        except BaseException as error:  # the waiting caller raises it
             started.set_exception(error)
             return
         started.set_result(process)
@@ -198,7 +201,7 @@ class Recorder(LiveSource):
         self._ready.set()
 
     def _await_ready(self) -> None:
-        """Returns when the tool captures. What went wrong has been said when its standard error ends."""
+        """Returns when the tool captures. Its error messages are complete when its standard error ends."""
         spoke = self._ready.wait(_PATIENCE_S)
         if self._begun:
             return
@@ -211,13 +214,13 @@ class Recorder(LiveSource):
         if _REFUSED.search(said):
             raise NotPermitted(not_permitted(self.interface, self._program))
         if _NO_DEVICE.search(said):
-            raise CaptureError(f"the interface {self.interface} is gone")
+            raise CaptureError(f"the interface {self.interface} vanished")
         if _BAD_FILTER.search(said):
             raise CaptureError(
-                f"the filter {self._expression!r} is not one that libpcap understands"
+                f"libpcap rejects the filter {self._expression!r}"
                 f"{self._why_bad()}; for example: -f 'tcp port 9092 and host 10.0.0.1'"
             )
-        why = self._last_words() if spoke else f"nothing happened within {_PATIENCE_S:.0f} s"
+        why = self._last_words() if spoke else f"no reaction within {_PATIENCE_S:.0f} s"
         raise CaptureError(f"{self.tool} cannot capture on {self.interface}: {why}")
 
     def _why_bad(self) -> str:
@@ -230,7 +233,7 @@ class Recorder(LiveSource):
     def _last_words(self) -> str:
         lines = [line for line in self._said if line.startswith(f"{self.tool}: ")] or list(self._said)
         if not lines:
-            return f"it said nothing (exit status {self._process.returncode})"
+            return f"no message (exit status {self._process.returncode})"
         return lines[-1].removeprefix(f"{self.tool}: ")
 
 
@@ -238,18 +241,18 @@ def _command(
     program: str, interfaces: Sequence[str], expression: str, snaplen: int, buffer_mb: int
 ) -> list[str]:
     if Path(program).name == "dumpcap":
-        # Before the first -i they hold for all of them.
+        # Before the first -i, options apply to all interfaces.
         start = [program, "-s", str(snaplen), "-B", str(buffer_mb), "-f", expression]
         return [*start, *(word for name in interfaces for word in ("-i", name)), "-w", "-", "-q"]
     start = [program, "-i", interfaces[0], "-s", str(snaplen)]
     exact = ["-n", "-U", "-B", str(buffer_mb << 10), "--time-stamp-precision=nano"]
-    # What begins with - after the last option would be one more: -w FILE, or -z COMMAND.
+    # A text that begins with - would otherwise be read as an option: -w FILE, or -z COMMAND.
     return [*start, "-w", "-", *exact, "--", expression]
 
 
 def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     with warnings.catch_warnings():
-        # Python 3.12 warns of any code between fork and exec; this is one call of the kernel.
+        # Python 3.12 warns of any code between fork and exec; this is a single system call.
         warnings.simplefilter("ignore", DeprecationWarning)
         process = subprocess.Popen(  # noqa: S603
             command,
@@ -261,16 +264,16 @@ def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
             preexec_fn=_ending_with_us(),  # noqa: PLW1509
         )
     if process.stdout:
-        with suppress(OSError):  # this user's pipes hold all they may
+        with suppress(OSError):  # this user's pipe buffers are at their limit
             fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return process
 
 
 def _ending_with_us() -> Callable[[], None] | None:
-    """What the child calls before it becomes the tool: the kernel is to stop it when we are killed. A tool
-    that waits for its first packet would notice only then that nobody reads its pipe."""
+    """Called in the child before exec: the kernel will stop it when kwsniff is killed. Otherwise a tool
+    without packets would never notice that its pipe has no reader."""
     try:
-        prctl = ctypes.PyDLL(None).prctl  # keeps the interpreter's lock: nothing else runs in the child
+        prctl = ctypes.PyDLL(None).prctl  # holds the GIL: nothing else runs in the child
     except (OSError, AttributeError):
         return None
     return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

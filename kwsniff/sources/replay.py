@@ -1,9 +1,9 @@
-"""Captures in the place of an interface: a pipe as it comes, a file at its own pace or faster.
+"""Captures instead of an interface: a pipe as it arrives, a file at its own pace or faster.
 
-    standard input, fifo   capture ─ thread ─▶ socket ─▶ who reads, as from an interface
-    file                   the same, every piece when its first packet is due: the file's clock times `speed`
+    standard input, fifo   capture ─ thread ─▶ socket ─▶ reader, as for an interface
+    file                   the same, each piece when its first packet is due: the file's clock times `speed`
 
-Compressed captures are as good. The end of the input is the end of the capture, and no failure.
+Captures may be compressed. The end of the input is the normal end of the capture.
 """
 
 import socket
@@ -25,20 +25,20 @@ AS_FAST_AS_IT_GOES: Final = 0.0
 """A speed."""
 
 _SOCKET_BYTES: Final = 1 << 20
-_GRAIN_NS: Final = 20_000_000  # packets that are closer are handed over together
+_GRAIN_NS: Final = 20_000_000  # closer packets are delivered together
 _LEAST_PIECE: Final = 64
 _MOST_HEAD: Final = 16 << 20
 _PATIENCE_S: Final = 1.0
-_PIPE_DELAY_NS: Final = 2_000_000_000  # of tcpdump -U and a network between
+_PIPE_DELAY_NS: Final = 2_000_000_000  # delay of tcpdump -U and a network in between
 
 Piece = tuple[bytes, int | None]
-"""Whole records, and when the first of them was captured."""
+"""Complete records, and the time of the first."""
 
 
 class Replay(LiveSource):
-    """A capture as a LiveSource. `speed`: 1.0 is the file's own pace; a pipe has no other.
+    """A capture as a LiveSource. `speed`: 1.0 is the file's own pace, and the only one for a pipe.
 
-    Raises CaptureError for what cannot be read, UsageError for times that enclose nothing.
+    Raises CaptureError for an unreadable capture, UsageError for an empty time range.
     """
 
     def __init__(self, name: str, *, speed: float = 1.0, times: TimeRange | None = None) -> None:
@@ -124,7 +124,8 @@ class Replay(LiveSource):
         """See LiveSource."""
 
     def stop(self) -> None:
-        """See LiveSource. Who waits for the pipe's next bytes waits on, and hands them to nobody."""
+        """See LiveSource. The thread that waits for the pipe's next bytes keeps waiting, and discards
+        them."""
         self._stopping.set()
         with suppress(OSError):
             self._in.shutdown(socket.SHUT_WR)
@@ -145,7 +146,7 @@ class Replay(LiveSource):
                 self._in.sendall(data)
         except CaptureError as error:
             self._failure = error
-        except OSError:  # nobody reads any more
+        except OSError:  # the reader has closed the socket
             pass
         finally:
             self._in.close()
@@ -153,7 +154,7 @@ class Replay(LiveSource):
                 self._capture.close()
 
     def _await(self, due: int | None) -> bool:
-        """Until that time has come; False when it was stopped before."""
+        """Waits until that time; False if it was stopped before."""
         since, until = self.times.since, self.times.until
         outside = due is not None and ((since or 0) > due or (until is not None and due >= until))
         if due is None or not self._speed or outside:
@@ -166,7 +167,7 @@ class Replay(LiveSource):
 
 
 def is_capture(name: str) -> bool:
-    """Whether it names a capture rather than an interface: standard input, a file, a pipe."""
+    """Whether the name is a capture (standard input, a file, a pipe), not an interface."""
     return name == STANDARD_INPUT or Path(name).exists()
 
 
@@ -176,7 +177,7 @@ def _mode(name: str) -> int:
     except OSError as error:
         raise CaptureError(f"{name}: no such file; check the path") from error
     if stat.S_ISDIR(mode):
-        raise CaptureError(f"{name}: is a directory; name a capture in it")
+        raise CaptureError(f"{name}: is a directory; give a capture in it")
     return mode
 
 
@@ -186,8 +187,8 @@ def _whole(buffers: Iterable[memoryview]) -> Iterator[Piece]:
 
 
 def paced(buffers: Iterable[memoryview]) -> Iterator[Piece]:
-    """The bytes of a capture in pieces of whole records, of 20 ms or less; what is no record, or not a whole
-    one, as it stands there."""
+    """The bytes of a capture in pieces of complete records, of 20 ms or less; other bytes and incomplete
+    records are unchanged."""
     head, rest = b"", bytearray()
     for buffer in buffers:
         rest += buffer
@@ -207,12 +208,12 @@ def paced(buffers: Iterable[memoryview]) -> Iterator[Piece]:
             break
     if rest:
         yield bytes(rest), None
-    for buffer in buffers:  # behind what is damaged
+    for buffer in buffers:  # after damaged bytes
         yield bytes(buffer), None
 
 
 def _parts(head: bytes, data: bytes, part: Scan) -> Iterator[Piece]:
-    """A part in its halves, as long as that makes it shorter in time."""
+    """Splits a piece in halves while that shortens its time range."""
     first, last = part.first_time, part.last_time
     if part.packets < 2 or first is None or last is None or last - first <= _GRAIN_NS:
         if part.end > part.begin:

@@ -1,4 +1,4 @@
-"""Who may capture, and what to try when it is refused."""
+"""Capture permissions, and advice if they are missing."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def not_permitted(interface: str, program: str | None) -> str:
-    """What to try when capturing is refused."""
+    """Advice if the system refuses to capture."""
     tries = ["run it with sudo"]
     if program:
         tries.append(f"sudo setcap cap_net_raw,cap_net_admin+eip {program}")
@@ -18,15 +18,15 @@ def not_permitted(interface: str, program: str | None) -> str:
 
 
 def not_shed(program: str) -> str:
-    """What to try where the tool, started as root, cannot give root's rights up."""
+    """Advice if the tool, started as root, cannot drop root's privileges."""
     return (
-        f"{Path(program).name}, started as root, becomes another user, for which rights are missing here; "
+        f"{Path(program).name}, started as root, changes to another user without the permission to capture; "
         f"run kwsniff as another user, after setcap cap_net_raw+ep {program}"
     )
 
 
 def unusable(tools: Sequence[str]) -> str:
-    """Says so when a tool is there, but not for this user, as Debian installs dumpcap."""
+    """A hint if a tool is installed but not executable for this user, as dumpcap on Debian."""
     for tool in tools:
         for folder in os.get_exec_path():
             path = Path(folder) / tool
@@ -37,7 +37,7 @@ def unusable(tools: Sequence[str]) -> str:
 
 
 def _dumpcap_group() -> str | None:
-    """The group that may run dumpcap, where there is one of its own."""
+    """The group that may run dumpcap, if there is a separate one."""
     program = shutil.which("dumpcap")
     group = _group_of(Path(program)) if program else None
     if group in (None, "root", "wheel"):

@@ -1,4 +1,4 @@
-"""tshark, asked through pyshark, as a second reader of Kafka captures: one message after the other."""
+"""tshark, through pyshark, as a second decoder of Kafka captures, message by message."""
 
 import asyncio
 import gc
@@ -21,8 +21,8 @@ _SETTINGS: Final = {"tcp.reassemble_out_of_order": "TRUE", "tcp.desegment_tcp_st
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A message as tshark tells it. ``frame`` is where it ends; ``errors``: codes that are
-    not 0, None where it shows no code at all. ``undecoded``: why it told no more than the header."""
+    """A message as decoded by tshark. ``frame``: its last frame; ``errors``: nonzero codes,
+    None if it shows no code. ``undecoded``: why it decoded only the header."""
 
     frame: int
     sender: tuple[str, int]
@@ -40,10 +40,10 @@ class Seen:
 
 
 def witness_version() -> str:
-    """TShark 4.0.17. Raises UsageError where tshark or pyshark is missing."""
+    """The version, such as TShark 4.0.17. Raises UsageError if tshark or pyshark is missing."""
     program = shutil.which("tshark")
     if program is None:
-        raise UsageError("verify asks tshark, which is not installed: apt-get install tshark")
+        raise UsageError("verify needs tshark: apt-get install tshark")
     try:
         import pyshark  # noqa: F401
     except ImportError as error:
@@ -58,7 +58,7 @@ def witness_version() -> str:
 def messages(path: str, ports: Sequence[int]) -> Generator[list[Seen], None, None]:
     """The Kafka messages that end in a packet, packet by packet. `ports`: those of brokers.
 
-    Raises CaptureError where tshark ends before the capture does.
+    Raises CaptureError if tshark ends before the capture does.
     """
     import pyshark
 
@@ -74,11 +74,12 @@ def messages(path: str, ports: Sequence[int]) -> Generator[list[Seen], None, Non
         try:
             yield from _read(capture, path, frozenset(ports))
         finally:
-            # A tshark that has just ended is taken for a crashed one when it is closed: its exit status is
-            # collected already.
+            # pyshark reports a tshark that has just ended as crashed when it is closed, because its exit
+            # status
+            # was already collected.
             with suppress(pyshark.capture.capture.TSharkCrashException):
                 capture.close()
-            capture._running_processes.clear()  # its finaliser would close again, on a loop long gone
+            capture._running_processes.clear()  # its finaliser would close again, on a closed event loop
 
 
 _CUT_SHORT: Final = "cut short in the middle of a packet"
@@ -93,10 +94,10 @@ def _read(capture: Any, path: str, ports: frozenset[int]) -> Iterator[list[Seen]
             last = int(packet.number)
             yield [_seen(packet, each, ports) for each in packet.layers if each.layer_name == "kafka"]
     except TSharkCrashException as error:
-        # What it says of a tshark that ended well is the same; its own last word tells. A file that ends in
-        # the middle of a packet was read up to there, as by kwsniff.
+        # The exception is the same for a normal end, so tshark's last message decides. A file that ends in
+        # the middle of a packet was read up to there, as in kwsniff.
         if not any(each in str(error) for each in ("retcode: 0", "retcode: 255", _CUT_SHORT)):
-            raise CaptureError(f"{path}: tshark gave up after packet {last}: {error}") from error
+            raise CaptureError(f"{path}: tshark stopped after packet {last}: {error}") from error
 
 
 def _seen(packet: Any, layer: Any, ports: frozenset[int]) -> Seen:
@@ -135,14 +136,14 @@ def _undecoded(layer: Any) -> str | None:
     if named is None or version is None:
         return None
     if named[1] == "Unknown":
-        return "it does not know the API"
+        return "unknown API"
     for text in _values(layer, "_ws_expert_message"):
         found = _UNSUPPORTED.search(text)
         if not found or found[1] != named[1]:
-            continue  # of what a broker offers, in the answer to ApiVersions
+            continue  # about API ranges in an ApiVersions response
         least, most = int(found[2]), int(found[3] or found[2])
         if not least <= int(version, 0) <= most:
-            return f"it knows {found[1]} {least}" + (f" to {most}" if most > least else "")
+            return f"it supports {found[1]} {least}" + (f" to {most}" if most > least else "")
     return None
 
 
@@ -153,7 +154,7 @@ def _values(layer: Any, name: str) -> list[str]:
 
 @contextmanager
 def _quiet_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """pyshark needs a loop of its own, and what it does with child watchers is deprecated."""
+    """pyshark needs its own event loop, and its use of child watchers is deprecated."""
     logger = logging.getLogger("asyncio")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -167,5 +168,5 @@ def _quiet_loop() -> Iterator[asyncio.AbstractEventLoop]:
         finally:
             loop.close()
             asyncio.set_event_loop(None)
-            gc.collect()  # its unfinished transports complain while nobody listens
+            gc.collect()  # its unfinished transports print warnings
             logger.setLevel(before)

@@ -1,4 +1,4 @@
-"""TLS secrets for a slice: of a key log, only those of connections whose ClientHello is among the packets."""
+"""TLS secrets for a slice: only those of connections with a ClientHello among the packets."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from typing import IO, Final
 from kwsniff.sources.keylog import check_keylog
 from kwsniff.sources.slices import secrets_block
 
-# A record of type handshake, in it a ClientHello; its random is 32 bytes (RFC 8446 4.1.2).
+# A handshake record with a ClientHello; its random has 32 bytes (RFC 8446 4.1.2).
 _HELLO: Final = re.compile(rb"\x16\x03[\x00-\x04]..\x01\x00..\x03\x03(.{32})", re.DOTALL)
 _LINE: Final = re.compile(rb"[A-Z][A-Z0-9_]+ ([0-9A-Fa-f]{64}) [0-9A-Fa-f]+")
 _STEP: Final = 1 << 20
@@ -20,8 +20,8 @@ _OVERLAP: Final = 64
 
 @contextmanager
 def add_secrets(file: IO[bytes], keylogs: Sequence[str]) -> Iterator[IO[bytes]]:
-    """Where a slice is written; behind its first block come the secrets of its connections, before packets.
-    Raises UsageError for a key log that is none."""
+    """Writes a slice with the secrets of its connections after its first block, before packets.
+    Raises UsageError for an invalid key log."""
     if not keylogs:
         yield file
         return

@@ -1,9 +1,9 @@
-"""Chosen packets of captures as one pcapng file: the bytes, link types and times that they had.
+"""Selected packets of captures as one pcapng file, with unchanged bytes, link types and times.
 
     section | (secrets) | interface, packet, packet, interface, ...
 
-Records are found by the core's reader and copied; a packet keeps its interface's time unit, and says in a
-comment what it carries. Source: draft-ietf-opsawg-pcapng.
+The core's reader finds the records; a packet keeps its interface's time unit, and gets a comment with its
+content. Source: draft-ietf-opsawg-pcapng.
 """
 
 import struct
@@ -26,17 +26,17 @@ _SWAPPED: Final = {
     (ENHANCED_PACKET, 2): "I", (ENHANCED_PACKET, 4): "Q", (ENHANCED_PACKET, 5): "Q",
     (ENHANCED_PACKET, 6): "I",
 }  # fmt: skip
-"""Options that hold a number: it is written anew where the capture's byte order is the other one."""
+"""Options with a number, which is converted from the capture's byte order."""
 _PLACE: Final = struct.Struct("=8q")
 _BLOCK: Final = struct.Struct("=3q")
 _SYN: Final = 2
 _LARGEST: Final = (1 << 63) - 1
 _FRAGMENTS: Final = 256
-"""So many packets before the one that completed a datagram its first fragments may lie."""
+"""Maximum distance in packets from a datagram's first fragments to the one that completes it."""
 
 
 class Place(NamedTuple):
-    """A packet, as PacketPlaces tells it."""
+    """A packet, from PacketPlaces."""
 
     offset: int
     size: int
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Wanted:
-    """The packets of one capture that are wanted."""
+    """The selected packets of one capture."""
 
     everything: bool = False
     connections: set[int] = field(default_factory=set)
@@ -59,19 +59,19 @@ class Wanted:
     times: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     """Connection -> first and last times of all its packets."""
     single: set[int] = field(default_factory=set)
-    """Frames by themselves."""
+    """Single frames."""
     handshakes: bool = False
     comments: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Frame -> what it carries."""
+    """Frame -> its comment."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be there."""
+        """Whether no packet can match."""
         return not (self.everything or self.connections or self.single)
 
 
 class _Chooser:
-    """Says of one packet after the other whether it is wanted."""
+    """Decides for packets in order whether they are selected."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -99,7 +99,7 @@ class _Chooser:
         )
 
     def _greets(self, place: Place) -> bool:
-        """SYN, SYN with ACK, and what comes next."""
+        """SYN, SYN-ACK, and the next packet."""
         if place.flags & _SYN:
             self._greeting.add(place.connection)
             return True
@@ -125,30 +125,30 @@ def _lies_in(number: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 class SliceWriter:
-    """Writes a pcapng file, a capture after the other."""
+    """Writes a pcapng file, capture by capture."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self.packets = 0
         self.timeless = 0
-        """Packets whose capture says no time; they stand at 1970."""
+        """Packets without a time in the capture, written as 1970-01-01."""
         self._out = out
         self._interfaces: dict[bytes, int] = {}
         section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + _option(4, b"kwsniff slice") + bytes(4)
         out.write(_block(SECTION, section))
 
     def add_secrets(self, data: bytes) -> None:
-        """A key log (SSLKEYLOGFILE) for what follows."""
+        """Writes a key log (SSLKEYLOGFILE) for the following packets."""
         self._out.write(secrets_block(data))
 
     def interface(self, body: bytes) -> int:
-        """The number of an interface; the same one is written once."""
+        """The number of an interface, which is written once."""
         if body not in self._interfaces:
             self._interfaces[body] = len(self._interfaces)
             self._out.write(_block(INTERFACE, body))
         return self._interfaces[body]
 
     def packet(self, interface: int, ticks: int, data: bytes, length: int, options: bytes) -> None:
-        """A packet; `ticks` in its interface's unit."""
+        """Writes a packet; `ticks` in its interface's unit."""
         head = struct.pack("<IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, len(data), length)
         body = head + data + bytes(-len(data) % 4) + (options + bytes(4) if options else b"")
         self._out.write(_block(ENHANCED_PACKET, body))
@@ -164,9 +164,9 @@ def copy_packets(
     until: int | None,
     secrets: bool = False,
 ) -> None:
-    """Copies the packets of one capture that are wanted; with `secrets` its secrets blocks as well.
+    """Copies the selected packets of one capture; with `secrets`, also its secrets blocks.
 
-    Raises CaptureError for what is no capture."""
+    Raises CaptureError for a file that is not a capture."""
     numbers = struct.pack(f"={len(wanted.connections)}q", *wanted.connections)
     every = wanted.everything or bool(wanted.single)
     places = PacketPlaces(None if every else numbers, since=since, until=until)
@@ -205,7 +205,7 @@ class _Reader:
         self._blocks = True
         self._header = 16
         self._bodies: list[bytes] = []
-        """Interfaces of the section, as they are written."""
+        """Interfaces of the section, as written."""
 
     def take_block(self, kind: int, data: bytes, *, secrets: bool) -> None:
         if kind == SECTION and data[:4] == b"\x0a\x0d\x0d\x0a":
@@ -261,14 +261,14 @@ class _Reader:
         nanoseconds = magic == 0xA1B23C4D
         self._unit = 10**9 if nanoseconds else 10**6
         options = _option(_RESOLUTION, b"\x09") if nanoseconds else b""
-        if link & 0x0400_0000:  # the frames end with a check sequence, so many 16-bit words long
+        if link & 0x0400_0000:  # length of the frame check sequence in 16-bit words
             options += _option(_FRAME_CHECK, bytes([(link >> 28) * 2]))
         body = struct.pack("<HHI", link & 0xFFFF, 0, snaplen) + options + (bytes(4) if options else b"")
         self._bodies = [body]
 
 
 def _options(kind: int, data: bytes, order: str) -> bytes:
-    """Options as they are, numbers in little-endian; without the end of the list."""
+    """Options unchanged, numbers in little-endian; without the end-of-options marker."""
     out, at = b"", 0
     while at + 4 <= len(data):
         code, size = struct.unpack_from(order + "HH", data, at)

@@ -1,7 +1,7 @@
 """scapy's socket as a source: for machines with neither dumpcap nor tcpdump.
 
-Every packet passes through the interpreter, so this holds for some ten thousand packets per second; beyond
-that the kernel drops, and the drops are counted.
+Every packet passes through the interpreter, so this handles about ten thousand packets per second; beyond
+that the kernel drops and counts packets.
 """
 
 import os
@@ -30,7 +30,7 @@ _GLANCE_S = 0.2
 
 
 class Sniffer(LiveSource):
-    """Packets of a scapy socket, written as pcap into a pipe by a thread."""
+    """Packets of a scapy socket; a thread writes them as pcap into a pipe."""
 
     def __init__(self, interface: str, expression: str, snaplen: int, buffer_mb: int) -> None:
         self.tool = "scapy"
@@ -89,15 +89,15 @@ class Sniffer(LiveSource):
                         self._pass_waiting(out)
                     self._count_drops()
                 self._pass_rest(out)
-        except BrokenPipeError:  # nobody reads any more
+        except BrokenPipeError:  # the reader has closed the pipe
             pass
         except OSError as error:
-            self._ending = f"the interface {self.interface} is gone, or was shut down ({error.strerror})"
+            self._ending = f"the interface {self.interface} vanished or was shut down ({error.strerror})"
         finally:
             self._socket.close()
 
     def _pass_waiting(self, out: Any) -> None:
-        """Writes the packets that are there, without looking at the clock or the stop sign for each."""
+        """Writes the available packets, without a check of clock and stop flag for each."""
         for _ in range(256):
             _, data, seconds = self._socket.recv_raw(self._snaplen)
             if data:
@@ -108,13 +108,13 @@ class Sniffer(LiveSource):
                 return
 
     def _pass_rest(self, out: Any) -> None:
-        """What had arrived when it was stopped; on a busy interface there is always something."""
+        """Packets that had arrived before the stop; a busy interface always has some."""
         until = time.monotonic() + _GLANCE_S
         while time.monotonic() < until and select.select([self._socket], [], [], 0)[0]:
             self._pass_waiting(out)
 
     def _count_drops(self) -> None:
-        """The kernel counts anew after it was asked."""
+        """Reading the kernel's counter resets it."""
         raw = self._socket.ins.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         self._dropped += struct.unpack("=II", raw)[1]
 
@@ -125,13 +125,13 @@ def _open_socket(interface: str, expression: str, buffer_mb: int) -> Any:
     except PermissionError as error:
         raise CaptureError(not_permitted(interface, None)) from error
     except Scapy_Exception as error:
-        raise CaptureError(f"the filter {expression!r} cannot be used by scapy: {error}") from error
+        raise CaptureError(f"scapy rejects the filter {expression!r}: {error}") from error
     except OSError as error:
         raise CaptureError(f"scapy cannot capture on {interface}: {error.strerror or error}") from error
     try:
         opened.ins.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, buffer_mb << 20)
     except OSError:
         opened.ins.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_mb << 20)
-    if interface == "lo":  # where every packet goes out and comes in
+    if interface == "lo":  # where every packet appears as sent and received
         opened.ins.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
     return opened

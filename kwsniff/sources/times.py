@@ -1,4 +1,4 @@
-"""Times as people give them, and the part of captures that lies between two of them.
+"""Parsing of times, and the time range of captures.
 
 2026-11-20T22:06:53.5Z  2026-11-20 22:06  22:06:53    in a zone without an offset; the day of the first packet
 1795212413.25    seconds since 1970, or ms, us, ns by the number of digits
@@ -39,26 +39,26 @@ _OFFSET: Final = re.compile(r"(?a)(?<=\d) *(UTC|[+-]\d\d(?::?\d\d)?)$")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time that somebody gave. `nanoseconds`: since 1970 (`at`), after the first packet (`after`), before
-    the last one (`before`); a time of day waits for its date."""
+    """A given time. `nanoseconds`: since 1970 (`at`), after the first packet (`after`), before
+    the last one (`before`); a time of day gets its date later."""
 
     said: str
     kind: Literal["at", "after", "before", "time_of_day"]
     nanoseconds: int = 0
     zone: Zone = UTC_ZONE
-    """That of a time without an offset."""
+    """Zone of a time without an offset."""
 
     def resolve(self, first: int | None, last: int | None = None) -> int:
         """Nanoseconds since 1970. `first`, `last`: times of the first and the last packet, where known.
 
-        Raises UsageError where the packet that it counts from has no time.
+        Raises UsageError if the packet that it counts from has no time.
         """
         if self.kind == "at":
             return self.nanoseconds
         known = last if self.kind == "before" else first
         if known is None:
             raise UsageError(
-                f"{self.said}: no packet with a time is there to count from; give a date and time"
+                f"{self.said}: the capture has no packet time to count from; give a date and time"
             )
         if self.kind == "before":
             return _bounded(known - self.nanoseconds)
@@ -68,11 +68,11 @@ class Moment:
 
 
 Given = str | datetime | timedelta | Moment | None
-"""A time; a `timedelta` counts from the first packet, one below zero from the last."""
+"""A time; a `timedelta` counts from the first packet, a negative one from the last."""
 
 
 def parse_moment(given: str | datetime | timedelta | Moment, name: str, zone: Zone = UTC_ZONE) -> Moment:
-    """What was meant. `name`: of the option, for the message; `zone`: of a text without an offset. Raises
+    """Parses a time. `name`: of the option, for the message; `zone`: for a text without an offset. Raises
     UsageError."""
     if isinstance(given, Moment):
         return given
@@ -83,12 +83,12 @@ def parse_moment(given: str | datetime | timedelta | Moment, name: str, zone: Zo
         spare = int(getattr(given, "nanosecond", 0))  # pandas has them
         return Moment(given.isoformat(), "at", _bounded(_since_epoch(given) + spare))
     if not isinstance(given, str):
-        raise UsageError(f"{name} {given!r}: give a text, a datetime or a timedelta")
+        raise UsageError(f"{name} {given!r} must be a text, a datetime or a timedelta")
     text = given.strip()
     try:
         return _parse(text, zone)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{name} {text}: is no time; give one like {FORMS}") from error
+        raise UsageError(f"{name}: '{text}' is not a valid time; examples: {FORMS}") from error
 
 
 def _parse(text: str, zone: Zone) -> Moment:
@@ -106,7 +106,7 @@ def _parse(text: str, zone: Zone) -> Moment:
 
 
 def _calendar(text: str, zone: Zone) -> int:
-    """Of ISO 8601, or as log files write it; without an offset it is of the zone. Raises ValueError."""
+    """ISO 8601, or the format of log files; in the zone if it has no offset. Raises ValueError."""
     text = _OFFSET.sub(lambda found: "Z" if found[1] == "UTC" else found[1], text)
     found = _FRACTION.fullmatch(text)  # datetime has six digits of it
     if found is None:
@@ -125,7 +125,7 @@ def _bounded(nanoseconds: int) -> int:
 
 
 class TimeRange:
-    """From `since` on and before `until`, as they were asked for; what was found there, once it was read."""
+    """From `since` on and before `until`, as requested; and the range of the packets read."""
 
     def __init__(self, since: Given = None, until: Given = None) -> None:
         self._asked = tuple(
@@ -147,9 +147,9 @@ class TimeRange:
         return self._asked != (None, None)
 
     def resolve(self, captures: Sequence[str], opened: CaptureFile) -> None:
-        """Finds out when it begins and ends; `opened` is the first of the captures, which nobody has read.
+        """Resolves both bounds; `opened`: the first capture, still unread.
 
-        Raises UsageError where a bound cannot be told, or they enclose nothing.
+        Raises UsageError if a bound is unknown or the range is empty.
         """
         kinds = {moment.kind for moment in self._asked if moment}
         first = first_time_in(opened) if kinds & {"after", "time_of_day"} else None
@@ -161,7 +161,7 @@ class TimeRange:
             raise self._turned()
 
     def take(self, facts: Mapping[str, Any]) -> None:
-        """What closing a capture told."""
+        """Takes the facts from closing a capture."""
         self._packets += facts["packets"] - facts["packets_other_time"]
         for name in ("other_first_time", "other_last_time"):
             if facts[name] is not None:
@@ -169,7 +169,7 @@ class TimeRange:
 
     @property
     def missed(self) -> str | None:
-        """A line where the captures have packets, and none of them in the range."""
+        """A line if the captures have packets, but none in the range."""
         if self._packets or not self._times:
             return None
         since, until = self._asked
@@ -177,7 +177,7 @@ class TimeRange:
         asked += [f"before {until.said}"] if until else []
         zone = next(moment.zone for moment in self._asked if moment)
         span = zone.between(min(self._times), max(self._times))
-        return f"no packet was captured {' and '.join(asked)}; the captures go from {span}"
+        return f"no packets {' and '.join(asked)}; the captures cover {span}"
 
     def _turned(self) -> UsageError:
         since, until = (moment.said for moment in self._asked if moment)
@@ -187,5 +187,5 @@ class TimeRange:
 def _last_time(captures: Sequence[str]) -> int | None:
     for name in captures:
         if name == STANDARD_INPUT or not Path(name).is_file():
-            raise UsageError(f"{name}: its last packet is not known beforehand; count from the first: +30s")
+            raise UsageError(f"{name}: the last packet is not known in advance; count from the first: +30s")
     return max((time for name in captures if (time := last_time(name)) is not None), default=None)

@@ -1,6 +1,6 @@
-"""Secrets of TLS for an analysis: where they come from, and the keys of connections that the core asks for.
+"""TLS secrets of an analysis, and the keys of connections that the core requests.
 
-The core reads records and opens them by itself (kwsniff/core/tls); the library `cryptography` decrypts.
+The core reads records (kwsniff/core/tls); the library `cryptography` decrypts them.
 """
 
 import importlib.util
@@ -26,79 +26,77 @@ from kwsniff.sources.keylog import MOST_SESSIONS, GrowingLog, Sessions, check_ke
 from kwsniff.texts import plural
 
 KeyLog = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Literal[False] | None
-"""Files of secrets; None for those inside captures alone; False to open nothing."""
+"""Key log files; None: only secrets inside captures; False: no decryption."""
 
 Hellos = tuple[bytes | None, bytes | None, int | None, int | None, bool, bytes, int, int, bool]
-"""Client's and server's random, cipher suite, version, whether it encrypts and then MACs, session id, marks
-of the ticket that is resumed and of the one that is given, whether the session is resumed."""
+"""Client and server random, cipher suite, version, encrypt-then-MAC, session id, ids
+of the resumed ticket and of the new ticket, whether the session is resumed."""
 
 Guess = tuple[bytes, int, int, int, int, Parts]
 """Client's random, cipher suite, version, side, epoch, key."""
 
 _LIBRARY: Final = "cryptography"
-_MISSING: Final = (
-    f"TLS is opened by the Python library {_LIBRARY}, which is not installed here: pip install {_LIBRARY}"
-)
+_MISSING: Final = f"to decrypt TLS, install the Python library {_LIBRARY}: pip install {_LIBRARY}"
 _LOOK_S: Final = 0.02
 _MOST_GUESSED: Final = 50
 _MOST_UPDATES: Final = 10_000
-# By the length of a secret, which is that of the suite's hash.
+# By the length of a secret, which equals that of the suite's hash.
 _SUITES_OF: Final = {32: (0x1301, 0x1303, 0x1304, 0x1305), 48: (0x1302,)}
 _MASTER, _HANDSHAKE, _DATA = 0, 1, 3
-"""Numbers of labels (keylog.LABELS): the client's, the server's is one more."""
+"""Numbers of labels (keylog.LABELS) of the client; the server's is one higher."""
 
 
 @dataclass(slots=True)
 class _Told:
-    """What has to be said in the end."""
+    """Facts to report at the end."""
 
     unopened: set[str] = field(default_factory=set)
-    """Cipher suites and versions that are not opened here."""
+    """Unsupported cipher suites and versions."""
     no_library: bool = False
     by_trying: int = 0
-    """Connections whose secrets were found so."""
+    """Connections with found their secrets by trial."""
 
 
 class Secrets:
-    """What is known of TLS sessions, and the keys that follow from it: for Analyzer.open_tls().
+    """TLS sessions and their keys, for Analyzer.open_tls().
 
-    Raises UsageError for a key log that is none, and for one where the library is missing.
+    Raises UsageError for an invalid key log, and for any key log without the library.
     """
 
     def __init__(self, keylog: KeyLog = None, *, follow: bool = False) -> None:
-        """`follow`: the key logs grow, and secrets may come after the packets that need them."""
+        """`follow`: the key logs grow, and secrets may arrive after their packets."""
         names = [keylog] if isinstance(keylog, str | os.PathLike) else list(keylog or ())
         self.paths = [check_keylog(name, grows=follow) for name in names]
-        """The key logs, absolute."""
+        """Absolute paths of the key logs."""
         self.may_come = follow
         self.version = 0
-        """How often something new was learned."""
+        """Number of times that new secrets arrived."""
         self.sessions = Sessions()
         self._told = _Told()
         self._looked = 0.0
         self._claimed: set[bytes | None] = set()
         self._updates: dict[tuple[bytes, int], bytes] = {}
-        self._origins: dict[bytes | int, bytes] = {}  # of sessions of TLS 1.2, by what resumes them
+        self._origins: dict[bytes | int, bytes] = {}  # TLS 1.2 sessions, by session id or ticket
         self._logs = [GrowingLog(path) for path in self.paths]
         if self.paths and not has_library():
             raise UsageError(_MISSING)
         self.read_on(last=not follow)
 
     def read_on(self, *, last: bool = False) -> bool:
-        """Reads what has been added to the key logs; whether anything new is known."""
+        """Reads additions to the key logs; returns whether there are new secrets."""
         found = sum([log.read(self.sessions, last=last) for log in self._logs])
         self.version += found > 0
         return found > 0
 
     def take(self, text: bytes) -> None:
-        """A key log that stands in a capture."""
+        """Takes a key log from a capture."""
         if self.sessions.take(text + b"\n"):
             self.version += 1
             self._told.no_library = not has_library()
 
     def find(self, hellos: Hellos, side: int, epoch: int) -> Parts | None:
-        """The key of one side's records (0: client) with what the hellos said; None: it is not known.
-        `epoch`: of TLS 1.3, 0 for the handshake, 1 for data, one more for each key update."""
+        """The key of one side's records (0: client), given the facts of both hellos; None if unknown.
+        `epoch`: in TLS 1.3, 0 for the handshake, 1 for data, one more for each key update."""
         client_random, _, cipher, version, *_ = hellos
         if version is None or cipher is None or self._told.no_library:
             return None
@@ -119,9 +117,9 @@ class Secrets:
         return _from_master(suite, known.get(_MASTER), hellos, side)
 
     def guess(self, hellos: Hellos, sides: Sequence[int], claimed: bytes | None = None) -> list[Guess]:
-        """Secrets to try for records of `sides` where a hello was not captured. Without the ClientHello those
-        of the latest sessions that no other hello claims; without the ServerHello those of TLS 1.3 alone:
-        keys of 1.2 need the server's random. `claimed`: whose they were."""
+        """Secrets to try for records of `sides` if a hello was not captured. Without the ClientHello: those
+        of the latest sessions without another hello. Without the ServerHello: only those of TLS 1.3,
+        because keys of 1.2 need the server's random. `claimed`: sessions of other hellos."""
         client_random, _, cipher, version, *_ = hellos
         if claimed is not None:
             self._claimed.add(claimed)
@@ -141,7 +139,7 @@ class Secrets:
         return found
 
     def _known(self, hellos: Hellos) -> dict[int, bytes]:
-        """Secrets of a session; of one that was resumed with TLS 1.2, those of the session that it was."""
+        """Secrets of a session; for a resumed TLS 1.2 session, those of the original one."""
         client_random, _, _, version, _, session_id, shown, given, resumed = hellos
         origin = client_random
         known = self.sessions.secrets(client_random) if client_random else {}
@@ -158,8 +156,8 @@ class Secrets:
         return known or (self.sessions.secrets(session_id) if session_id else {})
 
     def _updated(self, first: bytes, epoch: int, suite: Suite) -> bytes:
-        """The secret of this epoch, from the first one of data: by one step where the epoch before was asked
-        for, so that whoever sends many key updates costs no more than these."""
+        """The secret of this epoch, derived from the first data epoch: in one step if the previous epoch was
+        requested, so that many key updates cost no more than one step each."""
         start = next((each for each in (epoch, epoch - 1) if (first, each) in self._updates), 1)
         secret = self._updates.get((first, start), first)
         for _ in range(start, epoch):
@@ -171,7 +169,7 @@ class Secrets:
         return secret
 
     def _may_look(self) -> bool:
-        """Not for every connection that a busy interface shows."""
+        """Bounded, because a busy interface shows many connections."""
         now = time.monotonic()
         if now - self._looked < _LOOK_S:
             return False
@@ -179,23 +177,23 @@ class Secrets:
         return True
 
     def notes(self, opened: int) -> list[str]:
-        """What has to be said of the key logs, once `opened` keys have opened something."""
+        """Notes on the key logs; `opened`: number of keys that decrypted records."""
         notes = [note for path in self.paths if (note := is_open_to_others(path))]
         if self.paths and not opened:
             notes.append(
-                "the key log opened no TLS connection: its secrets must be of these, "
-                "and the captures must hold their handshakes"
+                "the key log decrypted no TLS connection: its secrets must belong to these connections, "
+                "and the captures must have their handshakes"
             )
         if self._told.no_library:
-            notes.append(f"the captures hold TLS secrets; {_MISSING}")
-        notes += [f"{name}: kwsniff does not open it" for name in sorted(self._told.unopened)]
+            notes.append(f"the captures have TLS secrets; {_MISSING}")
+        notes += [f"{name}: not supported, not decrypted" for name in sorted(self._told.unopened)]
         if self._told.by_trying:
             notes.append(
                 f"{plural(self._told.by_trying, 'TLS connection')} without a handshake in the captures: "
-                "secrets found by trying"
+                "found their secrets by trial"
             )
         if self.sessions.dropped:
-            notes.append(f"{self.sessions.dropped} TLS sessions were too many; their secrets were let go")
+            notes.append(f"too many TLS sessions: dropped the secrets of {self.sessions.dropped}")
         return notes
 
 
@@ -221,7 +219,7 @@ def _from_master(suite: Suite, master: bytes | None, hellos: Hellos, side: int) 
 
 
 def has_library() -> bool:
-    """Whether what decrypts is installed."""
+    """Whether the decryption library is installed."""
     return importlib.util.find_spec(_LIBRARY) is not None
 
 

@@ -1,6 +1,6 @@
-"""Captures on Spark: a data source, the pipeline, streaming. pyspark is imported when it is used.
+"""Captures on Spark: a data source, the pipeline, streaming. pyspark is imported on first use.
 
-Where a session is active it learns the data source at once: `spark.read.format("kafka_capture")`.
+An active session registers the data source immediately: `spark.read.format("kafka_capture")`.
 """
 
 from typing import TYPE_CHECKING

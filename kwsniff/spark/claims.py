@@ -1,10 +1,10 @@
 """One writer at a time into a store that has neither locks nor renames.
 
-Every run puts a claim of its own there, a small file that it writes anew every few seconds, and then looks
-for others. Whoever finds one that is still written gives way: of two that ask at once both withdraw and ask
-again, so that at most one ever finds itself alone. A claim that stays as it was for longer than its writer
-would have let it is of a dead run, and is removed. No clocks are compared, and no process ids.
-Needs a store in which a listing shows what was written before it: S3, Cloud Storage, Azure and HDFS are such.
+Every run writes its own claim there, a small file that it rewrites every few seconds, and then checks
+for others. A run that finds another live claim withdraws: two simultaneous runs both withdraw and retry, so
+that at most one ever finds only its own claim. A claim that stays unchanged for longer than the rewrite
+interval allows belongs to a dead run and is removed. Clocks and process ids are not compared.
+The store must list files right after they are written: S3, Cloud Storage, Azure and HDFS do.
 """
 
 import json
@@ -27,7 +27,8 @@ _ASKS, _WRITES = "asks", "writes"
 
 
 class Claim:
-    """A context; inside it nobody else who asks writes there. Raises OutputError where somebody does."""
+    """A context with exclusive write access among kwsniff's runs. Raises OutputError if another run writes
+    there."""
 
     def __init__(self, place: Place, run: str) -> None:
         self._place = place
@@ -45,7 +46,7 @@ class Claim:
                 if self._ask():
                     return self
                 self._place.remove([self._path])
-                time.sleep(random.uniform(0.2, BEAT_S))  # noqa: S311 - two that ask at once ask again apart
+                time.sleep(random.uniform(0.2, BEAT_S))  # noqa: S311 - two simultaneous writers retry at different times
         except BaseException:
             self.close()
             raise
@@ -71,7 +72,7 @@ class Claim:
         self._place.remove([self._path])
 
     def _ask(self) -> bool:
-        """Whether nobody else writes there, nor asks."""
+        """Whether there is no other claim."""
         self._write()
         if not self._thread.is_alive():
             self._thread.start()

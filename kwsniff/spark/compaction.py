@@ -20,7 +20,7 @@ from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.tables.write import ROW_GROUP_ROWS
 
 SMALL_BYTES: Final = 64 << 20
-"""A file of so many bytes stays as it is."""
+"""Files of this size or larger are not merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Rules:
     """What is done between batches. None: nothing."""
 
     compact: int | None = None
-    """So many small files of a table's day become one."""
+    """Number of small files of a table's day to merge into one."""
     keep: int | None = None
-    """So many days stay, the last one that a row is of among them."""
+    """Number of days to keep, including the last day with rows."""
 
     def __post_init__(self) -> None:
         if self.compact is not None and self.compact < 2:
@@ -77,7 +77,7 @@ def tidied(
 
 
 def _days(output: Place, going: Container[str]) -> dict[tuple[str, str], list[str]]:
-    """The files of each table and day, oldest first. Those of captures are written anew by every batch."""
+    """The files of each table and day, oldest first. Every batch rewrites those of captures."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in FOLLOWED:
         for path in output.files(table) if table != "captures" else ():

@@ -36,7 +36,7 @@ _STEP_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all tasks of this stage are told."""
+    """The common input of all tasks of this stage."""
 
     plan: Plan
     staging: Place

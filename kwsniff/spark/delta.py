@@ -19,7 +19,7 @@ LOG: Final = "_delta_log"
 def check_delta(output: str | os.PathLike[str]) -> None:
     """Raises UsageError where the library is missing: before anything is read for long."""
     if is_uri(output):
-        raise UsageError(f"{output}: --delta is for folders; for a URI say --format delta")
+        raise UsageError(f"{output}: --delta needs a folder; use --format delta for a URI")
     try:
         import deltalake  # noqa: F401
     except ImportError as error:
@@ -41,4 +41,4 @@ def write_logs(folders: Iterable[Path]) -> None:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 convert_to_deltalake(str(folder), partition_by=dates, partition_strategy="hive")
         except (DeltaError, OSError) as error:
-            raise OutputError(f"{folder.name}: cannot be made a Delta table ({error})") from error
+            raise OutputError(f"{folder.name}: cannot create the Delta table ({error})") from error

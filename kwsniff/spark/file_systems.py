@@ -75,7 +75,7 @@ def file_system(uri: str, settings: Settings) -> tuple[Any, str]:
 def _address(uri: str) -> _Address:
     match = _URI.fullmatch(uri)
     if match is None:
-        raise UsageError(f"{uri}: is no URI")
+        raise UsageError(f"{uri} is not a URI")
     return _Address(match["scheme"].lower(), match["host"], match["path"] or "")
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Source:
-    """What reading a file told: as the attributes of CaptureFile."""
+    """Facts from reading a file, named like the attributes of CaptureFile."""
 
     name: str
     compression: str | None = None

@@ -1,10 +1,9 @@
-"""A directory that tcpdump rotates into: which bytes are new, in the order in which they were captured.
+"""A directory into which tcpdump rotates files: finds the new bytes, in the order of their capture.
 
-Every file is known by its name and its first bytes, so that a name that is used again (`tcpdump -W`) is
-another file. A file is over when a later one is there: whoever rotates closes one before opening the next.
-Where one goes on after that, several write into the directory: what they write is not one sequence, and
-following it ends. Of a file that was compressed meanwhile (`-z gzip`) the rest is read from the compressed
-one.
+Name and first bytes identify a file, so that a reused name (`tcpdump -W`) is another file. A file is complete
+when a later one exists, because a recorder closes one before it opens the next. If a complete file grows,
+several recorders write into the directory: their files are not one sequence, and following them ends. If a
+file was compressed meanwhile (`-z gzip`), the rest is read from the compressed one.
 """
 
 import os
@@ -48,16 +47,16 @@ class Piece:
 
 @dataclass(slots=True)
 class Progress:
-    """Where reading stands: the files in their order, the last one perhaps not over."""
+    """The read position: the files in order, the last one possibly incomplete."""
 
     files: list[File] = field(default_factory=list)
     source: str = ""
     """A pattern of names inside the directory; without one all are followed."""
 
     def next_pieces(self, directory: str, most_bytes: int) -> list[Piece]:
-        """What is new, up to about `most_bytes`; `files` then stands behind it.
+        """The new bytes, up to about `most_bytes`; advances `files`.
 
-        Raises CaptureError when a file that was over went on.
+        Raises CaptureError if a complete file has grown.
         """
         self._check_over()
         pieces: list[Piece] = []
@@ -106,8 +105,8 @@ class Progress:
                 continue
             if size > file.offset and file.start and _start(path)[: len(file.start)] == file.start:
                 raise CaptureError(
-                    f"{file.name}: goes on after {later.name} had begun: several write into this directory; "
-                    "tell them apart by --source, one for each (docs/spark.md)"
+                    f"{file.name} grew after {later.name} had begun: several recorders write here; "
+                    "give one --source for each (docs/spark.md)"
                 )
 
     def _go_on(self, file: File, is_over: bool, most_bytes: int) -> list[Piece]:
@@ -116,7 +115,7 @@ class Progress:
         if path.suffix in _COMPRESSED:
             self.files.append(replace(file, over=True))
             return [Piece(file.name, file.name, 0, None, opens=True, closes=True)]
-        if _start(path)[: len(file.start)] != file.start:  # gone, or written anew
+        if _start(path)[: len(file.start)] != file.start:  # removed or rewritten
             self.files.append(replace(file, over=True))
             for packed in (path.with_name(path.name + suffix) for suffix in _COMPRESSED):
                 if packed.is_file():

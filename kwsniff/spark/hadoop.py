@@ -66,5 +66,5 @@ def hadoop_file_system(scheme: str, host: str, settings: Mapping[str, str]) -> A
         opened = FileSystem(name or None, int(port) if port else None, skip_instance_cache=True, **options)
     except (RuntimeError, ValueError) as error:
         why = " ".join(str(error).split())
-        raise UsageError(f"{scheme}://{host}: is no address of a Hadoop file system ({why})") from error
+        raise UsageError(f"{scheme}://{host} is not an address of a Hadoop file system ({why})") from error
     return pafs.PyFileSystem(pafs.FSSpecHandler(opened))

@@ -1,7 +1,7 @@
-"""Which captures a run reads, in which order, and how they are shared out among tasks.
+"""The captures of a run, their order, and their distribution to tasks.
 
-Connections go on from one file to the next, so the files are read in the order of their first packets,
-however they were named on the command line. Plain files are cut into splits; compressed ones are one each.
+Connections continue from file to file, so the files are read in the order of their first packets, not of
+the command line. Uncompressed files are cut into splits; each compressed one is a single split.
 """
 
 import os
@@ -76,7 +76,7 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None =
     for path in paths:
         if os.fspath(path) == STANDARD_INPUT:
             raise UsageError(
-                "standard input cannot be shared out; use kwsniff analyze, or write it to a file"
+                "standard input cannot be distributed to tasks; use kwsniff analyze, or write it to a file"
             )
     here = [name for path in paths if stores is None or not is_uri(path) for name in _expanded(path)]
     found = find_captures(here) if here else Found([], [])
@@ -90,7 +90,9 @@ def find_inputs(paths: Sequence[str | os.PathLike[str]], stores: Stores | None =
     looked = in_order(looked, unread)
     for each in looked:
         if not each.head:
-            raise UsageError(f"{each.name}: is no file, so it cannot be shared out; use kwsniff analyze")
+            raise UsageError(
+                f"{each.name} is not a file, so it cannot be distributed to tasks; use kwsniff analyze"
+            )
     return [
         *(
             Capture(each.name, each.size, each.head, each.first_time, each.first_second, each.compression)

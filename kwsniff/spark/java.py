@@ -47,7 +47,7 @@ def find_java_home() -> str | None:
     if version is not None:
         raise UsageError(f"{program} is Java {version}; {_ADVICE}")
     raise UsageError(
-        f"JAVA_HOME is {home}, where no Java is; {_ADVICE}" if home else f"there is no Java; {_ADVICE}"
+        f"JAVA_HOME is {home}, which has no Java; {_ADVICE}" if home else f"Java not found; {_ADVICE}"
     )
 
 
@@ -89,12 +89,12 @@ def _wrapped(java: Path) -> Path:
             continue
         return home
     raise UsageError(
-        f"{homes[0]}: cannot be written, nor can the temporary folder; set JAVA_HOME to a Java {OLDEST}"
+        f"{homes[0]} and the temporary folder are not writable; set JAVA_HOME to a Java {OLDEST}"
     )
 
 
 def _is_ours(program: Path, wrapper: str) -> bool:
-    """Whether it is there already, says what it should, and nobody else could have written it."""
+    """Whether it exists, has the right content, and only this user can write it."""
     try:
         status = program.stat()
         return status.st_uid == os.getuid() and program.read_text("utf-8") == wrapper

@@ -130,7 +130,7 @@ def collected(frame: "DataFrame") -> list[Any]:
     try:
         return frame.collect()
     except Exception as error:
-        raise OutputError(f"a Spark task failed for good: {_last_line(error)}") from error
+        raise OutputError(f"a Spark task failed after all retries: {_last_line(error)}") from error
 
 
 def _outcome(work: Callable[[Any], Any], item: Any) -> Any:
@@ -143,11 +143,11 @@ def _outcome(work: Callable[[Any], Any], item: Any) -> Any:
 
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # Python's own error stands at the end of its traceback, in front of the JVM's.
+    # Python's error is at the end of its traceback, before that of the JVM.
     java = next((number for number, line in enumerate(lines) if line.startswith(("at ", "JVM "))), len(lines))
     told = [line for line in lines[:java] if not line.startswith("SQLSTATE")]
     if not told:
         return type(error).__name__
     if told[-1].startswith("ModuleNotFoundError") and "kwsniff" in told[-1]:
-        return f"{told[-1]} where tasks run: see docs/spark_clusters.md for how it gets there"
+        return f"{told[-1]} on the workers: see docs/spark_clusters.md for how to install it"
     return told[-1]

@@ -18,8 +18,8 @@ from kwsniff.timelines.twins import Twins, find_twins
 def twins_among(
     parts: Sequence[Part], *, staging: Place, most: int, places: Mapping[str, int] | None = None
 ) -> Twins:
-    """On the driver: twins are in different buckets, and only the driver knows all connections. `places`: as
-    for find_twins."""
+    """On the driver, because duplicates are in different buckets and only the driver has all connections.
+    `places`: as for find_twins."""
     paths = [part.path for part in parts if part.table == "connections"]
 
     def source(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

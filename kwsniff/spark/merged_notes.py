@@ -20,7 +20,7 @@ from kwsniff.timelines.timelines import Noted
 
 _READ_BYTES: Final = 1 << 16
 _WORD: Final = 8
-# Threads cost twice the processor time, and whoever merges waits for one batch at a time.
+# Threads take twice the CPU time, and the merge waits for one batch at a time.
 _ALONE: Final = ipc.IpcReadOptions(use_threads=False)
 _LAST: Final = 1 << 62
 _MOST_RUNS: Final = 16

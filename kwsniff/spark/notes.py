@@ -34,7 +34,8 @@ CALLS, OFFSETS_NOTED, TIMED_ROWS = ".calls", ".offsets", ".timed"
 
 
 class Spans(NamedTuple):
-    """Positions are cut into so many spans, of so many packets each. The last one has what comes later."""
+    """Positions are cut into a number of spans of equal packet counts. The last one has all later
+    positions."""
 
     number: int = 1
     packets: int = 1
@@ -122,10 +123,10 @@ class Notes:
     def __init__(
         self, folder: Place, task: str, catalog: Catalog, packets_before: int = 0, spans: Spans = ONE
     ) -> None:
-        """`packets_before`: of the captures before the one under way."""
+        """`packets_before`: packets of the captures before the current one."""
         self._spans = spans
         self._catalog = catalog
-        # From which of the calls to come on so many packets of other captures are before theirs.
+        # The future call from which on this number of packets of other captures precede its own.
         self._packets_before = [(0, packets_before)]
         self._folder = folder
         self._name = f"{task}-{uuid.uuid4().hex[:12]}"
@@ -135,11 +136,11 @@ class Notes:
 
     @property
     def packets_before(self) -> int:
-        """Packets of the captures before the one under way."""
+        """Packets of the captures before the current one."""
         return self._packets_before[-1][1]
 
     def end_capture(self, packets: int, calls: int) -> None:
-        """The capture under way had so many packets, and so many calls wait that `add` will bring."""
+        """Takes the number of packets of the current capture, and of calls that `add` will get later."""
         before = self.packets_before + packets
         if self._packets_before[-1][0] == calls:
             self._packets_before.pop()

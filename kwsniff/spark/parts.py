@@ -65,7 +65,7 @@ class Part:
     path: str
     rows: int
     size: int
-    """In bytes, as whoever wrote it saw it."""
+    """Size in bytes, as its writer saw it."""
     ids: frozenset[str] = frozenset()
     """Topic ids that it shows for want of a name."""
 
@@ -140,7 +140,7 @@ class PartWriter:
 
 
 def check_parts(place: Place, parts: Iterable[Part]) -> None:
-    """Raises OutputError unless every part is in `place`, as large as whoever wrote it says."""
+    """Raises OutputError unless every part is in `place`, with the size that its writer saw."""
     for part, size in in_threads(lambda part: (part, place.size(part.path)), parts):
         _check_size(part.path, size, part.size)
 
@@ -154,13 +154,13 @@ def _check_size(path: str, seen: int | None, size: int | None) -> None:
     name = path.rpartition("/")[2]
     if seen is None:
         raise OutputError(
-            f"{name}, which a task wrote, is not there; the output folder has to be "
-            "on storage that the driver and all workers share"
+            f"{name}: a task wrote it, but it is missing; the output folder must be on storage that the "
+            f"driver and all workers share"
         )
     if size is not None and seen != size:
         raise OutputError(
-            f"{name}, which a task wrote, has {seen} bytes in place of {size}; "
-            "look at the storage of the output folder, then run it again"
+            f"{name}: a task wrote {size} bytes, but the file has {seen}; "
+            "check the storage of the output folder, then run the pipeline again"
         )
 
 

@@ -145,8 +145,9 @@ def _staging(
 def _found(
     paths: Sequence[str | os.PathLike[str]], times: TimeRange, spark: "SparkSession | None"
 ) -> tuple["SparkSession", list[Capture], Stores | None]:
-    """The captures, with `times` resolved. Those of this machine are found before Spark is started: it may be
-    in vain; what opens a store stands in its configuration."""
+    """The captures, with `times` resolved. Local captures are found before Spark starts, which may then
+    not be
+    needed; the settings for stores are in Spark's configuration."""
     from kwsniff.spark.session import start_session
 
     if any(map(is_uri, paths)):

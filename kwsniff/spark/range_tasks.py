@@ -49,7 +49,7 @@ class Range(NamedTuple):
 
 @known
 class Common(NamedTuple):
-    """What all tasks are told; what the driver knows of all calls."""
+    """The common input of all tasks: the driver's facts on all calls."""
 
     paths: list[str]
     """Files of notes."""
@@ -61,7 +61,7 @@ class Common(NamedTuple):
     """As Leaders have them."""
 
     def of(self, own: Range) -> list[str]:
-        """The files that a range needs: without waits all is told by offsets."""
+        """The files that a range needs; without waits, only those of offsets."""
         return [path for path in self.paths if own.waits or path.endswith(OFFSETS_NOTED)]
 
     def without(self) -> Twins:

@@ -45,11 +45,12 @@ _SPANS_OF_A_RANGE: Final = 4
 WORTH_ROWS: Final = 10_000_000
 """Rows from which on it is worth it to read them twice; a range has a quarter of them at the least."""
 _FRONT: Final = 2
-"""A call may stand behind one that ended MOST_EVENTS before it; what proves that one's wait, twice that."""
+"""A call may be queued behind one that ended MOST_EVENTS earlier; the proof of that one's wait may be
+twice as far."""
 
 
 def spans_for(packets: int, buckets: int) -> Spans:
-    """How positions are cut, where so many packets are read into so many buckets."""
+    """How to cut positions, given the numbers of packets and buckets."""
     number = max(min(packets // SPAN_PACKETS, _SPANS_PER_BUCKET * buckets), 1)
     return Spans(number, max(-(-packets // number), 1))
 
@@ -126,7 +127,7 @@ class Following:
         timed: Numbers,
         news: Sequence[News],
     ) -> Iterator[Range]:
-        """The ranges, each with what was told before it."""
+        """The ranges, each with the earlier facts."""
         events, clocks = (np.array([], np.int64), np.array([], np.int64))
         for each in surveyed:
             events, clocks = np.append(events, each.events), np.append(clocks, each.clocks)
@@ -142,7 +143,7 @@ class Following:
             told = [(place, tuple(known[place])) for place in places if place in known]
             yield Range(first, last, front, clock, waits, told)
             for place, end in ends:
-                # Taken out and put back: the first one is the one that was told of longest ago.
+                # Removed and reinserted, so that the first one has the oldest report.
                 known[place] = later(known.pop(place, None), End(*end))
             while len(known) > committed_lag.MOST_PARTITIONS:
                 self._timelines.leave_out(1)
@@ -155,7 +156,7 @@ class Following:
 
 
 def _other_words(news: Sequence[News]) -> Mapping[str, set[str]]:
-    """What stands for a topic in messages of other versions: its names for an id, its ids for a name."""
+    """The other keys of a topic in messages of other versions: its names for an id, its ids for a name."""
     words = defaultdict[str, set[str]](set)
     for each in news:
         words[each.name].add(f"#{each.topic_id}")

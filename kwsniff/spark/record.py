@@ -1,4 +1,4 @@
-"""What a stream remembers between its batches, in a folder that nobody else can read or write."""
+"""The state of a stream between batches, in a folder that only its user can read or write."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Record:
 
     batch: int = 0
     run_id: str = field(default_factory=new_run_id)
-    """Of the folder, whatever process goes on with it: ids of calls go on, too."""
+    """Run id of the folder, for every process that continues it: ids of calls continue, too."""
     version: int = _VERSION
     settings: dict[str, Any] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Record:
     nameless: list[dict[str, Any]] = field(default_factory=list)
     """Parts that show topic ids."""
     replaced: list[str] = field(default_factory=list)
-    """The part of captures: the next batch writes it anew."""
+    """The part of the table captures, which the next batch rewrites."""
     moves: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FOLLOWED, 0))
@@ -50,7 +50,7 @@ class Record:
 
 
 def save_record(record: Record, path: Path) -> None:
-    """Puts it in the place of the one before, at once."""
+    """Replaces the previous record atomically."""
     draft = path.with_name(f"{path.name}.partial")
     with draft.open("w", encoding="utf-8") as file:
         json.dump(asdict(record), file)
@@ -69,7 +69,7 @@ def load_record(path: Path) -> Record:
         raise _damaged(path) from error
     if record is None:
         raise UsageError(
-            f"{path.parent.parent}: is of another version of kwsniff; choose another folder with -o"
+            f"{path.parent.parent} belongs to another version of kwsniff; choose another folder with -o"
         )
     return record
 
@@ -99,13 +99,15 @@ def keep_private(folder: Path) -> None:
     status = folder.lstat()
     why = None
     if not stat.S_ISDIR(status.st_mode):
-        why = "is no folder"
+        why = "is not a folder"
     elif status.st_uid != os.geteuid():
         why = "belongs to another user"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         why = "can be written by other users"
     if why:
-        raise OutputError(f"{folder}: {why}, so its files are not trusted; choose another folder with -o")
+        raise OutputError(
+            f"{folder} {why}, so kwsniff does not trust its files; choose another folder with -o"
+        )
     folder.chmod(0o700)
 
 
@@ -115,4 +117,4 @@ def _check_sum(data: bytes) -> bytes:
 
 
 def _damaged(path: Path) -> OutputError:
-    return OutputError(f"{path}: is damaged or not kwsniff's; choose another folder with -o and begin anew")
+    return OutputError(f"{path} is damaged or not kwsniff's; restart with another folder, given with -o")

@@ -39,7 +39,7 @@ _WORD: Final = 8
 @known
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a capture in a file of packets: its turn's place in the index, of so many parts its place."""
+    """A part of a capture in a file of packets: index of its turn, and of the part among all parts."""
 
     packets: int
     index: int
@@ -90,7 +90,7 @@ class PacketWriter:
         return PacketFile(self._path, self._size, self._index.tell())
 
     def relieve(self, router: Router, stretches: "list[Stretch | None]") -> None:
-        """Writes what the router keeps once that is much; `stretches`: of the capture under way."""
+        """Writes what the router keeps once that is much; `stretches`: those of the current capture."""
         if router.waiting >= self._most or router.packets >= _MOST_PACKETS:
             self.cut(router, stretches)
             self.write(router)
@@ -203,16 +203,16 @@ def _opened(name: str) -> int:
 
 
 def feed(analyzer: Analyzer, name: str, num: int) -> bool:
-    """Feeds so many bytes of a part whose packets are in a capture; whether more are left. Raises
-    CaptureError where the capture is not as it was."""
+    """Feeds a number of bytes of a part with its packets in a capture; returns whether more are left. Raises
+    CaptureError if the capture has changed."""
     try:
         return analyzer.feed_runs(num)
     except CaptureError as error:
         if isinstance(error.__cause__, OSError):
             raise _unreadable(name, error.__cause__) from error
         raise CaptureError(
-            f"{name}: changed while it was read: packets that were in it are gone; nothing was "
-            "written: run it again, over captures that nobody cuts or writes"
+            f"{name}: changed during the run: packets of it are missing; nothing was written; run the "
+            f"pipeline again when no other program changes the captures"
         ) from error
 
 

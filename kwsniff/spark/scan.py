@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READ_BYTES: Final = 8 << 20
-_REST_BYTES: Final = 1 << 18  # what is read at a time of a record that goes on behind its split
+_REST_BYTES: Final = 1 << 18  # bytes read at a time of a record that continues after its split
 _LEAST_NAMED: Final = 1 << 15  # bytes side by side: a request of its own is cheaper than a copy
 _FEW_BUCKETS: Final = 8  # each may read all of what lies in memory for less than a copy costs
 known(Scan)
@@ -37,7 +37,7 @@ known(Scan)
 @known
 @dataclass(slots=True)
 class Walked:
-    """What a walk over a split told, and where its packets are now."""
+    """Facts from a walk over a split, and the location of its packets."""
 
     capture: int
     scan: Scan

@@ -75,21 +75,22 @@ class CaptureSource(DataSource):
         takes_filters = str(options.get("pushdown", "false")).lower() in _TRUE
         if takes_filters and not hasattr(datasource, "Filter"):
             raise UsageError(
-                "this Spark hands no filters to Python sources, 4.1 and later do; leave pushdown out"
+                "this Spark passes no filters to Python sources, only 4.1 and later do; omit pushdown"
             )
         return (FilteringReader if takes_filters else CaptureReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Refused: a connection goes on from batch to batch, and Spark keeps no state for a source."""
+        """Not supported: connections continue from batch to batch, and Spark keeps no state for a source."""
         raise UsageError(
-            "kafka_capture is not for readStream; follow a directory with kwsniff pipeline --stream DIR "
+            "kafka_capture does not support readStream; follow a directory with kwsniff pipeline --stream "
+            "DIR "
             "-o TABLES, and read its tables"
         )
 
 
 @dataclass
 class Whole(InputPartition):
-    """All captures, in their order: connections go on from one to the next."""
+    """All captures, in order, because connections continue from one to the next."""
 
     names: tuple[str, ...]
 
@@ -111,7 +112,7 @@ class CaptureReader(DataSourceReader):
         self.keylog = _words(options.get("tls_keylog", "")) or None
         self.since, self.until = options.get("since"), options.get("until")
         TimeRange(self.since, self.until)  # says now what is wrong with them
-        # Here, where the environment is that of who asks: tasks are told.
+        # Resolved here, in the caller's environment, and passed to tasks.
         self.layouts = named_layouts(options.get("layouts"))
         self.jobs = _jobs(options.get("jobs"))
         self.run_id = check_run_id(options.get("run_id"))  # here, so that a task tried again says the same
@@ -182,8 +183,8 @@ def check_options(options: Mapping[str, str]) -> None:
     for name in options:
         if name.lower() not in (*OPTIONS, *_SPARKS_OWN):
             near = get_close_matches(name.lower(), OPTIONS, 1)
-            meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(OPTIONS)}"
-            raise UsageError(f"the data source has no option {name!r}{meant}")
+            meant = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(OPTIONS)}"
+            raise UsageError(f"unknown option {name!r} of the data source{meant}")
 
 
 def _options_of_table(options: Mapping[str, str]) -> dict[str, str]:
@@ -225,7 +226,7 @@ def table_of(options: Mapping[str, str]) -> str:
     """The table that is asked for. Raises UsageError for one that does not exist."""
     table = options.get("table", "api_calls")
     if table not in TABLES:
-        raise UsageError(f"there is no table {table!r}; {suggested(table, TABLES)}")
+        raise UsageError(f"unknown table {table!r}; {suggested(table, TABLES)}")
     return table
 
 
@@ -239,7 +240,7 @@ def paths_of(options: Mapping[str, str]) -> list[str]:
         text = local_path(str(path))
         matches = [text] if Path(text).exists() or not set(text) & set("*?[") else sorted(_matching(text))
         if not matches:
-            raise UsageError(f"{text}: nothing matches this pattern")
+            raise UsageError(f"{text}: no file matches this pattern")
         found += matches
     return found
 

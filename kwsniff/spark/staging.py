@@ -1,7 +1,7 @@
-"""Where a run writes until it is complete: a hidden folder beside the output, which then takes its place.
+"""Staging of a run: a hidden folder next to the output, which replaces the output at the end.
 
-Whoever reads the output sees the run before or this one, whole (kwsniff/tables/folder.py says how); what a
-run that was killed left behind is removed by the next one. In a store: kwsniff/spark/store_staging.py.
+Readers of the output see either the previous or this run, complete (see kwsniff/tables/folder.py); the next
+run removes the files of a killed run. For stores: kwsniff/spark/store_staging.py.
 """
 
 import os
@@ -63,10 +63,10 @@ class Staging:
         return Place(str(self._place.staging / "scratch"))
 
     def commit(self, parts: Sequence[Part], facts: Mapping[str, Any], *, beside: Iterable[str] = ()) -> None:
-        """Puts these files in their place at once, and with them what lies in the folders `beside`.
+        """Publishes these files atomically, with the content of the folders `beside`.
 
-        What attempts that died have written is not among them. Raises OutputError, and changes nothing, where
-        one of them is not what its writer said.
+        Files of failed attempts are not among them. Raises OutputError, without any change, if one of them
+        does not match its writer's result.
         """
         _refuse_foreign(self.output)
         check_files(self.place, parts)
@@ -96,12 +96,12 @@ def _refuse_foreign(output: Path) -> None:
     if not output.exists():
         return
     if not output.is_dir():
-        raise OutputError(f"{output}: is a file; choose a folder with -o")
+        raise OutputError(f"{output} is a file; choose a folder with -o")
     shown = [path for path in output.iterdir() if not path.name.startswith(".kwsniff")]
     check_same(str(output), published(Place(str(output))), "parquet")
     if shown and not (output / MANIFEST).is_file():
         raise OutputError(
-            f"{output}: holds files that kwsniff pipeline did not write; choose a new or empty folder with -o"
+            f"{output} has files that kwsniff pipeline did not write; choose a new or empty folder with -o"
         )
 
 

@@ -109,7 +109,7 @@ class Place:
             return None
 
     def write_text(self, path: str, text: str) -> None:
-        """Puts a small file in the place of what was there."""
+        """Replaces a small file."""
         with self.open_output(path) as file:
             file.write(text.encode())
 
@@ -128,7 +128,7 @@ class Place:
                 new.write(data)
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Files that are there no more are no error."""
+        """Missing files are not an error."""
         for _ in in_threads(self._remove, paths):
             pass
 
@@ -174,7 +174,7 @@ class Place:
         """What to say then."""
         return OutputError(
             f"{self.folder.parent}: workers do not see the output folder; "
-            "it has to be on storage that all share"
+            "it must be on storage that all workers share"
         )
 
 

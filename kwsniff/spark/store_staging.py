@@ -1,14 +1,13 @@
-"""Where a run writes in a store, and how that becomes the output without anything being renamed.
+"""Staging of a run in a store, which becomes the output without renames.
 
     URI/_kwsniff.json                      names the files that are the tables (manifest.py)
     URI/<table>/date=.../<run>-*.parquet   those files
-    URI/_kwsniff.claims/  _kwsniff.runs/   who writes (claims.py; folders have locks), what is not published
+    URI/_kwsniff.claims/  _kwsniff.runs/   the writer (claims.py; folders have locks), unpublished files
 
-Tasks write below `_kwsniff.runs/<run>/`. When all is there, files are copied to names of their own and
-checked; then one small file, the manifest, makes them the tables, and those of the run before are removed.
-Whoever reads by the manifest sees one run, always. Who lists the folders finds files of both runs for the
-moment in between, which `run_id` tells apart. What a run that was killed has left is named by no manifest:
-the next run removes it.
+Tasks write below `_kwsniff.runs/<run>/`. When all files are complete, they are copied to unique names and
+checked; then one small file, the manifest, makes them the tables, and the files of the previous run are
+removed. Readers of the manifest always see one run. Readers that list the folders may see files of both runs
+for a moment, which differ in `run_id`. Files of a killed run are in no manifest: the next run removes them.
 """
 
 import re
@@ -135,7 +134,7 @@ class StoreStaging:
         ]
         if foreign:
             raise OutputError(
-                f"{self.output.root}: holds files that kwsniff pipeline did not write ({foreign[0]}); "
+                f"{self.output.root} has files that kwsniff pipeline did not write ({foreign[0]}); "
                 "choose a new or empty folder with -o"
             )
 
@@ -152,6 +151,4 @@ def told(place: Place) -> "Iterator[None]":
         yield
     except (OSError, pa.ArrowException) as error:
         why = " ".join(str(error).split())
-        raise OutputError(
-            f"{place.root}: cannot be written ({why}); look at the URI and its credentials"
-        ) from error
+        raise OutputError(f"{place.root}: cannot write ({why}); check the URI and its credentials") from error

@@ -80,7 +80,7 @@ def _open(uri: str, settings: Settings) -> Opened:
     except FileNotFoundError as error:
         raise CaptureError(f"{uri}: no such file; check the URI") from error
     except OSError as error:
-        raise CaptureError(f"{uri}: cannot be read ({_first_line(error)})") from error
+        raise CaptureError(f"{uri}: cannot read ({_first_line(error)})") from error
 
 
 def look_into_store(uri: str, stores: Stores) -> tuple[list[Looked], list[Unread]]:
@@ -90,7 +90,7 @@ def look_into_store(uri: str, stores: Stores) -> tuple[list[Looked], list[Unread
     try:
         names, unread = _names(uri, _settings(uri, stores))
     except OSError as error:
-        raise CaptureError(f"{uri}: cannot be read ({_first_line(error)})") from error
+        raise CaptureError(f"{uri}: cannot read ({_first_line(error)})") from error
     looked: list[Looked] = []
     with ThreadPoolExecutor(_AT_A_TIME) as threads:
         for found in threads.map(partial(_look, stores=stores), names):
@@ -109,17 +109,17 @@ def _look(name: str, stores: Stores) -> Looked | Unread:
     except CaptureError as error:
         return Unread(name, why_of(name, error), 0)
     except OSError as error:
-        return Unread(name, f"cannot be read ({_first_line(error)})", 0)
+        return Unread(name, f"cannot read ({_first_line(error)})", 0)
 
 
 def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
     files, path = file_system(uri, settings)
     root = _root(uri)
-    before = len(file_system(root, settings)[1])  # of a path, what the URI's root stands for
+    before = len(file_system(root, settings)[1])  # the prefix of paths under the URI's root
     if _PATTERN.search(path):
         names = [f"{root}{each[before:]}" for each in _matching(files, path)]
         if not names:
-            raise CaptureError(f"{uri}: nothing matches this pattern")
+            raise CaptureError(f"{uri}: no file matches this pattern")
         return names, []
     info = files.get_file_info(path)
     if info.type == pafs.FileType.File:
@@ -132,7 +132,7 @@ def _names(uri: str, settings: Settings) -> tuple[list[str], list[Unread]]:
         if each.base_name.startswith("."):
             continue
         if each.type == pafs.FileType.Directory:
-            why = "is a directory inside a directory, which is not read; name it to have it read"
+            why = "is a nested directory, which kwsniff does not read; give it explicitly to read it"
             unread.append(Unread(name, why, None))
         else:
             names.append(name)

@@ -1,8 +1,8 @@
-"""Captures while they are being written -> the same tables, batch by batch, each call once.
+"""Converts growing captures to the same tables, batch by batch, each call once.
 
-What the analysis has in hand is a value: it is saved with the position in the files and with what must happen
-to the files of the output, in one record that takes the place of the one before at once. After a crash the
-record says where to go on; files that it does not know are of a batch that never was.
+The state of the analysis is saved with the position in the files and with the pending changes to the output,
+in one record that replaces the previous one atomically. After a crash the stream continues from the record;
+files that are not in it belong to an unfinished batch.
 
     OUT/<table>/date=YYYY-MM-DD/*.parquet     OUT/_stream/record.json, states, files not yet in their place
 """
@@ -74,7 +74,7 @@ class Stream:
         self.directory = local_path(directory)
         if not Path(self.directory).is_dir():
             raise UsageError(
-                f"--stream {self.directory}: is not a directory; give the one that tcpdump rotates into"
+                f"--stream {self.directory} is not a directory; give the one into which tcpdump rotates files"
             )
         self.output = Path(local_path(output))
         Limits.with_changes(dict(limits or {}))
@@ -102,13 +102,13 @@ class Stream:
             raise
 
     def close(self) -> None:
-        """Lets another process go on."""
+        """Releases the lock for other processes."""
         self._lock.close()
 
     def advance(self, most_bytes: int = BATCH_BYTES) -> int:
         """One batch of what is new; how many pieces of files it had. Without any, nothing happens."""
         if self.record.finished:
-            raise UsageError(f"{self.output}: was finished; choose another folder with -o")
+            raise UsageError(f"{self.output} is complete after --finish; choose another folder with -o")
         progress = self._progress()
         pieces = progress.next_pieces(self.directory, most_bytes)
         if pieces:
@@ -265,7 +265,7 @@ class Stream:
         record = load_record(path)
         if record.settings != settings:
             raise UsageError(
-                f"{self.output}: was begun with other ports, limits, layouts or buckets: {record.settings}"
+                f"{self.output} was created with other ports, limits, layouts or buckets: {record.settings}"
             )
         return record
 
@@ -274,13 +274,13 @@ class Stream:
         foreign = self.output.is_dir() and not begun and any(self.output.iterdir())
         if foreign or self.output.is_file():
             raise OutputError(
-                f"{self.output}: was not begun by --stream; choose a new or empty folder with -o"
+                f"{self.output} was not created by --stream; choose a new or empty folder with -o"
             )
         others = begun and any((self.output / STATE).glob("source-*"))
         if others if not self._source else (self.output / STATE / "record.json").exists():
             raise UsageError(
-                f"{self.output}: was begun {'with' if others else 'without'} --source; go on as it was "
-                "begun, or choose another folder with -o"
+                f"{self.output} was created {'with' if others else 'without'} --source; continue in the "
+                f"same way, or choose another folder with -o"
             )
         try:
             self.output.mkdir(parents=True, exist_ok=True)
@@ -290,7 +290,7 @@ class Stream:
             lock = (self._folder / "lock").open("w")
         except OSError as error:
             raise OutputError(
-                f"{self.output}: cannot be written ({error.strerror}); choose another folder"
+                f"{self.output}: cannot write ({error.strerror}); choose another folder"
             ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

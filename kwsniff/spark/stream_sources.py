@@ -61,7 +61,7 @@ class Streams:
             raise
 
     def close(self) -> None:
-        """Lets another process go on."""
+        """Releases the lock for other processes."""
         for member in self._members.values():
             member.close()
 

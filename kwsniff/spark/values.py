@@ -1,7 +1,7 @@
-"""What tasks hand back and what a stream remembers, as JSON: plain values, and classes that were made known.
+"""Results of tasks and the state of a stream as JSON: plain values, and registered classes.
 
-Bytes that somebody planted become such values or a ValueError; nothing in them can name code. An object with
-one key says what plain JSON does not: `{"tuple": [1, 2]}`, `{"bytes": "AAE="}`, `{"Part": ["groups", ...]}`.
+Planted bytes become such values or a ValueError; they cannot refer to code. An object with one key represents
+other types than plain JSON: `{"tuple": [1, 2]}`, `{"bytes": "AAE="}`, `{"Part": ["groups", ...]}`.
 """
 
 import json
@@ -25,7 +25,7 @@ _SEQUENCES: Final[dict[str, Callable[[Any], Any]]] = {"tuple": tuple, "set": set
 
 
 def known(kind: Class) -> Class:
-    """Makes a dataclass or a NamedTuple known by its name; may stand in front of a class."""
+    """Registers a dataclass or a NamedTuple by name; usable as a decorator."""
     if _KNOWN.setdefault(kind.__name__, kind) is not kind:
         raise ValueError(f"there are two classes {kind.__name__}")
     return kind
@@ -41,7 +41,7 @@ def load(data: bytes) -> Any:
     try:
         return _value(json.loads(data))
     except (TypeError, KeyError, RecursionError) as error:
-        raise ValueError("is no value that kwsniff wrote") from error
+        raise ValueError("is not a value written by kwsniff") from error
 
 
 def _plain(value: Any) -> Any:
@@ -64,7 +64,7 @@ def _inner(kind: type, value: Any) -> Any:
     if _ERRORS.get(name) is kind:
         return str(value)
     if _KNOWN.get(name) is not kind:
-        raise TypeError(f"{name} is no plain value")
+        raise TypeError(f"{name} is not a plain value")
     return [_plain(getattr(value, field)) for field in _names(kind)]
 
 

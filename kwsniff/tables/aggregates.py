@@ -1,6 +1,6 @@
-"""The tables that `kwsniff pipeline` computes of the others: what people ask of hours and days of traffic.
+"""The tables that `kwsniff pipeline` aggregates from the others, for hours and days of traffic.
 
-Everything in them adds up: counts are summed, sketches merged, so that minutes become hours and days.
+Counts can be summed and sketches merged to make hours and days from minutes.
 """
 
 from dataclasses import replace
@@ -28,9 +28,9 @@ def _since(name: str, what: str) -> Column:
     return Column(
         name=name,
         type="time",
-        doc=f"The {what} it is about, by its first moment: of the request, else the response.",
+        doc=f"Start of the {what} with the request, else with the response.",
         source=_CALLS,
-        null="the packets carry no time",
+        null="the packets have no times",
         statistics=True,
     )
 
@@ -42,27 +42,25 @@ def _count(
 
 
 def _quantile(percent: int) -> Column:
-    return _count(
-        f"p{percent}_ns", f"{percent} % of the calls took at most this long.", "sketch", unit="nanoseconds"
-    )
+    return _count(f"p{percent}_ns", f"Percentile {percent} of latency.", "sketch", unit="nanoseconds")
 
 
-_API = (replace(API_KEY, null="the response does not say, and its request was not seen"),)
-_API_NAME = replace(API_NAME, derived_from=None, null="no api key, or one that no known Kafka release uses")
+_API = (replace(API_KEY, null="unknown without the request, which was not captured"),)
+_API_NAME = replace(API_NAME, derived_from=None, null="no API key, or one unknown to all Kafka releases")
 _TOPIC = Column(
     name="topic",
     type="string",
-    doc="Name of a topic of the call; a call about several counts for each of them.",
+    doc="A topic of the call; a call with several topics counts for each.",
     source="topics of api_calls",
-    null="the call is about no topic",
+    null="the call has no topic",
     statistics=True,
 )
 
 LATENCY_MINUTES = TableSchema(
     name="latency_minutes",
     row="a minute of one API, client, topic and broker",
-    doc="How long answered calls took, from the first byte of the request to the last of the response, "
-    "deliberate waits included. `sketch` holds the distribution (KllLongsSketch of Apache DataSketches, "
+    doc="Latency of answered calls, from the first byte of the request to the last of the response, "
+    "including deliberate waits. `sketch` holds the distribution (KllLongsSketch of Apache DataSketches, "
     "rank error about 1.3 %): `kll_merge_agg_bigint` merges those of many minutes, "
     "`kll_sketch_get_quantile_bigint` reads one.",
     columns=(
@@ -74,7 +72,7 @@ LATENCY_MINUTES = TableSchema(
         BROKER_ADDRESS,
         BROKER_PORT,
         _count("calls", "Calls with a latency."),
-        _count("sum_ns", "Their latencies together.", unit="nanoseconds"),
+        _count("sum_ns", "Sum of their latencies.", unit="nanoseconds"),
         _count("max_ns", "The longest.", unit="nanoseconds"),
         _quantile(50),
         _quantile(95),
@@ -91,7 +89,7 @@ LATENCY_MINUTES = TableSchema(
 ERROR_RATES = TableSchema(
     name="error_rates",
     row="a minute of one API, client and broker",
-    doc="How many calls failed, and how: `failed / calls` is the error rate.",
+    doc="Failed calls, by kind of failure: `failed / calls` is the error rate.",
     columns=(
         _since("minute", "minute"),
         *_API,
@@ -100,30 +98,30 @@ ERROR_RATES = TableSchema(
         BROKER_ADDRESS,
         BROKER_PORT,
         _count("calls", "Calls."),
-        _count("answered", "Of these, those with an answer."),
-        _count("failed", "Of these, those whose answer holds an error code."),
-        _count("unanswered", "Calls that the broker did not answer."),
-        _count("errors", "Error codes of all answers together."),
+        _count("answered", "Calls with a response."),
+        _count("failed", "Calls with an error code in the response."),
+        _count("unanswered", "Calls without a response from the broker."),
+        _count("errors", "Number of error codes in all responses."),
     ),
 )
 
 ERROR_COUNTS = TableSchema(
     name="error_counts",
     row="a minute of one error code, API, topic, client and broker",
-    doc="Which errors there were.",
+    doc="Errors by code.",
     columns=(
         replace(
             _since("minute", "minute"),
-            doc="The minute of the response, by its first moment.",
+            doc="Start of the minute with the response.",
             source="rows of error_codes",
         ),
         *_API,
         _API_NAME,
         replace(
             _TOPIC,
-            doc="The topic the error is about.",
+            doc="Topic of the error.",
             source="topic of error_codes",
-            null="the error is not about a topic",
+            null="the error has no topic",
         ),
         CLIENT_ID,
         BROKER_ADDRESS,
@@ -132,15 +130,15 @@ ERROR_COUNTS = TableSchema(
             name="error_code", type="int16", doc="Kafka's error code.", source="error_codes", statistics=True
         ),
         replace(ERROR_NAME, derived_from=None, null="an error code that is not in the list"),
-        _count("errors", "How often it was answered.", "rows of error_codes"),
-        _count("calls", "Calls that were answered with it.", "rows of error_codes"),
+        _count("errors", "Number of these error codes.", "rows of error_codes"),
+        _count("calls", "Number of calls with this error code.", "rows of error_codes"),
     ),
 )
 
 TALKERS = TableSchema(
     name="talkers",
     row="an hour of one client address, client id and broker",
-    doc="Who talks most: calls and bytes.",
+    doc="Traffic by client and broker: calls and bytes.",
     columns=(
         _since("hour", "hour"),
         CLIENT_ADDRESS,
@@ -158,12 +156,12 @@ TALKERS = TableSchema(
 REBALANCES = TableSchema(
     name="rebalances",
     row="an hour of one group",
-    doc="How often groups rebalanced, how long it took, and why.",
+    doc="Number, duration and reasons of rebalances.",
     columns=(
         Column(
             name="hour",
             type="time",
-            doc="The hour in which they began or, where that was not captured, ended, by its first moment.",
+            doc="Start of the hour in which they began or, if that was not captured, ended.",
             source="rows of groups",
             null="neither was captured",
             statistics=True,
@@ -173,45 +171,45 @@ REBALANCES = TableSchema(
             name="kind",
             type="string",
             enum="group_kind",
-            doc="Which protocol the group follows.",
+            doc="Protocol of the group.",
             source="groups",
         ),
         Column(name="reason", type="string", enum="rebalance_reason", doc="Why they began.", source="groups"),
-        _count("rebalances", "How many there were.", "rows of groups"),
-        _count("errors", "Calls of theirs that brought an error.", "groups"),
+        _count("rebalances", "Number of rebalances.", "rows of groups"),
+        _count("errors", "Number of their calls with an error.", "groups"),
         _count(
-            "sum_ns", "How long they took together.", "groups", unit="nanoseconds", null="of none is it known"
+            "sum_ns", "Sum of their durations.", "groups", unit="nanoseconds", null="unknown for all of them"
         ),
         _count(
-            "max_ns", "How long the longest took.", "groups", unit="nanoseconds", null="of none is it known"
+            "max_ns", "Duration of the longest.", "groups", unit="nanoseconds", null="unknown for all of them"
         ),
     ),
 )
 
 CLIENT_VERSIONS = TableSchema(
     name="client_versions",
-    row="a day of one client library in one version, and who uses it",
-    doc="Which client software is about. Only connections that carry Kafka count.",
+    row="a day of one client library in one version, with its users",
+    doc="Client software in use. Only Kafka connections count.",
     columns=(
         Column(
             name="day",
             type="time",
-            doc="The day on which the connections were first seen, by its first moment.",
+            doc="Start of the day with the first packet of the connections.",
             source="rows of connections",
-            null="the packets carry no time",
+            null="the packets have no times",
             statistics=True,
         ),
         SOFTWARE_NAME,
         SOFTWARE_VERSION,
         replace(
-            CLIENT_ID, doc="The first name that clients gave themselves.", null="no request named the client"
+            CLIENT_ID, doc="Client id of the first request that has one.", null="no request has a client id"
         ),
         _count("connections", "Connections.", "rows of connections"),
-        _count("calls", "Calls on them.", "rows of connections"),
+        _count("calls", "Calls on these connections.", "rows of connections"),
         Column(
             name="client_addresses",
             type="strings",
-            doc="Where they came from; at most 100.",
+            doc="Client addresses; at most 100.",
             source="rows of connections",
         ),
     ),

@@ -1,7 +1,7 @@
-"""Arrow arrays of Python and numpy values.
+"""Arrow arrays from Python and numpy values.
 
-What pyarrow has for this (`array`, `scalar`, `to_numpy`) imports pandas, to look whether it was given
-something of it: a third of the time a small capture takes.
+pyarrow's own functions (`array`, `scalar`, `to_numpy`) import pandas to check for pandas input, which takes a
+third of the time of a small capture.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 _RADIX = 1 << 16
 LONGEST_WORD: Final = 256
-"""Bytes of a text that whoever counts or follows names keeps of each; tables have all of it."""
+"""Bytes kept of a text by code that counts or tracks names; tables have the whole text."""
 _KEPT_OF_LONG: Final = 200
 
 
 def bits(flags: Bits) -> pa.Buffer:
-    """Truth values as Arrow's bitmap."""
+    """Booleans as Arrow's bitmap."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
@@ -34,13 +34,13 @@ def flags(values: Bits) -> pa.BooleanArray:
 
 
 def numbers(type_: pa.DataType, values: Numbers, valid: Bits | None = None) -> pa.Array:
-    """`values` without a copy, as an array of the type with the same memory; null where not `valid`."""
+    """`values` as an array of the type, without a copy; null where not `valid`."""
     mask = None if valid is None else bits(valid)
     return pa.Array.from_buffers(type_, len(values), [mask, pa.py_buffer(values)])
 
 
 def column_of(array: pa.Array) -> WholeColumn:
-    """An integer array as compiled passes read it, without a copy."""
+    """An integer array for compiled passes, without a copy."""
     if not len(array):
         return WholeColumn(b"", 0, 0, 0)
     valid, values = array.buffers()
@@ -50,7 +50,7 @@ def column_of(array: pa.Array) -> WholeColumn:
 
 
 def whole_numbers(array: pa.Array, null: int) -> Numbers:
-    """The values of an integer array, with a number in the place of nulls."""
+    """The values of an integer array, with a number instead of nulls."""
     if not len(array):
         return np.zeros(0, np.int64)
     if array.null_count:
@@ -62,7 +62,7 @@ def whole_numbers(array: pa.Array, null: int) -> Numbers:
 
 
 def valid_rows(array: pa.Array) -> Bits:
-    """Which values are not null."""
+    """Mask of the values that are not null."""
     mask = array.buffers()[0] if len(array) else None
     if mask is None:
         return np.ones(len(array), np.bool_)
@@ -71,24 +71,24 @@ def valid_rows(array: pa.Array) -> Bits:
 
 
 def among(values: Numbers, some: Iterable[int]) -> Bits:
-    """Which of these numbers of 16 bits are among some that are not negative; -1 stands for null."""
-    table = np.zeros(_RADIX, np.bool_)  # a negative number looks from its end
+    """Mask of the 16-bit numbers that are in a set of non-negative ones; -1 means null."""
+    table = np.zeros(_RADIX, np.bool_)  # a negative index counts from the end
     table[[*some]] = True
     found: Bits = table[values]
     return found
 
 
 def in_groups(group: Numbers, groups: int) -> Numbers:
-    """Rows sorted by the number of their group, which is below `groups`; within one, as they were."""
-    # A stable sort of these is a radix sort.
+    """Rows sorted by group number, which is below `groups`; stable within a group."""
+    # For these types a stable sort is a radix sort.
     return np.argsort(group.astype(np.uint16) if groups < _RADIX else group, kind="stable")
 
 
 def words_of(dictionary: pa.Array) -> list[Any]:
-    """A dictionary's values as Python's.
+    """A dictionary's values as Python values.
 
-    Texts above LONGEST_WORD are their first part, their size, and a hash that tells them from others: so much
-    is kept of each, whatever a capture says.
+    Texts above LONGEST_WORD become their beginning, their size, and a hash that keeps them distinct, so that
+    the size per text is bounded for any capture.
     """
     values: list[Any]
     if not pa.types.is_string(dictionary.type) or dictionary.null_count or is_short(dictionary):
@@ -130,7 +130,7 @@ def texts(values: Sequence[str | None]) -> pa.StringArray:
 def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
     """An array of integers, timestamps (as whole numbers of their unit), floats or bool; None is null.
 
-    Numbers the type cannot hold (sums and differences of what hostile captures say) become the nearest one.
+    Numbers out of the type's range (sums and differences of hostile values) become the nearest one.
     """
     valid = np.array([value is not None for value in values], np.bool_)
     filled = [0 if value is None else value for value in values]
@@ -144,7 +144,7 @@ def plain_values(type_: pa.DataType, values: Sequence[Any]) -> pa.Array:
 
 
 def coded_lists(type_: pa.DataType, values: Sequence[Sequence[str] | None]) -> pa.Array:
-    """Lists of texts as lists of dictionary-coded texts; None is null."""
+    """Lists of texts as lists of dictionary-encoded texts; None is null."""
     ends = np.cumsum([0, *(len(value or ()) for value in values)], dtype=np.int32)
     told = [text for value in values for text in value or ()]
     places = {word: place for place, word in enumerate(dict.fromkeys(told))}

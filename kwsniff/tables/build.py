@@ -1,8 +1,8 @@
-"""Columns of the core -> Arrow record batches, without copying values.
+"""Builds Arrow record batches from columns of the core, without copying values.
 
-The core hands over a column as a tuple (kind, rows, nulls, validity or None, buffers...); see
-kwsniff/core/columns/columns.pyx. Buffers become Arrow buffers as they are. Only times are computed
-(nanoseconds to microseconds, rounded down) and the derived columns looked up: one table access per row.
+The core delivers a column as a tuple (kind, rows, nulls, validity or None, buffers...); see
+kwsniff/core/columns/columns.pyx. Buffers become Arrow buffers unchanged. Only times are computed
+(nanoseconds to microseconds, rounded down) and derived columns are looked up: one table access per row.
 """
 
 import re
@@ -28,7 +28,8 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 class Builder:
-    """Makes record batches of what the core's `take()` returns. Holds the lookups for derived columns."""
+    """Makes record batches from the result of the core's `take()`. Has the lookup tables for derived
+    columns."""
 
     def __init__(self, catalog: "Catalog", enums: Mapping[str, Sequence[str]]) -> None:
         self._catalog = catalog
@@ -92,7 +93,7 @@ def _strings(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[An
     text = pa.py_buffer(data)
     entries = pa.Array.from_buffers(pa.string(), num_entries, [None, pa.py_buffer(offsets), text], 0)
     if num_entries > 1 and _REPLACEMENT.search(data):
-        # Texts that were different on the wire can be the same once repaired; parquet wants each entry once.
+        # Texts that differ on the wire can be equal once repaired; parquet needs unique entries.
         distinct = entries.dictionary_encode()
         codes = distinct.indices.take(codes)
         entries = distinct.dictionary
@@ -109,7 +110,7 @@ def _binaries(rows: int, nulls: int, mask: pa.Buffer | None, buffers: Sequence[A
 
 
 def _numbers(array: pa.Array) -> "np.ndarray[Any, np.dtype[np.uint16]]":
-    """The int16 values behind `array`, unsigned, to index a table of 65536; anything in null slots."""
+    """The int16 values of `array`, unsigned, to index a table of 65536; arbitrary in null slots."""
     return np.frombuffer(array.buffers()[1], np.uint16, len(array))
 
 
@@ -119,7 +120,7 @@ def _coded_schemas() -> Mapping[str, pa.Schema]:
 
 
 class _Names:
-    """int16 number -> text, as a dictionary array; null where the number is null or not known."""
+    """int16 number -> text, as a dictionary array; null where the number is null or unknown."""
 
     def __init__(self, names: Mapping[int, str]) -> None:
         self._words = texts(list(names.values()))
@@ -135,7 +136,7 @@ class _Names:
 
 
 class _Flags:
-    """int16 number -> bool; null where the number is null or not known."""
+    """int16 number -> bool; null where the number is null or unknown."""
 
     def __init__(self, flags: Mapping[int, bool]) -> None:
         self._codes = np.full(1 << 16, -1, np.int8)

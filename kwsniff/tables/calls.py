@@ -30,15 +30,15 @@ from kwsniff.tables.columns import (
     moment,
 )
 
-_NO_REQUEST = "the request was not seen whole"
-_NOT_ASKED = "the response does not say, and its request was not seen"
+_NO_REQUEST = "the capture does not have the whole request"
+_NOT_ASKED = "unknown without the request, which was not captured"
 
 
 def _frame(name: str, doc: str, null: str) -> Column:
     return Column(
         name=name,
         type="int64",
-        doc=f"{doc}, as Wireshark counts: from 1 in each file.",
+        doc=f"{doc}, numbered as in Wireshark: from 1 in each file.",
         source="position of the packet in its capture",
         null=null,
     )
@@ -49,8 +49,8 @@ def _size(name: str, what: str, null: str) -> Column:
         name=name,
         type="int64",
         unit="bytes",
-        doc=f"Size of the {what}, with the four bytes in front that say it.",
-        source="size in front of the message",
+        doc=f"Size of the {what}, including the 4-byte size prefix.",
+        source="size prefix of the message",
         null=null,
     )
 
@@ -62,8 +62,8 @@ def _text(name: str, doc: str, source: str) -> Column:
 API_CALLS = TableSchema(
     name="api_calls",
     row="one call: a request, its response, or both",
-    doc="Every call that was seen, answered or not. `status` and `reason` keep apart what the broker did "
-    "from what the capture misses.",
+    doc="Every captured call, with or without a response. `status` and `reason` distinguish failures of "
+    "the broker from gaps of the capture.",
     columns=(
         CALL_ID,
         CAPTURE,
@@ -73,16 +73,16 @@ API_CALLS = TableSchema(
         BROKER_ADDRESS,
         BROKER_PORT,
         replace(API_KEY, null=_NOT_ASKED),
-        replace(API_NAME, null="no api key, or one that no known Kafka release uses"),
+        replace(API_NAME, null="no API key, or one unknown to all Kafka releases"),
         replace(API_VERSION, null=_NOT_ASKED),
         CORRELATION_ID,
         CLIENT_ID,
         SOFTWARE_NAME,
         SOFTWARE_VERSION,
-        moment("request_time", "When the first byte of the request passed.", _NO_REQUEST, statistics=True),
-        moment("request_end_time", "When the last byte of the request passed.", _NO_REQUEST),
-        moment("response_time", "When the first byte of the response passed.", NO_RESPONSE, statistics=True),
-        moment("response_end_time", "When the last byte of the response passed.", NO_RESPONSE),
+        moment("request_time", "Time of the first byte of the request.", _NO_REQUEST, statistics=True),
+        moment("request_end_time", "Time of the last byte of the request.", _NO_REQUEST),
+        moment("response_time", "Time of the first byte of the response.", NO_RESPONSE, statistics=True),
+        moment("response_end_time", "Time of the last byte of the response.", NO_RESPONSE),
         _frame("request_frame", "Packet with the first byte of the request", _NO_REQUEST),
         _frame("request_end_frame", "Packet with the last byte of the request", _NO_REQUEST),
         _frame("response_frame", "Packet with the first byte of the response", NO_RESPONSE),
@@ -93,7 +93,7 @@ API_CALLS = TableSchema(
             name="status",
             type="string",
             enum="status",
-            doc="What became of the call.",
+            doc="Outcome of the call.",
             source="requests and responses of the connection, by correlation id",
             statistics=True,
         ),
@@ -101,9 +101,9 @@ API_CALLS = TableSchema(
             name="reason",
             type="string",
             enum="reason",
-            doc="Why something is missing from the row.",
+            doc="Why the row is incomplete.",
             source="state of the connection",
-            null="nothing is missing",
+            null="the row is complete",
         ),
         Column(
             name="latency_ns",
@@ -118,33 +118,33 @@ API_CALLS = TableSchema(
         Column(
             name="error_code",
             type="int16",
-            doc="The first error code of the response that is not 0; 0 if there is none.",
+            doc="The first nonzero error code of the response; 0 if there is none.",
             source="every error code field of the response",
-            null="no response was decoded, or it broke off before any error was read",
+            null="no decoded response, or it broke off before the first error code",
             statistics=True,
         ),
         ERROR_NAME,
         Column(
             name="error_count",
             type="int32",
-            doc="How many error codes of the response are not 0: the call's rows in error_codes.",
+            doc="Number of nonzero error codes in the response: the call's rows in error_codes.",
             source="every error code field of the response",
-            null="no response was decoded, or it broke off before any error was read",
+            null="no decoded response, or it broke off before the first error code",
         ),
         Column(
             name="throttle_time_ms",
             type="int32",
             unit="milliseconds",
-            doc="How long the broker held the call back, or asks the client to wait, because of a quota.",
+            doc="How long the broker delayed the call, or asks the client to wait, because of a quota.",
             source="response, throttle_time_ms",
             null=NOT_NAMED,
         ),
         Column(
             name="topics",
             type="strings",
-            doc="Topics of the call: their names, or the topic id where no message of the run names it.",
+            doc="Topics of the call: names, or the topic id if no message of the run has its name.",
             source="topic names and topic ids of request and response",
-            null="the messages name no topics, or none were decoded",
+            null="the messages have no topics, or were not decoded",
         ),
         GROUP_ID,
         Column(
@@ -157,21 +157,21 @@ API_CALLS = TableSchema(
         Column(
             name="acks",
             type="int16",
-            doc="Acknowledgements a Produce waits for: 0 none, 1 the leader, -1 all in-sync replicas.",
+            doc="Acknowledgements that a Produce waits for: 0 none, 1 the leader, -1 all in-sync replicas.",
             source="Produce request, acks",
             null="not a Produce, or it was not decoded",
         ),
         Column(
             name="partition_count",
             type="int32",
-            doc="How many partitions the call names.",
+            doc="Number of partitions in the call.",
             source="partition fields of the request, or of the response",
             null=NOT_NAMED,
         ),
         Column(
             name="record_count",
             type="int64",
-            doc="Records carried by a Produce request or a Fetch response.",
+            doc="Records in a Produce request or a Fetch response.",
             source="headers of the record batches",
             null="no record sets in the call, or not decoded",
         ),
@@ -179,36 +179,36 @@ API_CALLS = TableSchema(
             name="record_bytes",
             type="int64",
             unit="bytes",
-            doc="Size of the record sets carried, as they are on the wire (compressed).",
+            doc="Size of the record sets on the wire (compressed).",
             source="sizes of the records fields",
             null="no record sets in the call, or not decoded",
         ),
         SASL_MECHANISM,
         PRINCIPAL,
         CALLER,
-        _text("member_id", "Member of the group that calls.", "member_id"),
-        _text("group_instance_id", "Name of a static member (KIP-345).", "group_instance_id"),
+        _text("member_id", "Member id of the requester.", "member_id"),
+        _text("group_instance_id", "Instance id of a static member (KIP-345).", "group_instance_id"),
         Column(
             name="generation",
             type="int32",
             doc="Generation of the group; member epoch in a consumer, share or streams group (KIP-848).",
-            source="generation or member epoch of the request, or else of the response",
+            source="generation or member epoch of the request, else of the response",
             null=NOT_NAMED,
         ),
-        _text("protocol_type", "What the group is for: consumer, connect or another.", "protocol_type"),
+        _text("protocol_type", "Protocol type of the group: consumer, connect or another.", "protocol_type"),
         PRODUCER_ID,
         PRODUCER_EPOCH,
         Column(
             name="isolation_level",
             type="int16",
-            doc="0: records of open transactions are read too; 1: of committed ones only.",
+            doc="0: read_uncommitted; 1: read_committed.",
             source="isolation_level of the request",
             null=NOT_NAMED,
         ),
         Column(
             name="committed",
             type="bool",
-            doc="Whether the transaction is to be committed; false: aborted.",
+            doc="Whether to commit the transaction; false: abort.",
             source="EndTxn request, committed",
             null="not an EndTxn, or it was not decoded",
         ),
@@ -216,14 +216,14 @@ API_CALLS = TableSchema(
             name="session_id",
             type="int32",
             doc="Fetch session (KIP-227); 0: none.",
-            source="session_id of the request, or else of the response",
+            source="session_id of the request, else of the response",
             null=NOT_NAMED,
         ),
         Column(
             name="max_wait_ms",
             type="int32",
             unit="milliseconds",
-            doc="How long the broker may wait for data before it answers.",
+            doc="How long the broker may wait for data before it responds.",
             source="max_wait_ms of the request",
             null=NOT_NAMED,
         ),
@@ -231,7 +231,7 @@ API_CALLS = TableSchema(
             name="min_bytes",
             type="int32",
             unit="bytes",
-            doc="How much data the broker waits for, at most max_wait_ms.",
+            doc="How much data the broker waits for, for at most max_wait_ms.",
             source="min_bytes of the request",
             null=NOT_NAMED,
         ),
@@ -239,7 +239,7 @@ API_CALLS = TableSchema(
             name="timeout_ms",
             type="int64",
             unit="milliseconds",
-            doc="The timeout that the request asks for: how long the broker may take (Produce, CreateTopics "
+            doc="The timeout in the request: how long the broker may take (Produce, CreateTopics "
             "and others); session.timeout.ms of a JoinGroup, transaction.timeout.ms of an InitProducerId, "
             "max.poll.interval.ms of a ConsumerGroupHeartbeat.",
             source="timeout_ms, session_timeout_ms, transaction_timeout_ms or rebalance_timeout_ms of the "

@@ -1,4 +1,4 @@
-"""Rows of the captures table: what the core says about a file, and what its source knows."""
+"""Rows of the captures table, from the core's facts on a file and those of its source."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class _Name:
 
 
 class Source(Protocol):
-    """What a source knows of a capture that its bytes do not say; see kwsniff/sources/files.py."""
+    """A source's facts on a capture that are not in its bytes; see kwsniff/sources/files.py."""
 
     name: str
     compression: str | None
@@ -35,7 +35,7 @@ class Source(Protocol):
 
 
 def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
-    """One row, by column name, times in nanoseconds. `facts` is what the core's `close_capture()` returns."""
+    """One row, by column name, times in nanoseconds. `facts`: the result of the core's `close_capture()`."""
     row: CaptureRow = {column.name: facts.get(column.name) for column in TABLES["captures"].own}
     for reason in ("not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time"):
         row[f"skipped_{reason}"] = facts[f"packets_{reason}"]
@@ -51,7 +51,7 @@ def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
 
 
 def unread_row(unread: Unread) -> CaptureRow:
-    """The row of what was found and could not be read."""
+    """The row of an unreadable file."""
     facts: dict[str, Any] = dict.fromkeys(
         ["packets", *(f"packets_{why}" for why in _COUNTS), "tcp_payload_bytes", "snaplen"], 0
     )
@@ -62,7 +62,7 @@ def unread_row(unread: Unread) -> CaptureRow:
 
 
 def unread_anomalies(unread: Iterable[Unread]) -> list[dict[str, Any]]:
-    """Rows of anomalies for files of which nothing could be read."""
+    """Rows of anomalies for files that could not be read at all."""
     columns = [column.name for column in TABLES["anomalies"].columns]
     return [
         {**dict.fromkeys(columns), "capture": printable(each.name), "name": "capture_damaged", "value": 0}
@@ -72,12 +72,12 @@ def unread_anomalies(unread: Iterable[Unread]) -> list[dict[str, Any]]:
 
 
 def account(row: CaptureRow, payload: Mapping[str, int]) -> None:
-    """Puts into the row where its payload ended up, which is known when the analysis is finished."""
+    """Adds the parts of the payload to the row; they are known at the end of the analysis."""
     row.update({f"{name}_bytes": num_bytes for name, num_bytes in payload.items()})
 
 
 def printable(name: str) -> str:
-    """A file name as text: bytes of it that are not UTF-8 become U+FFFD, as in the core's columns."""
+    """A file name as text: bytes that are not UTF-8 become U+FFFD, as in the core's columns."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The tables of the cluster as clients are told: its brokers, and the versions they offer."""
+"""The tables of the cluster in Metadata and ApiVersions responses: brokers, leaders, API versions."""
 
 from dataclasses import replace
 
@@ -10,42 +10,43 @@ _VERSIONS = "ApiVersions responses"
 
 BROKERS = TableSchema(
     name="brokers",
-    row="one broker as Metadata responses name it: a new host, port or rack is a new row",
-    doc="What clients are told, which is where they connect to next: compare it with `broker_address` of "
+    row="one broker in Metadata responses: a new host, port or rack is a new row",
+    doc="Advertised addresses, to which clients connect next: compare them with `broker_address` of "
     "connections. At most 10,000 rows.",
     columns=(
-        replace(CAPTURE, doc="The capture file in which it was named first."),
+        replace(CAPTURE, doc="Capture file with the first such response."),
         Column(
             name="cluster_id",
             type="string",
             doc="The cluster.",
             source=_METADATA,
-            null="the version of the response has none",
+            null="the response version has no such field",
         ),
         Column(name="node_id", type="int32", doc="The broker's id.", source=_METADATA, statistics=True),
         Column(name="host", type="string", doc="The advertised host.", source=_METADATA),
         Column(name="port", type="int32", doc="The advertised port.", source=_METADATA),
-        Column(name="rack", type="string", doc="Its rack.", source=_METADATA, null="it has none"),
-        moment(
-            "first_time", "The first response that names it so.", "its time is not known", statistics=True
+        Column(name="rack", type="string", doc="Its rack.", source=_METADATA, null="no rack"),
+        moment("first_time", "Time of the first such response.", "unknown", statistics=True),
+        moment("last_time", "Time of the last such response.", "unknown"),
+        Column(name="calls", type="int64", doc="Number of such responses.", source=_METADATA),
+        Column(
+            name="first_call_id", type="int64", doc="Call of the first such response.", source="api_calls"
         ),
-        moment("last_time", "The last one.", "its time is not known"),
-        Column(name="calls", type="int64", doc="How many responses name it so.", source=_METADATA),
-        Column(name="first_call_id", type="int64", doc="The call of the first of them.", source="api_calls"),
-        Column(name="last_call_id", type="int64", doc="The call of the last of them.", source="api_calls"),
+        Column(name="last_call_id", type="int64", doc="Call of the last such response.", source="api_calls"),
     ),
 )
 
 LEADERS = TableSchema(
     name="leaders",
-    row="one leader of one partition as Metadata responses name it: another leader or epoch is a new row",
-    doc="Where clients are sent to. Brokers learn of a new leader one after the other: times of two rows may "
-    "overlap, the higher epoch is right. Rows stand in the order in which they were told first; of at most "
+    row="one leader of one partition in Metadata responses: another leader or epoch is a new row",
+    doc="The leaders that clients get. Brokers learn of a new leader at different times, so the times of "
+    "two rows may overlap; the higher epoch is right. Rows are in the order of their first response; of "
+    "at most "
     "200,000.",
     columns=(
-        replace(CAPTURE, doc="The capture file in which it was named first."),
-        replace(TOPIC, source=_METADATA, null="the response names the topic by its id alone"),
-        replace(TOPIC_ID, source=_METADATA, null="no version so far had one"),
+        replace(CAPTURE, doc="Capture file with the first such response."),
+        replace(TOPIC, source=_METADATA, null="the response has only the topic id"),
+        replace(TOPIC_ID, source=_METADATA, null="the response version has no such field"),
         Column(
             name="partition",
             type="int32",
@@ -56,7 +57,7 @@ LEADERS = TableSchema(
         Column(
             name="leader",
             type="int32",
-            doc="The id of the leader's broker, as in brokers; -1: it has no leader now.",
+            doc="Broker id of the leader, as in brokers; -1: no leader.",
             source=_METADATA,
         ),
         Column(
@@ -64,55 +65,55 @@ LEADERS = TableSchema(
             type="int32",
             doc="Rises with every election.",
             source=_METADATA,
-            null="the version of the response has none, or the broker knows none",
+            null="the response version has no such field, or the broker has no value",
         ),
         Column(
             name="replicas",
             type="int32",
-            doc="How many copies the partition has, as told last.",
+            doc="Number of replicas in the last such response.",
             source=_METADATA,
-            null="the message breaks off before it says",
+            null="the message breaks off before the field",
         ),
         Column(
             name="in_sync",
             type="int32",
-            doc="How few of them were in sync with the leader in any of the responses.",
+            doc="Lowest number of in-sync replicas in any such response.",
             source=_METADATA,
-            null="the message breaks off before it says",
+            null="the message breaks off before the field",
         ),
         Column(
             name="replica_nodes",
             type="integers",
-            doc="Ids of the brokers that have a copy, as told last; at most 64.",
+            doc="Broker ids of the replicas in the last such response; at most 64.",
             source=_METADATA,
-            null="the message breaks off before it says",
+            null="the message breaks off before the field",
         ),
         Column(
             name="isr_nodes",
             type="integers",
-            doc="Ids of those in sync with the leader, of the response with the fewest of them.",
+            doc="Broker ids of the in-sync replicas in the response with the fewest.",
             source=_METADATA,
-            null="the message breaks off before it says",
+            null="the message breaks off before the field",
         ),
-        moment(
-            "first_time", "The first response that names it so.", "its time is not known", statistics=True
-        ),
-        moment("last_time", "The last one.", "its time is not known"),
-        Column(name="calls", type="int64", doc="How many responses name it so.", source=_METADATA),
-        replace(BROKER_ADDRESS, doc="The broker that said so first."),
+        moment("first_time", "Time of the first such response.", "unknown", statistics=True),
+        moment("last_time", "Time of the last such response.", "unknown"),
+        Column(name="calls", type="int64", doc="Number of such responses.", source=_METADATA),
+        replace(BROKER_ADDRESS, doc="Address of the broker that sent the first such response."),
         replace(BROKER_PORT, doc="Its TCP port."),
-        replace(CLIENT_ID, doc="The client that was told first."),
-        Column(name="first_call_id", type="int64", doc="The call of the first of them.", source="api_calls"),
-        Column(name="last_call_id", type="int64", doc="The call of the last of them.", source="api_calls"),
+        replace(CLIENT_ID, doc="Client that received the first such response."),
+        Column(
+            name="first_call_id", type="int64", doc="Call of the first such response.", source="api_calls"
+        ),
+        Column(name="last_call_id", type="int64", doc="Call of the last such response.", source="api_calls"),
     ),
 )
 
 API_RANGES = TableSchema(
     name="api_ranges",
-    row="the versions of one API that one broker offers; a new row when it offers others",
-    doc="At most 200,000 rows. What clients asked for stands in api_calls.",
+    row="the versions of one API that one broker supports; a new range is a new row",
+    doc="At most 200,000 rows. For the versions that clients use, see api_calls.",
     columns=(
-        replace(CAPTURE, doc="The capture file in which it was offered first."),
+        replace(CAPTURE, doc="Capture file with the first such response."),
         Column(
             name="broker_address",
             type="string",
@@ -125,13 +126,13 @@ API_RANGES = TableSchema(
         Column(
             name="api_name",
             type="string",
-            doc="Its name in the protocol guide.",
+            doc="API name in the protocol guide.",
             source="layouts",
-            null="no known Kafka release has it",
+            null="unknown to all Kafka releases",
         ),
-        Column(name="min_version", type="int16", doc="The lowest version offered.", source=_VERSIONS),
-        Column(name="max_version", type="int16", doc="The highest version offered.", source=_VERSIONS),
-        moment("first_time", "The first response that offers it.", "its time is not known", statistics=True),
-        Column(name="call_id", type="int64", doc="The call of that response.", source="api_calls"),
+        Column(name="min_version", type="int16", doc="Lowest supported version.", source=_VERSIONS),
+        Column(name="max_version", type="int16", doc="Highest supported version.", source=_VERSIONS),
+        moment("first_time", "Time of the first such response.", "unknown", statistics=True),
+        Column(name="call_id", type="int64", doc="Call of that response.", source="api_calls"),
     ),
 )

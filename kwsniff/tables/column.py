@@ -1,4 +1,4 @@
-"""What a table and a column are. The tables themselves are declared in calls.py and transport.py."""
+"""Classes that declare tables and columns. calls.py, transport.py and others declare the tables."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -6,28 +6,28 @@ from typing import Final, Literal
 TypeWord = Literal[
     "bool", "int16", "int32", "int64", "double", "integers", "string", "strings", "time", "binary"
 ]
-"""Types of columns: plain words for what Arrow, Spark and pandas call differently.
+"""Types of columns, with neutral names for types that Arrow, Spark and pandas name differently.
 
 ``time`` is microseconds since the epoch in UTC, ``strings`` a list of strings, ``integers`` a list of
-64-bit integers. Unsigned integers and
-nanosecond timestamps do not occur: Spark reads neither well.
+64-bit integers. There are no unsigned integers and
+no nanosecond timestamps: Spark reads neither well.
 """
 
 
 LISTS: Final = ("strings", "integers")
-"""Types whose values are lists."""
+"""Types with list values."""
 
 RUN: Final = "run_id"
-"""The column that every table ends with. The rows of a run do not carry it before they leave it."""
+"""The last column of every table. Rows do not have it until they leave their run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column, as users see it.
+    """One public column.
 
-    ``null`` says what a null means; None when the column never is. ``enum`` names the closed list a string
-    comes from. ``source`` says which bytes of the capture the value comes from, or how it is computed.
-    ``statistics``: parquet keeps least and greatest values. Only for what people filter by: it takes time.
+    ``null``: the meaning of a null; None if the column is never null. ``enum``: name of the closed list of a
+    string. ``source``: the bytes of the capture that the value comes from, or its computation.
+    ``statistics``: parquet keeps minimum and maximum. Only for usual filter columns, because it takes time.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Column:
 
     @property
     def required(self) -> bool:
-        """Whether parquet is told that the column is never null, and so keeps no levels of its values.
+        """Whether parquet declares the column as never null, which saves definition levels.
 
-        Not for texts as they were on the wire: where memory for more of them is refused, they are null.
+        Not for texts from the wire: if memory for them is refused, they become null.
         """
         told = self.type in ("bool", "int16", "int32", "int64", "time") or self.enum or self.name == RUN
         return self.null is None and bool(told)
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSchema:
-    """One table: its name, what a row stands for, its columns in order."""
+    """One table: its name, the meaning of a row, its columns in order."""
 
     name: str
     row: str
@@ -61,5 +61,5 @@ class TableSchema:
 
     @property
     def own(self) -> tuple[Column, ...]:
-        """Columns that differ from row to row: all but the run's."""
+        """All columns but the run's."""
         return tuple(column for column in self.columns if column.name != RUN)

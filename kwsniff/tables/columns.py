@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kwsniff.tables.column import RUN, Column
 
-NO_RESPONSE = "no response was seen whole"
+NO_RESPONSE = "the capture does not have the whole response"
 NOT_NAMED = "not in the message, or not decoded"
 
 CALL_ID = Column(
@@ -12,29 +12,29 @@ CALL_ID = Column(
     type="int64",
     doc="Number of the call, the same in every table: 1000 times the number of a packet, counted over all "
     "captures of the run, plus n, from 0, for the calls of one packet. The packet is the first of the "
-    "request; a later one where only that showed what the connection carries, or closed a hole; that of the "
-    "response where no request was captured. A packet's calls beyond 1000 count from 2^62 on, 2^24 for each "
+    "request; a later one if only that identified the protocol or filled a gap; that of the response if "
+    "no request was captured. A packet's calls beyond 1000 count from 2^62 on, 2^24 for each "
     "packet.",
-    source="the packet with which the call became known",
+    source="the packet that revealed the call",
     statistics=True,
 )
 RUN_ID = Column(
     name=RUN,
     type="string",
-    doc="The run that made the row: the same in all its tables, another in every run.",
+    doc="Run of the row: the same in all tables of a run, different in every run.",
     source="a random number",
     statistics=True,
 )
 CAPTURE = Column(
     name="capture",
     type="string",
-    doc="The capture file, as it was named to kwsniff.",
+    doc="Capture file, as named on the command line or by the caller.",
     source="file name",
 )
 CONNECTION_ID = Column(
     name="connection_id",
     type="int64",
-    doc="Number of the TCP connection, the same in every table: that of the packet it began with.",
+    doc="Number of the TCP connection, the same in every table: the number of its first packet.",
     source="packets are counted over all captures of the run, from 1",
     statistics=True,
 )
@@ -64,7 +64,7 @@ API_NAME = Column(
     type="string",
     doc="Kafka's name for the API, for example Fetch.",
     source="the layouts",
-    null="an api key that no known Kafka release uses",
+    null="an API key unknown to all Kafka releases",
     derived_from="api_key",
     statistics=True,
 )
@@ -73,21 +73,21 @@ API_NAME_AGAIN = replace(API_NAME, statistics=False)
 API_VERSION = Column(
     name="api_version",
     type="int16",
-    doc="Version of the API both messages are written in.",
+    doc="API version of both messages.",
     source="request header",
 )
 CORRELATION_ID = Column(
     name="correlation_id",
     type="int32",
-    doc="The number the client gave the call; it wraps around and starts again with every connection.",
+    doc="Correlation id of the call; it wraps around and restarts on every connection.",
     source="request and response header",
 )
 CLIENT_ID = Column(
     name="client_id",
     type="string",
-    doc="What the client calls itself.",
+    doc="Client id.",
     source="request header, client_id",
-    null="the client sent none",
+    null="the request has no client id",
     statistics=True,
 )
 CLIENT_ID_AGAIN = replace(CLIENT_ID, statistics=False)
@@ -96,7 +96,7 @@ SOFTWARE_NAME = Column(
     type="string",
     doc="Name of the client library.",
     source="ApiVersions request of the connection, client_software_name",
-    null="no ApiVersions request of version 3 or later was seen on the connection",
+    null="no ApiVersions request of version 3 or later was captured on the connection",
 )
 SOFTWARE_VERSION = replace(
     SOFTWARE_NAME,
@@ -108,7 +108,7 @@ GROUP_ID = Column(
     name="group_id",
     type="string",
     doc="The consumer, share or streams group.",
-    source="the field that names a group",
+    source="the field with the group",
     null=NOT_NAMED,
     statistics=True,
 )
@@ -127,43 +127,43 @@ TOPIC = Column(
     type="string",
     doc="Name of the topic.",
     source="the topic name, or the name of the topic id, in the message",
-    null="no message of the run names the topic's id",
+    null="no message of the run has the name of the topic's id",
     statistics=True,
 )
 TOPIC_ID = Column(
     name="topic_id",
     type="string",
-    doc="Id of that topic, in the 22 characters Kafka's tools print.",
+    doc="Id of that topic, in the 22 characters that Kafka's tools print.",
     source="topic id in the message",
-    null="the message names topics by name",
+    null="the message has topic names",
 )
 PRODUCER_ID = Column(
     name="producer_id",
     type="int64",
-    doc="Number of an idempotent or transactional producer.",
+    doc="Id of an idempotent or transactional producer.",
     source="producer_id",
     null=NOT_NAMED,
 )
 PRODUCER_EPOCH = Column(
     name="producer_epoch",
     type="int16",
-    doc="Epoch of that producer; a newer one fences it.",
+    doc="Epoch of that producer; a higher epoch fences it.",
     source="producer_epoch",
     null=NOT_NAMED,
 )
 SASL_MECHANISM = Column(
     name="sasl_mechanism",
     type="string",
-    doc="How the client authenticated, for example SCRAM-SHA-512.",
+    doc="SASL mechanism of the client, for example SCRAM-SHA-512.",
     source="SaslHandshake request of the connection, mechanism",
-    null="no SaslHandshake was seen before",
+    null="no earlier SaslHandshake was captured",
 )
 PRINCIPAL = Column(
     name="principal",
     type="string",
-    doc="User name the client authenticated with; its password is in no table.",
+    doc="User name of the client's authentication; no table has its password.",
     source="the PLAIN or SCRAM token of the connection",
-    null="no token of these mechanisms was seen before",
+    null="no earlier token of these mechanisms was captured",
 )
 CALLER = Column(
     name="caller",
@@ -171,7 +171,7 @@ CALLER = Column(
     enum="caller",
     doc="Who calls.",
     source="replica id of the request; APIs that only brokers and controllers use, or that they do not",
-    null="no request that tells was seen yet",
+    null="no earlier request shows it",
 )
 
 

@@ -1,4 +1,4 @@
-"""The table of what groups commit: commits."""
+"""The table of committed offsets: commits."""
 
 from dataclasses import replace
 
@@ -15,17 +15,17 @@ from kwsniff.tables.columns import (
     moment,
 )
 
-_TOLD = "high watermarks of Fetch, offsets of ListOffsets, what Produce was told it wrote"
-_NOBODY = "nobody was told in the capture before, or it is not known by which id messages speak of the topic"
+_TOLD = "high watermarks of Fetch, offsets of ListOffsets and of Produce responses"
+_NOBODY = "no earlier response in the capture has it, or the id of the topic in messages is unknown"
 
 COMMITS = TableSchema(
     name="commits",
     row="one offset of one partition that a group committed and the coordinator accepted",
-    doc="How far behind a group is. What clients fetch tells less: they fetch ahead of what the application "
-    "has handled. The end of a partition is the greatest that any client was told, on any connection, before "
-    "the commit was answered. What is committed in a transaction (TxnOffsetCommit) counts when that commits. "
-    "Rows stand in the order in which commits were answered; ends of at most 200,000 partitions are "
-    "remembered at a time.",
+    doc="Lag of groups. Fetched offsets show less, because clients fetch ahead of their application. The "
+    "log end of a partition is the highest that any client received, on any connection, before the "
+    "response to the commit. Offsets committed in a transaction (TxnOffsetCommit) count when it commits. "
+    "Rows are in the order of the responses to commits; log ends of at most 200,000 partitions are "
+    "tracked at a time.",
     columns=(
         CALL_ID,
         CAPTURE,
@@ -41,8 +41,8 @@ COMMITS = TableSchema(
         replace(GROUP_ID, null=None),
         moment(
             "time",
-            "When the first byte of the request passed.",
-            "the request was not seen whole",
+            "Time of the first byte of the request.",
+            "the capture does not have the whole request",
             statistics=True,
         ),
         TOPIC,
@@ -57,13 +57,13 @@ COMMITS = TableSchema(
         Column(
             name="offset",
             type="int64",
-            doc="The offset committed: the first that is not handled yet.",
+            doc="Committed offset: the next one to process.",
             source="committed_offset",
         ),
         Column(
             name="high_watermark",
             type="int64",
-            doc="The end of the partition, as far as it is known at that moment.",
+            doc="Log end of the partition, as known at that time.",
             source=_TOLD,
             null=_NOBODY,
         ),
@@ -71,23 +71,23 @@ COMMITS = TableSchema(
             name="high_watermark_age_ns",
             type="int64",
             unit="nanoseconds",
-            doc="How long before the answer to the commit that was told last.",
-            source="times of both answers, in microseconds",
+            doc="Age of that log end at the response to the commit.",
+            source="times of both responses, in microseconds",
             null="as high_watermark",
         ),
         Column(
             name="high_watermark_call_id",
             type="int64",
-            doc="The call that was told so.",
+            doc="The call with that log end.",
             source="call_id",
             null="as high_watermark",
         ),
         Column(
             name="lag",
             type="int64",
-            doc="How many offsets the group is behind.",
+            doc="Lag of the group, in offsets.",
             source="high_watermark - offset",
-            null="as high_watermark, or the group is beyond it: what it read was not captured",
+            null="as high_watermark, or the commit is beyond it: the group's reads were not captured",
             statistics=True,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Which ports connections have."""
+"""Ports of connections."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,6 +7,6 @@ from kwsniff.tables.arrays import whole_numbers
 
 
 def ports_of(connections: pa.RecordBatch) -> set[int]:
-    """Those of both sides. `connections`: rows of that table."""
+    """Ports of both sides. `connections`: rows of that table."""
     columns = (whole_numbers(connections[f"{side}_port"], null=0) for side in ("client", "broker"))
     return {port for column in columns for port in np.unique(column).tolist()}

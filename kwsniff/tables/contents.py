@@ -1,4 +1,4 @@
-"""Names of what packets carry that is not read, and of the tunnels they came through, from a capture's facts.
+"""Names of skipped protocols and of tunnels, from a capture's facts.
 
 Source: the link type list of tcpdump.org, IANA's protocol numbers and EtherTypes.
 """
@@ -37,7 +37,7 @@ _ETHER: Final = {
 
 
 def not_read(facts: Mapping[str, Any]) -> dict[str, int]:
-    """Packets by the name of what they carry, of those that were passed over."""
+    """Skipped packets by the name of their protocol."""
     found: dict[str, int] = {}
     for fact, number in facts.items():
         if fact.startswith("unread_"):

@@ -1,14 +1,15 @@
-"""The folder that a run writes into: wholly the run before or this one, and one writer at a time.
+"""The output folder of a run: it has the tables of either the previous or this run, and one writer at a time.
 
-    DIR/.kwsniff.lock               locked while somebody writes (lock.py)
-    DIR/.kwsniff-<random>/          what is being written, in a folder only its writer may enter
-        .kwsniff.lock               locked as well: a staging folder whose lock can be taken is of a dead run
+    DIR/.kwsniff.lock               locked during writing (lock.py)
+    DIR/.kwsniff-<random>/          staging folder, accessible only to its writer
+        .kwsniff.lock               also locked: if its lock can be taken, its run is dead
         new/  old/  journal.json    journal.py
 
-`commit` moves names out of `new` into DIR, by a journal. A whole folder can be exchanged instead, in one
-step, where the kernel can do that and nothing else lies in DIR; the staging folder is then beside it,
-`.DIR.kwsniff-<random>/`. What a dead run left is put right by the next that writes there, and by `settle`,
-for whoever only reads: a run that was moving its files is completed or taken back, all else of it removed.
+`commit` moves names from `new` into DIR, with a journal. The whole folder is exchanged atomically instead
+if the
+kernel supports it and DIR has no other files; the staging folder is then next to it,
+`.DIR.kwsniff-<random>/`. The next writer, or `settle` before a read, cleans up after a dead run: a started
+commit is completed or rolled back, and the rest is removed.
 """
 
 import ctypes
@@ -30,7 +31,7 @@ from kwsniff.tables.lock import NAME, STAND_IN, Lock, take_lock
 from kwsniff.temporary import is_temporary, refused
 
 MANIFEST: Final = "_kwsniff.json"
-"""Says that the pipeline wrote a folder, which run of it, and of what its tables are made."""
+"""Marks a folder of the pipeline, with its run and the inputs of its tables."""
 _STAGING: Final = re.compile(r"\.kwsniff-[0-9a-f]{32}")
 _HERE: Final = -100  # AT_FDCWD
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE
@@ -38,11 +39,10 @@ _MOST_TRIES: Final = 100
 
 
 class Folder:
-    """A context: `commit`, any number of times, gives names to what was written below `new`.
+    """A context: `commit`, any number of times, publishes the files written below `new`.
 
-    The folder is made when it is not there. `whole`: what is written is all that shall be there; when nothing
-    was committed, a folder that was made goes again. Raises OutputError: another writes there, or the
-    operating system refuses.
+    Creates the folder if missing, and removes it again if nothing was committed. `whole`: the written files
+    replace the whole content. Raises OutputError for another writer or a system error.
     """
 
     def __init__(self, directory: str | os.PathLike[str], *, whole: bool = False) -> None:
@@ -69,19 +69,19 @@ class Folder:
 
     @property
     def staging(self) -> Path:
-        """Where the run may put what only it reads."""
+        """Folder for the run's private files."""
         assert self._staging is not None  # noqa: S101 - inside the context only
         return self._staging
 
     @property
     def new(self) -> Path:
-        """Where to write what is going to be in the folder."""
+        """Folder for the new files."""
         return self.staging / journal.NEW
 
     def commit(self, put: Iterable[str], remove: Iterable[str] = ()) -> None:
-        """Moves these names (at most two deep) into the folder, and others out of it. All, or none.
+        """Moves these names (at most two deep) into the folder, and others out of it: all or none.
 
-        Raises OutputError where the operating system refuses one: all is then as it was.
+        Raises OutputError for a system error; the folder is then unchanged.
         """
         with guarded(self.directory):
             plan = Journal.plan(self.directory, put, remove)
@@ -98,7 +98,7 @@ class Folder:
             self._forget()
 
     def close(self) -> None:
-        """Removes what was not committed, and lets others write. Harmless when called again."""
+        """Removes uncommitted files and releases the lock. May be called more than once."""
         if self._staging is not None:
             _clear(self._staging, self.directory)
             _leave(self._staging, self._staging_lock)
@@ -108,11 +108,11 @@ class Folder:
             self._lock = None
         if self._made:
             self._made = False
-            with suppress(OSError):  # somebody else has put something there
+            with suppress(OSError):  # another program has put files there
                 self.directory.rmdir()
 
     def _forget(self) -> None:
-        """Removes what was replaced. It is committed: nothing here may fail any more."""
+        """Removes the replaced files. The commit is done: this must not fail."""
         with suppress(OSError):
             shutil.rmtree(self.staging / journal.OLD, ignore_errors=True)
             (self.staging / journal.OLD).mkdir()
@@ -125,15 +125,16 @@ class Folder:
             try:
                 lock = take_lock(self.directory)
             except FileNotFoundError:
-                continue  # who had made it has just removed it
+                continue  # its creator has just removed it
             if lock is None:
                 break
             return lock
         self._made = False
         if (self.directory / STAND_IN).exists():
             raise OutputError(
-                f"{self.directory}: another kwsniff is writing there, says {STAND_IN} (this file system has "
-                "no locks); if none is, remove that file; or choose another folder with -o"
+                f"{self.directory}: another kwsniff is writing there, according to {STAND_IN} (this file "
+                f"system has no locks); if none is running, remove that file; or choose another folder "
+                f"with -o"
             )
         raise OutputError(
             f"{self.directory}: another kwsniff is writing there; "
@@ -145,12 +146,12 @@ class Folder:
             self._staging = _made_beside(self.directory)
         if self._staging is None:
             self._staging = self.directory / f".kwsniff-{uuid.uuid4().hex}"
-            self._staging.mkdir(0o777 if self._whole else 0o700)  # a cluster's tasks may be of another user
+            self._staging.mkdir(0o777 if self._whole else 0o700)  # a cluster's tasks may run as another user
             _make_rooms(self._staging)
         self._staging_lock = take_lock(self._staging)
 
     def _is_exchanged(self, plan: Journal) -> bool:
-        """Puts the whole folder in the place of the old one at once, where that loses nothing."""
+        """Exchanges the whole folder with the old one atomically, if that loses no other files."""
         ours = {*plan.names, NAME, STAND_IN}
         beside = self.staging.parent != self.directory
         if beside and {each.name for each in self.directory.iterdir()} <= ours:
@@ -159,9 +160,9 @@ class Folder:
 
 
 def settle(directory: str | os.PathLike[str]) -> None:
-    """Before a folder is read: puts right what a run that died in the middle of its commit has left.
+    """Before a read: completes or rolls back the commit of a dead run.
 
-    Does nothing while another writes there. Raises OutputError where the operating system refuses.
+    Does nothing while another process writes there. Raises OutputError for a system error.
     """
     folder = Path(directory)
     if not any(_has_journal(staging) for staging in _leftovers(folder)):
@@ -177,7 +178,7 @@ def settle(directory: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def guarded(directory: Path) -> Iterator[None]:
-    """Makes OutputErrors of what the operating system refuses."""
+    """Turns system errors into OutputErrors."""
     try:
         yield
     except OSError as error:
@@ -185,18 +186,18 @@ def guarded(directory: Path) -> Iterator[None]:
             raise refused(directory, error) from error
         why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
         if directory.exists() and not directory.is_dir():
-            why = "it is no folder"
+            why = "not a folder"
         space = "free some space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        changed = "nothing was changed there"
+        changed = "no file was changed there"
         if any(_has_journal(staging) for staging in _leftovers(directory)):
-            changed = "the next run that writes there completes or takes back what was begun"
+            changed = "the next run that writes there completes or rolls back the change"
         raise OutputError(
-            f"{directory}: cannot be written ({why}); {changed}; {space}choose another folder with -o"
+            f"{directory}: cannot write ({why}); {changed}; {space}choose another folder with -o"
         ) from error
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Two folders change places, in one step; False where the kernel or the file system cannot do that.
+    """Exchanges two folders atomically; False if the kernel or the file system does not support it.
 
     Source: renameat2(2), RENAME_EXCHANGE.
     """
@@ -205,16 +206,17 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _may_be_exchanged(directory: Path) -> bool:
-    """A link stays a link, a mount point cannot be moved, and nobody's working directory goes away."""
+    """Not for links, which stay links, for mount points, which cannot be moved, or for working
+    directories."""
     return not (directory.is_symlink() or directory.is_mount() or directory.samefile("."))
 
 
 def _made_beside(directory: Path) -> Path | None:
-    """A staging folder from where the whole folder can be exchanged; None where that cannot be."""
+    """A staging folder for exchanging the whole folder; None if that is not possible."""
     staging = directory.with_name(f".{directory.name}.kwsniff-{uuid.uuid4().hex}")
     try:
         staging.mkdir()
-    except OSError:  # the folder above is another's, or the name is too long
+    except OSError:  # the parent folder belongs to another user, or the name is too long
         return None
     _make_rooms(staging)
     if exchange(staging / journal.NEW, staging / journal.OLD):
@@ -229,7 +231,7 @@ def _make_rooms(staging: Path) -> None:
 
 
 def _leftovers(directory: Path) -> list[Path]:
-    """Staging folders of this folder, of whatever run. Beside it, where anybody may write, only our own."""
+    """Staging folders of this folder, of any run. Next to it, where all users may write, only our own."""
     found = []
     for root, prefix in ((directory, ""), (directory.parent, f".{directory.name}")):
         with suppress(OSError):
@@ -244,7 +246,7 @@ def _leftovers(directory: Path) -> list[Path]:
 
 
 def _is_ours(staging: Path) -> bool:
-    """A folder, no link to one, and of this user: nobody else's journal moves anything for us."""
+    """A folder, not a link, of this user: journals of other users must not move files for us."""
     try:
         found = staging.lstat()
     except OSError:
@@ -253,26 +255,27 @@ def _is_ours(staging: Path) -> bool:
 
 
 def _settle(directory: Path, *, kept: bool) -> None:
-    """`kept`: locks hold here. Without them it was the user who said that nobody else writes."""
+    """`kept`: locks work here. Without locks, the user has confirmed that there is no other writer."""
     for staging in _leftovers(directory):
         if not _is_ours(staging):
             raise OutputError(
-                f"{directory}: {staging.name} is of another user, who may write there once more or remove it"
+                f"{directory}: {staging.name} belongs to another user, who must write there again or "
+                f"remove it"
             )
-        with suppress(FileNotFoundError):  # somebody else was quicker
+        with suppress(FileNotFoundError):  # another process was faster
             lock = take_lock(staging)
             if lock is not None or not kept:
                 _clear(staging, directory)
                 _leave(staging, lock)
                 if _has_journal(staging):
                     raise OutputError(
-                        f"{directory}: a run died while its files were moved, and {staging.name} cannot be "
-                        "completed; remove it, or choose another folder with -o"
+                        f"{directory}: a run died while it moved its files, and kwsniff cannot complete "
+                        f"{staging.name}; remove it, or choose another folder with -o"
                     )
 
 
 def _clear(staging: Path, directory: Path) -> None:
-    """Empties a staging folder, once what it had begun is done. Otherwise all stays."""
+    """Empties a staging folder after its commit is complete. Otherwise everything stays."""
     with suppress(OSError, ValueError):
         found = journal.find(staging)
         if found is not None:
@@ -284,7 +287,7 @@ def _clear(staging: Path, directory: Path) -> None:
 
 
 def _leave(staging: Path, lock: Lock | None) -> None:
-    """Gives back the lock of a staging folder, and removes it if it is empty."""
+    """Releases the lock of a staging folder, and removes the folder if it is empty."""
     if lock is not None:
         lock.release()
     else:

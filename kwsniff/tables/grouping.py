@@ -9,12 +9,12 @@ import pyarrow as pa
 from kwsniff.tables.arrays import Numbers, in_groups, numbers, valid_rows, whole_numbers, words_of
 from kwsniff.tables.kernels import encoded
 
-_FEW = 1 << 16  # combinations, of which a table is faster than a hash
-_MANY = 1 << 62  # more would not fit into 64 bits
+_FEW = 1 << 16  # up to this many combinations a table is faster than a hash
+_MANY = 1 << 62  # more would not fit in 64 bits
 
 
 class Groups:
-    """Rows grouped by the values of some columns, without sorting and without an object per row."""
+    """Rows grouped by some columns, without sorting and without an object per row."""
 
     def __init__(self, batch: pa.RecordBatch, columns: Sequence[str]) -> None:
         self._columns = list(columns)
@@ -41,7 +41,7 @@ class Groups:
 
     @property
     def numbers(self) -> Numbers:
-        """The group of each row: its place in `labels`."""
+        """The group of each row: its index in `labels`."""
         return self._group
 
     def labels(self, names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
@@ -55,7 +55,7 @@ class Groups:
         return zip(*columns, strict=True)
 
     def counts(self, rows: "np.ndarray[Any, np.dtype[np.bool_]] | None" = None) -> Numbers:
-        """Rows of each group, or how many of them are among the chosen ones."""
+        """Number of rows of each group, or of those selected."""
         group = self._group if rows is None else self._group[rows]
         return np.bincount(group, minlength=len(self._first))
 
@@ -80,7 +80,7 @@ def _numbered(combined: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _by_place(combined: Numbers, possible: int) -> tuple[Numbers, Numbers]:
-    """As `_numbered`, of numbers below `possible`, which are few."""
+    """As `_numbered`, for a small number of values, below `possible`."""
     first = np.full(possible, len(combined), np.int64)
     first[combined[::-1]] = np.arange(len(combined))[::-1]
     codes = np.flatnonzero(first < len(combined))

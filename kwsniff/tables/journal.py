@@ -1,14 +1,14 @@
-"""How new files and folders take the place of old ones: all of them, whatever happens in between.
+"""Replaces old files and folders by new ones: all of them, even after a crash.
 
-What is new lies in a staging folder beside what is old. Which names change is written down there, and on
-the disk, before the first of them does. Whoever finds the journal of a dead writer goes on where it stood:
+New files are in a staging folder. A journal there lists the names to change, and is on disk before the
+first change. A process that finds the journal of a dead writer continues it:
 
-    STAGING/new/NAME    what comes        STAGING/journal.json   forward: NAME becomes the new one
-    STAGING/old/NAME    what was there    STAGING/undo.json      back: NAME becomes the old one again
+    STAGING/new/NAME    new file          STAGING/journal.json   forward: NAME becomes the new one
+    STAGING/old/NAME    old file          STAGING/undo.json      back: NAME becomes the old one again
 
-Without a journal nothing was moved yet. Each step looks at what is there, so that it may be repeated. A file
-is replaced in one step, its old self kept by a second link; a folder, or a file where there are no links, is
-first moved away.
+Without a journal, no file has been moved. Each step checks the current state, so that it can be repeated. A
+file is replaced atomically, and a second link keeps the old one; a folder, or a file on a file system without
+links, is first moved away.
 """
 
 import errno
@@ -32,16 +32,16 @@ _NAME = re.compile(r"\w[\w.=-]*(?:/\w[\w.=-]*)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Names below the folder, at most two deep: those that come, and those that go without a successor."""
+    """Names below the folder, at most two deep: new ones, and removed ones without a replacement."""
 
     put: tuple[str, ...]
     remove: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
-    """Of those that come, the ones that were not there before."""
+    """New names that did not exist before."""
 
     @classmethod
     def plan(cls, folder: Path, put: Iterable[str], remove: Iterable[str]) -> "Journal":
-        """What has to be done, given what is there."""
+        """The remaining steps, from the current state."""
         coming = tuple(put)
         return cls(
             coming,
@@ -56,7 +56,7 @@ class Journal:
 
 
 def begin(journal: Journal, staging: Path, folder: Path) -> None:
-    """Keeps the old files, and writes down what is to come. Until this returns, nothing is."""
+    """Keeps the old files, and writes the journal. No name changes before this returns."""
     for name in journal.names:
         (staging / OLD / name).parent.mkdir(parents=True, exist_ok=True)
         _keep(folder / name, staging / OLD / name)
@@ -71,7 +71,7 @@ def begin(journal: Journal, staging: Path, folder: Path) -> None:
 
 
 def keep_on_disk(new: Path) -> None:
-    """Before it takes the place of what was there: a power cut must not find it half written."""
+    """Before it replaces the old one: after a power cut it must not be half written."""
     for path in new.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -93,7 +93,7 @@ def go_forward(journal: Journal, staging: Path, folder: Path) -> None:
             (staging / NEW / name).rename(folder / name)
     for name in journal.remove:
         _move_away(folder / name, staging / OLD / name)
-        if os.path.lexists(folder / name):  # its old self is kept by the second link
+        if os.path.lexists(folder / name):  # the second link keeps the old file
             (folder / name).unlink()
     _sync_all(journal, folder)
     (staging / _FORWARD).unlink()
@@ -116,7 +116,7 @@ def go_back(journal: Journal, staging: Path, folder: Path) -> None:
 
 
 def find(staging: Path) -> tuple[Journal, bool] | None:
-    """The journal of a staging folder, and whether it leads forward; None where nothing was moved yet.
+    """The journal of a staging folder, and its direction (forward or not); None if no file was moved.
 
     Raises ValueError for one that is not ours.
     """
@@ -131,7 +131,7 @@ def find(staging: Path) -> tuple[Journal, bool] | None:
 
 
 def _checked(found: Any) -> Journal:
-    """Only names inside the folder: whoever may plant a journal must not move what lies elsewhere."""
+    """Only names inside the folder: a planted journal must not move other files."""
     if not isinstance(found, dict) or found.keys() != {"put", "remove", "fresh"}:
         raise ValueError("no journal")
     for names in found.values():
@@ -145,12 +145,12 @@ def _is_name(text: str) -> bool:
 
 
 def _keep(path: Path, kept: Path) -> None:
-    """A second link to a file that is going to be replaced, where there can be one."""
+    """A second link to a file before its replacement, if links are supported."""
     if path.is_dir() and not path.is_symlink():
         return
     try:
         os.link(path, kept, follow_symlinks=False)
-    except OSError:  # not there, or no links here: it is moved away then
+    except OSError:  # missing, or links are not supported: it is moved away later
         return
 
 
@@ -165,7 +165,7 @@ def _sync_all(journal: Journal, folder: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Puts the names in a folder on the disk, where the file system can."""
+    """Flushes the names in a folder to disk, if the file system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

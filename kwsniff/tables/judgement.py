@@ -1,4 +1,4 @@
-"""The table with one row per finding: findings. Its rules stand in kwsniff/findings/rules."""
+"""The table with one row per finding: findings. kwsniff/findings/rules has the rules."""
 
 from kwsniff.tables.column import Column, TableSchema, TypeWord
 
@@ -17,42 +17,45 @@ def _column(
 
 FINDINGS = TableSchema(
     name="findings",
-    row="one thing that is wrong, wasteful, or worth knowing",
-    doc="What `kwsniff why` says, worst first: who has to act, and the calls that prove it. "
+    row="one finding: a problem, a waste or risk, or a fact worth knowing",
+    doc="The findings of `kwsniff why`, worst first, with their owners and the calls that prove them. "
     "[findings](../findings.md) has every rule with its figures.",
     columns=(
-        _column("finding", "string", "Its name, one of those in findings.md."),
-        _column("severity", "string", "How bad it is.", enum="severity"),
-        _column("confidence", "string", "How sure it is.", enum="confidence"),
-        _column("blames", "string", "Who has to act.", enum="blames"),
-        _column("subject_kind", "string", "What it is about.", enum="subject_kind"),
+        _column("finding", "string", "Name of the finding, one of those in findings.md."),
+        _column("severity", "string", "Severity.", enum="severity"),
+        _column("confidence", "string", "Confidence.", enum="confidence"),
+        _column("blames", "string", "Owner: who can fix it.", enum="blames"),
+        _column("subject_kind", "string", "Kind of the subject.", enum="subject_kind"),
         _column("subject", "string", "Which one."),
-        _column("first_time", "time", "When it began.", "its calls and packets", null="none has a time"),
+        _column("first_time", "time", "Start time.", "its calls and packets", null="they have no times"),
         _column(
-            "last_time", "time", "When it was seen last.", "its calls and packets", null="none has a time"
+            "last_time", "time", "Last time it was seen.", "its calls and packets", null="they have no times"
         ),
-        _column("value", "double", "What was measured.", "calls and packets", null="nothing is measured"),
-        _column(
-            "expected", "double", "Against what.", "rules, or other calls", null="nothing to compare with"
-        ),
+        _column("value", "double", "Measured value.", "calls and packets", null="no measured value"),
+        _column("expected", "double", "Against what.", "rules, or other calls", null="no reference value"),
         _column("unit", "string", "In what."),
-        _column("calls", "int64", "How many calls are concerned."),
+        _column("calls", "int64", "Number of affected calls."),
         _column(
             "time_share",
             "double",
-            "The time these calls took, as a share of the time that all calls took.",
+            "Latency of these calls, as a share of total call latency.",
             "latencies",
-            null="no times of calls prove it",
+            null="call latency does not prove it",
         ),
-        _column("call_ids", "integers", "At most 20 calls that prove it, the most telling first."),
-        _column("frames", "integers", "At most 20 packets that prove it where no call does."),
-        _column("explained_by", "string", "The finding that it follows from.", null="it follows from none"),
-        _column("text", "string", "One sentence with the figures."),
-        _column("advice", "string", "What to do."),
+        _column("call_ids", "integers", "At most 20 calls that prove it, the strongest proof first."),
+        _column("frames", "integers", "At most 20 packets that prove it, if no call does."),
+        _column(
+            "explained_by",
+            "string",
+            "The finding that causes this one.",
+            null="no known cause among the findings",
+        ),
+        _column("text", "string", "A sentence with the figures."),
+        _column("advice", "string", "Advice."),
         _column(
             "command",
             "string",
-            "A kwsniff command that shows the proof; CAPTURE and DIR stand for captures and tables.",
+            "A kwsniff command that shows the proof; replace CAPTURE and DIR by captures and tables.",
         ),
     ),
 )

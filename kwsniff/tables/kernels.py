@@ -1,8 +1,9 @@
-"""Arrow's own functions over arrays and batches, without what loading them takes.
+"""Arrow's compute functions, without their import time.
 
-`pyarrow.compute`, and whatever method of an array or batch leads to it, makes Python functions with texts of
-help of all that Arrow has: an eighth of the time that a small capture takes. What calls Arrow stands in a
-module below it.
+`pyarrow.compute`, and every array or batch method that imports it, builds Python functions with help texts
+for
+all of Arrow's functions, which takes an eighth of the time of a small capture. The functions here call a
+lower-level module.
 """
 
 from typing import Any
@@ -13,12 +14,12 @@ from kwsniff.tables.arrays import Bits, Numbers, flags, numbers
 
 try:
     from pyarrow._compute import CastOptions, call_function
-except ImportError:  # it has another name some day
+except ImportError:  # may be renamed
     from pyarrow.compute import CastOptions, call_function
 
 
 def kept(rows: Any, chosen: Bits) -> Any:
-    """The chosen ones of a batch, a table or an array."""
+    """The selected rows of a batch, a table or an array."""
     return call_function("filter", [rows, flags(chosen)])
 
 
@@ -28,10 +29,10 @@ def taken(rows: Any, places: Numbers, valid: Bits | None = None) -> Any:
 
 
 def encoded(array: pa.Array) -> pa.DictionaryArray:
-    """An array with its distinct values apart, in the order in which they come."""
+    """A dictionary-encoded array, with values in the order of first appearance."""
     return call_function("dictionary_encode", [array])
 
 
 def cast(array: Any, type_: pa.DataType) -> Any:
-    """An array in another type. Raises pyarrow's ArrowInvalid for values that it does not hold."""
+    """An array in another type. Raises pyarrow's ArrowInvalid for values out of range."""
     return call_function("cast", [array], CastOptions.safe(type_))

@@ -1,12 +1,14 @@
-"""Who writes in a folder: a hidden file there, locked for as long as its writer lives.
+"""The writer's lock of a folder: a hidden file, locked as long as its writer lives.
 
-The lock is `flock`'s. It belongs to the open file and ends with it, however its process ends; it holds
-between containers (whose process ids mean nothing to each other) and, over NFS and SMB, between hosts. So
-what a writer left behind is provably dead exactly when its lock can be taken. The file is removed when the
-lock is given back; whoever opened it before that notices, and begins again with a new one.
+The lock is `flock`'s. It belongs to the open file and ends with its process in any case. It works
+between containers (with separate process ids) and, over NFS and SMB, between hosts. So a writer is
+provably dead exactly when its lock can be taken. Releasing the lock removes the file; a process that
+opened it
+before notices that, and starts again with a new file.
 
-Where the file system has no locks, a file that may not be there before stands in for one. Nobody can tell
-whether its writer lives: it is never removed for another, who is asked to do that by hand.
+On a file system without locks, exclusive creation of a file replaces the lock. kwsniff cannot know whether
+its
+writer lives, so it never removes that file for another run and asks the user to do it.
 """
 
 import errno
@@ -22,11 +24,11 @@ STAND_IN: Final = ".kwsniff.writing"
 
 _OPEN: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-_MOST_TRIES: Final = 100  # each is one more writer that came and went in between
+_MOST_TRIES: Final = 100  # each attempt means another writer in between
 
 
 class Lock:
-    """A lock that is held. `release` gives it back; so does the end of the process."""
+    """A held lock. It ends with `release` or with the process."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -34,24 +36,24 @@ class Lock:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the file system keeps it: not that of a stand-in."""
+        """Whether it is a lock of the file system, not the replacement file."""
         return self._path.name == NAME
 
     def release(self) -> None:
-        """Lets others in. Harmless when called again, or when the folder is gone."""
+        """Releases the lock. May be called more than once, or after the folder was removed."""
         if self._descriptor is None:
             return
         with suppress(OSError):
-            if _is_at(self._path, self._descriptor):  # else the folder was replaced: not ours to remove
+            if _is_at(self._path, self._descriptor):  # otherwise the folder was replaced: not ours to remove
                 self._path.unlink()
         os.close(self._descriptor)
         self._descriptor = None
 
 
 def take_lock(folder: Path) -> Lock | None:
-    """The lock of a folder that is there; None where another holds it.
+    """The lock of an existing folder; None if another process holds it.
 
-    Raises OSError where the folder cannot be written, or something that is no plain file has the lock's name.
+    Raises OSError if the folder cannot be written, or if the lock's name is not a regular file.
     """
     path = folder / NAME
     for _ in range(_MOST_TRIES):
@@ -70,9 +72,9 @@ def take_lock(folder: Path) -> Lock | None:
             if error.errno not in _NO_LOCKS:
                 raise
             with suppress(OSError):
-                path.unlink()  # it locks nothing here
+                path.unlink()  # it has no effect here
             return _stand_in(folder)
-        os.close(descriptor)  # it was given back, and removed, between the two calls
+        os.close(descriptor)  # it was released and removed between the two calls
     return None
 
 
@@ -85,7 +87,7 @@ def _stand_in(folder: Path) -> Lock | None:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file is the one of this name. Opened anew: NFS answers that from the server."""
+    """Whether the open file is the one of this name. Opens it again, because NFS then asks the server."""
     try:
         again = os.open(path, _OPEN)
     except OSError:

@@ -1,4 +1,4 @@
-"""Columns of connections about bytes that did not arrive, or that nothing shows to have arrived."""
+"""Columns of connections on lost bytes, and on bytes without proof of arrival."""
 
 from kwsniff.tables.column import Column
 
@@ -24,15 +24,15 @@ def each_side(
 LOSSES = [
     *each_side(
         "lost_bytes",
-        "Missing bytes of the {side} that never arrived: the {other} had bytes behind them and still "
-        "asked for them, or closed without them. The network lost them, not the capture.",
+        "Missing bytes of the {side} that never arrived: the {other} had later bytes and still requested "
+        "these, or closed without them. The network lost them, not the capture.",
         "acknowledgements, selective ones too (RFC 2018)",
         unit="bytes",
     ),
     *each_side(
         "lost_before_bytes",
-        "Bytes sent again by the {side} of which the capture has only a later copy: the first one was "
-        "lost between the {side} and the capture.",
+        "Retransmitted bytes of the {side} without the first transmission in the capture: it was lost "
+        "between the {side} and the capture point.",
         "order of TCP sequence numbers, timestamps and acknowledgements",
         unit="bytes",
     ),
@@ -41,12 +41,12 @@ LOSSES = [
         "Bytes of the {side} that the {other} had not acknowledged when connection or capture ended.",
         "TCP sequence numbers and acknowledgements",
         unit="bytes",
-        null="no acknowledgement of them was seen",
+        null="no acknowledgement of them was captured",
     ),
     *each_side(
         "largest_acknowledged",
-        "Payload of the largest packet of the {side} that surely arrived: all that was sent until then "
-        "was acknowledged. Network cards join packets before they are captured.",
+        "Payload of the largest packet of the {side} that certainly arrived: everything up to it was "
+        "acknowledged. Network cards merge packets before they are captured.",
         "TCP sequence numbers and acknowledgements",
         unit="bytes",
     ),

@@ -1,4 +1,4 @@
-"""The table that tells who is who in groups."""
+"""The table of group members."""
 
 from dataclasses import replace
 
@@ -9,18 +9,18 @@ from kwsniff.tables.coordination import CALL_IDS, REBALANCE_TIMEOUT, SESSION_TIM
 MEMBERS = TableSchema(
     name="members",
     row="one membership of a consumer, share or streams group: from the join of a member to its end",
-    doc="A member is known by its member id; a static member (KIP-345) that starts again has another one, "
-    "and a row of its own. Rows stand in the order in which memberships ended. Computed from api_calls and "
-    "what JoinGroup, SyncGroup, LeaveGroup and group heartbeats carry; at most 100,000 members are followed "
+    doc="The member id identifies a member; a static member (KIP-345) gets a new one and a new row when "
+    "it restarts. Rows are in the order in which memberships ended. Computed from api_calls and "
+    "what JoinGroup, SyncGroup, LeaveGroup and group heartbeats contain; at most 100,000 members are tracked "
     "at a time.",
     columns=(
-        replace(CAPTURE, doc="The capture file of the first call that shows it."),
+        replace(CAPTURE, doc="Capture file with its first call."),
         replace(GROUP_ID, null=None),
         Column(
             name="kind",
             type="string",
             enum="group_kind",
-            doc="Which protocol the group follows.",
+            doc="Protocol of the group.",
             source="API",
         ),
         Column(name="member_id", type="string", doc="Its member id.", source="member_id", statistics=True),
@@ -29,78 +29,81 @@ MEMBERS = TableSchema(
             type="string",
             doc="Its instance id.",
             source="group_instance_id",
-            null="no message of it has one: the member is not static",
+            null="no message of it has one: not a static member",
         ),
         CLIENT_ID,
         Column(
             name="client_address",
             type="string",
-            doc="Where it spoke last.",
+            doc="Address of its last call.",
             source="IP header",
             null="never seen",
         ),
-        moment("joined_time", "When it asked to join.", "its join was not captured", statistics=True),
+        moment("joined_time", "Time of its join request.", "its join was not captured", statistics=True),
         moment(
-            "last_time", "Its last call to the coordinator but for that with which it left.", "there is none"
+            "last_time",
+            "Its last call to the coordinator, other than the one that ended the membership.",
+            "no such call",
         ),
         moment(
             "left_time",
-            "When it, or whoever removed it, asked to leave, or the coordinator said that it is no member.",
-            "it did not leave in the capture, or fell silent and nobody said when it was gone",
+            "When it or another client requested its removal, or it got UNKNOWN_MEMBER_ID from the "
+            "coordinator.",
+            "it did not leave during the capture, or fell silent at an unknown time",
         ),
         Column(
             name="left_how",
             type="string",
             enum="left_how",
-            doc="How it came to an end.",
+            doc="How the membership ended.",
             source="LeaveGroup, group heartbeats, error codes",
         ),
         Column(
             name="reason_text",
             type="string",
-            doc="The reason it gave in words for leaving, or else for the last join that has one (KIP-800).",
+            doc="Its reason text for leaving, else that of its last join with a reason (KIP-800).",
             source="LeaveGroup from version 5, JoinGroup from version 8",
-            null="it gave none",
+            null="no reason text",
         ),
-        replace(SESSION_TIMEOUT, doc="After how much silence it counts as gone."),
+        replace(SESSION_TIMEOUT, doc="Session timeout: how long it may be silent."),
         replace(
             REBALANCE_TIMEOUT,
-            doc="How long it may take to join again, which is max.poll.interval.ms of consumers.",
+            doc="Time allowed to rejoin, which is max.poll.interval.ms of consumers.",
         ),
         Column(
             name="heartbeat_interval_ms",
             type="int32",
             unit="milliseconds",
-            doc="How often the coordinator wants to hear of it; classic members choose it themselves.",
+            doc="Heartbeat interval that the coordinator requires; classic members choose their own.",
             source="heartbeat_interval_ms of group heartbeats",
             null="a classic member, or no response was captured",
         ),
         Column(
             name="generation",
             type="int32",
-            doc="The last generation or epoch it had a part in.",
+            doc="The last generation or epoch with this member.",
             source="JoinGroup response; heartbeats",
-            null="no message says it",
+            null="not in any message",
         ),
         Column(
             name="topics",
             type="strings",
             doc="Topics it subscribed to by name, at most 1,000.",
             source="what JoinGroup carries for consumers; group heartbeats",
-            null="not captured, no consumer's, or a pattern",
+            null="not captured, not a consumer, or a pattern",
         ),
         Column(
             name="partitions",
             type="strings",
-            doc="Partitions it was assigned last, as `topic-partition`, at most 1,000; topics by id where no "
-            "Metadata response names them.",
+            doc="Partitions of its last assignment, as `topic-partition`, at most 1,000; topics by id if "
+            "no Metadata response has their names.",
             source="what SyncGroup carries for consumers; group heartbeats",
-            null="its assignment was not captured, or is no consumer's",
+            null="its assignment was not captured, or it is not a consumer",
         ),
         Column(
             name="partition_count",
             type="int32",
-            doc="How many; 0: a member with nothing to do.",
+            doc="Number of assigned partitions; 0: an idle member.",
             source="as partitions",
             null="as partitions",
         ),

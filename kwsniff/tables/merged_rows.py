@@ -1,7 +1,7 @@
-"""Rows that analyzers gave beside each other -> the rows that one analyzer of all connections gives.
+"""Merges the rows of parallel analyzers into the rows that a single analyzer would give.
 
-Every row says where its packet stood, so that they come in one order; and what a topic's id was called by
-then, if the message that named it came to another analyzer.
+The packet number of each row gives the order. Topic ids get their names even if another analyzer got the
+message with the name.
 
     analyzer 0   rows of packets  1  4  4  9
     analyzer 1   rows of packets  2  3  7         ->   1 2 3 4 4 7 9
@@ -28,11 +28,11 @@ Names = Mapping[str, tuple[str, int]]
 
 
 class Part(NamedTuple):
-    """What one analyzer gave of a table at a time, in the coded schema."""
+    """A batch of one analyzer's rows of a table, in the coded schema."""
 
     rows: pa.RecordBatch
     runs: Numbers
-    """Packet, place in the work on it, first of the rows from there; as `take_in_order` gives them."""
+    """Packet, step within it, and first row from there; as returned by `take_in_order`."""
 
     def packets(self) -> Numbers:
         """The packet of each row."""
@@ -43,14 +43,14 @@ class Part(NamedTuple):
 
 
 def part_of(rows: pa.RecordBatch, order: bytes) -> Part:
-    """`order`: native int64 as the core gives them."""
+    """`order`: native int64, from the core."""
     return Part(rows, np.frombuffer(order, np.int64).reshape(-1, 3))
 
 
 def merged(parts: Sequence[dict[str, Part]], tables: Iterable[str]) -> dict[str, pa.RecordBatch]:
-    """By table; parts of the same analyzer one behind the other. Rows of details go with their calls.
+    """Merges by table; parts of the same analyzer are in order. Rows of details follow their calls.
 
-    What was merged is taken out of `parts`: it need not be there twice.
+    Removes merged rows from `parts`, to save memory.
     """
     found = {}
     places: Numbers | None = None
@@ -69,7 +69,7 @@ def merged(parts: Sequence[dict[str, Part]], tables: Iterable[str]) -> dict[str,
 
 
 def _in_order(parts: Sequence[Part]) -> Numbers | None:
-    """Where among all rows those stand that come first, second, ...; None where they do as they are."""
+    """Indices of all rows in merged order; None if they are already in order."""
     if sum(part.rows.num_rows > 0 for part in parts) < 2:
         return None
     begins = np.cumsum([0, *(part.rows.num_rows for part in parts)])
@@ -77,7 +77,7 @@ def _in_order(parts: Sequence[Part]) -> Numbers | None:
     lengths = np.diff(first, append=begins[-1])
     runs = np.concatenate([part.runs[:, :2] for part in parts])
     packets, places = runs[:, 0], runs[:, 1]
-    alike = places.min() == places.max()  # as nearly always: one key is sorted faster
+    alike = places.min() == places.max()  # nearly always: sorting by one key is faster
     order = np.argsort(packets, kind="stable") if alike else np.lexsort((places, packets))
     lengths = lengths[order]
     ends = np.cumsum(lengths)
@@ -94,7 +94,7 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _with_rows(parts: Sequence[Part], calls: Sequence[int], order: Numbers | None) -> list[Part]:
-    """Rows of details with the new places of their calls. `calls`: how many each part has."""
+    """Rows of details with the new row numbers of their calls. `calls`: number of calls of each part."""
     new = np.arange(sum(calls))
     if order is not None:
         new[order] = np.arange(len(order))
@@ -108,8 +108,8 @@ def _with_rows(parts: Sequence[Part], calls: Sequence[int], order: Numbers | Non
 
 
 def named(table: str, part: Part, names: Names) -> Part:
-    """Rows with the names of topics that others had learned before them, for ids that are shown in `topic`
-    and `topics`."""
+    """Rows with topic names that other analyzers had learned before, for ids in `topic` and
+    `topics`."""
     if not part.rows.num_rows or table not in NAMED:
         return part
     change = _name_listed if table == CALLS else _name_one
@@ -155,7 +155,7 @@ def _name_listed(part: Part, names: Names) -> pa.RecordBatch:
         return batch
     words, places = _with_words(told, new)
     codes[change] = places[codes[change]]
-    # A list that holds both, an id and its name, says it once.
+    # A list with both an id and its name keeps only one.
     _, first = np.unique(rows * len(words) + codes, return_index=True)
     first.sort()
     lengths = np.bincount(rows[first], minlength=len(lists))
@@ -167,13 +167,13 @@ def _name_listed(part: Part, names: Names) -> pa.RecordBatch:
 
 
 def _learned(ids: Sequence[str | None], names: Names) -> tuple[Numbers, list[str | None]]:
-    """Of each id the packet that named it, and its name."""
+    """For each id its name, and the packet with it."""
     found: list[tuple[str | None, int]] = [names.get(each or "", (None, _NEVER)) for each in ids]
     return np.array([at for _, at in found] or [_NEVER], np.int64), [name for name, _ in found]
 
 
 def _with_words(words: Sequence[str], more: Sequence[str | None]) -> tuple[list[str], Numbers]:
-    """Words and more of them, each once, and where the latter stand."""
+    """The union of two word lists, and the indices of the second one's words."""
     places = {word: place for place, word in enumerate(words)}
     for word in more:
         if word is not None:

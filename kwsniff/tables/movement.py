@@ -1,4 +1,4 @@
-"""The tables of what was moved: partitions and record_batches."""
+"""The tables of data transfer: partitions and record_batches."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from kwsniff.tables.columns import (
 )
 
 _HEADER = "header of the batch"
-_NO_OFFSET = "the message has no such field, or names no offset there"
+_NO_OFFSET = "the message has no such field, or no offset in it"
 _NO_RECORDS = "no record set for this partition"
 
 _CALL = (
@@ -42,7 +42,11 @@ _CALL_OF_BATCH = tuple(column for column in _CALL if column not in (BROKER_ADDRE
 
 def _offset(name: str, doc: str) -> Column:
     return Column(
-        name=name, type="int64", doc=doc, source="the field that holds it, or batch headers", null=_NO_OFFSET
+        name=name,
+        type="int64",
+        doc=doc,
+        source="the field with the offset, or batch headers",
+        null=_NO_OFFSET,
     )
 
 
@@ -58,18 +62,18 @@ def _number(name: str, type_: TypeWord, doc: str) -> Column:
 
 PARTITIONS = TableSchema(
     name="partitions",
-    row="one partition that a call asked for, wrote to, read from, or committed",
-    doc="What every call moved or asked, partition by partition: bytes, records, offsets, lag. A fetch that "
-    "names no partitions because its session does (KIP-227) has a row for each that was answered.",
+    row="one partition that a call requested, wrote, read or committed",
+    doc="Bytes, records, offsets and lag of every call, by partition. A fetch without partitions because "
+    "its session has them (KIP-227) has a row for each partition in the response.",
     columns=(
         *_CALL,
         moment(
             "time",
-            "When the first byte of the request passed.",
-            "the request was not seen whole",
+            "Time of the first byte of the request.",
+            "the capture does not have the whole request",
             statistics=True,
         ),
-        replace(GROUP_ID, doc="The group whose offset it is."),
+        replace(GROUP_ID, doc="Group of a committed offset."),
         TOPIC,
         TOPIC_ID,
         Column(
@@ -82,44 +86,47 @@ PARTITIONS = TableSchema(
         Column(
             name="error_code",
             type="int16",
-            doc="What the broker says of this partition; 0: no error.",
+            doc="The partition's error code in the response; 0: no error.",
             source="error code of the partition in the response",
-            null="no response, or it says nothing of the partition",
+            null="no response, or none for this partition",
             statistics=True,
         ),
         ERROR_NAME,
-        _offset("offset", "Offset that was asked for, committed, or answered."),
-        _offset("base_offset", "Offset of the first record that was written or read."),
-        _offset("last_offset", "Offset of the last record that was written or read."),
-        _offset("high_watermark", "Offset up to which consumers may read: all in-sync replicas have it."),
-        _offset("last_stable_offset", "Offset up to which transactions are decided."),
-        _offset("log_start_offset", "First offset that the broker still has."),
+        _offset("offset", "Offset in the request (fetched, committed) or in the response."),
+        _offset("base_offset", "Offset of the first record written or read."),
+        _offset("last_offset", "Offset of the last record written or read."),
+        _offset(
+            "high_watermark",
+            "High watermark: consumers may read up to this offset, which all in-sync replicas have.",
+        ),
+        _offset("last_stable_offset", "Last stable offset: all transactions before it have ended."),
+        _offset("log_start_offset", "First offset in the broker's log."),
         Column(
             name="lag",
             type="int64",
-            doc="How many offsets what was fetched is behind the high watermark after this call. A client "
-            "fetches ahead of what its application has processed and its group has committed: the lag of "
-            "what is committed is another number.",
-            source="high watermark less the offset behind the last record, or the one that was asked for",
-            null="not a fetch, or the broker named no high watermark",
+            doc="Lag of the fetched offsets behind the high watermark after this call. A client fetches "
+            "ahead of what its application has processed and its group has committed: the lag of "
+            "committed offsets is another number.",
+            source="high watermark minus the offset after the last record, or minus the requested offset",
+            null="not a fetch, or no high watermark in the response",
             statistics=True,
         ),
-        _size("record_bytes", "Size of the record set, as it is on the wire (compressed)."),
-        _number("record_count", "int64", "Records in it."),
-        _number("batch_count", "int32", "Record batches in it."),
+        _size("record_bytes", "Size of the record set on the wire (compressed)."),
+        _number("record_count", "int64", "Records in the record set."),
+        _number("batch_count", "int32", "Record batches in the record set."),
     ),
 )
 
 RECORD_BATCHES = TableSchema(
     name="record_batches",
     row="one record batch that was produced or fetched",
-    doc="What the headers of record batches say. `uncompressed_bytes` / `bytes` is the compression ratio.",
+    doc="Fields of record batch headers. `uncompressed_bytes` / `bytes` is the compression ratio.",
     columns=(
         *_CALL_OF_BATCH,
         moment(
             "time",
-            "When the first byte of the request passed.",
-            "the request was not seen whole",
+            "Time of the first byte of the request.",
+            "the capture does not have the whole request",
             statistics=True,
         ),
         TOPIC,
@@ -135,12 +142,10 @@ RECORD_BATCHES = TableSchema(
         Column(
             name="magic",
             type="int16",
-            doc="Format of the batch: 2 since Kafka 0.11; 0 and 1 are the message sets of before.",
+            doc="Format of the batch: 2 since Kafka 0.11; 0 and 1 are older message sets.",
             source=_HEADER,
         ),
-        Column(
-            name="codec", type="string", enum="codec", doc="How the records are compressed.", source=_HEADER
-        ),
+        Column(name="codec", type="string", enum="codec", doc="Compression codec.", source=_HEADER),
         Column(
             name="bytes", type="int64", unit="bytes", doc="Size of the batch on the wire.", source=_HEADER
         ),
@@ -151,14 +156,14 @@ RECORD_BATCHES = TableSchema(
             doc="Size of the batch with its records decompressed.",
             source="the batch itself when it is not compressed; the end of gzip, the blocks of snappy, "
             "the frames of lz4 and zstd where their writer noted it",
-            null="the compressed stream does not say",
+            null="the compressed stream does not have its size",
         ),
         Column(
             name="record_count",
             type="int32",
             doc="Records in the batch.",
             source=_HEADER,
-            null="a compressed message set, which does not say",
+            null="a compressed message set, which has no count",
         ),
         Column(name="base_offset", type="int64", doc="Offset of the first record.", source=_HEADER),
         Column(
@@ -166,17 +171,17 @@ RECORD_BATCHES = TableSchema(
             type="int64",
             doc="Offset of the last record.",
             source=_HEADER,
-            null="a message set, which does not say",
+            null="a message set, which has no last offset",
         ),
         replace(PRODUCER_ID, source=_HEADER, null="the producer is not idempotent"),
         replace(PRODUCER_EPOCH, source=_HEADER, null="the producer is not idempotent"),
         Column(
             name="base_sequence",
             type="int32",
-            doc="The producer's number for the first record.",
+            doc="Sequence number of the first record.",
             source=_HEADER,
-            null="the producer is not idempotent, or a broker wrote the batch in its name (a transaction's "
-            "marker, what it commits for a group): it has no number",
+            null="the producer is not idempotent, or a broker wrote the batch on its behalf (a "
+            "transaction marker, a group's commit)",
         ),
         Column(
             name="transactional",
@@ -187,21 +192,17 @@ RECORD_BATCHES = TableSchema(
         Column(
             name="control",
             type="bool",
-            doc="Whether it is a marker of the broker: a transaction's commit or abort.",
+            doc="Whether it is a control batch: a transaction's commit or abort marker.",
             source=_HEADER,
         ),
         Column(
             name="timestamp_type",
             type="string",
             enum="timestamp_type",
-            doc="Who set the times of the records.",
+            doc="Timestamp type of the records.",
             source=_HEADER,
         ),
-        replace(
-            moment("first_timestamp", "Time of the first record.", "the batch does not say"), source=_HEADER
-        ),
-        replace(
-            moment("max_timestamp", "Latest time of a record.", "the batch does not say"), source=_HEADER
-        ),
+        replace(moment("first_timestamp", "Time of the first record.", "not in the batch"), source=_HEADER),
+        replace(moment("max_timestamp", "Latest time of a record.", "not in the batch"), source=_HEADER),
     ),
 )

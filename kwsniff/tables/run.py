@@ -1,7 +1,8 @@
-"""Which run a row is of: `run_id`, the last column of every table.
+"""The run of a row: `run_id`, the last column of every table.
 
-Ids of calls and connections are made of packet numbers, so those of two runs are alike; with the run's own
-id they are not. It is put on as the rows leave the run: a dictionary of one word, a few bytes per row group.
+Ids of calls and connections come from packet numbers, so two runs have the same ones; the run's id makes
+them unique. The column is added when rows leave the run, as a dictionary with one value: a few bytes per row
+group.
 """
 
 import uuid
@@ -15,25 +16,25 @@ from kwsniff.tables.arrays import texts
 from kwsniff.tables.schema import TABLES, stored_schema
 
 _MOST_LETTERS = 200
-_ZEROES: Final = pa.py_buffer(bytes(1 << 17))  # the code of the one word there is, for so many rows
+_ZEROES: Final = pa.py_buffer(bytes(1 << 17))  # the code of the only dictionary value
 
 
 def new_run_id() -> str:
-    """An id that no other run has: 32 hexadecimal digits, at random."""
+    """A unique id: 32 random hexadecimal digits."""
     return uuid.uuid4().hex
 
 
 def check_run_id(given: str | None) -> str:
-    """An id that somebody chose, or a new one. Raises UsageError for one that is no text of some letters."""
+    """The given id, or a new one. Raises UsageError for an invalid one."""
     if given is None:
         return new_run_id()
     if not 0 < len(given) <= _MOST_LETTERS or not given.isprintable():
-        raise UsageError(f"run_id {given[:_MOST_LETTERS]!r}: give 1 to {_MOST_LETTERS} printable letters")
+        raise UsageError(f"run_id {given[:_MOST_LETTERS]!r}: give 1 to {_MOST_LETTERS} printable characters")
     return given
 
 
 def stamped(table: str, rows: pa.RecordBatch, run_id: str) -> pa.RecordBatch:
-    """Rows in the table's coded schema, with the id of their run: in its stored schema."""
+    """Converts rows from the table's coded schema to its stored schema, with the id of their run."""
     codes = pa.Array.from_buffers(pa.int8(), rows.num_rows, [None, _zeroes(rows.num_rows)])
     column = pa.DictionaryArray.from_arrays(codes, _word(run_id), safe=False)
     return pa.RecordBatch.from_arrays([*rows.columns, column], schema=_stored(table))

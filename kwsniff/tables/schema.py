@@ -1,4 +1,4 @@
-"""All tables, and their schemas as Arrow and Spark have them. Declared elsewhere in this room, once."""
+"""All tables, and their schemas for Arrow and Spark. Other modules of this package declare the tables."""
 
 import json
 from collections.abc import Sequence
@@ -56,22 +56,24 @@ CORE_TABLES: Final = (
     "record_batches",
     "tcp_events",
 )
-"""Those that the core fills, in the order of its numbers; the others are computed from them."""
+"""Tables of the core, in the order of its numbers; the others are computed from them."""
 
 DETAILS: Final = "details"
 INNER: Final = {
     DETAILS: TableSchema(
         name=DETAILS,
-        row="one call whose bytes are read in full; of the core, for timelines, never the user's",
+        row="one fully decoded call; internal, from the core to timelines",
         doc="",
         columns=(
-            Column(name="row", type="int64", doc="Place in api_calls as taken with it.", source="the core"),
-            Column(name="request", type="binary", doc="Behind the id.", source="bytes", null="not kept"),
-            Column(name="response", type="binary", doc="Behind the id.", source="bytes", null="not kept"),
+            Column(name="row", type="int64", doc="Row in the api_calls taken with it.", source="the core"),
+            Column(name="request", type="binary", doc="Bytes after the id.", source="bytes", null="not kept"),
+            Column(
+                name="response", type="binary", doc="Bytes after the id.", source="bytes", null="not kept"
+            ),
         ),
     )
 }
-"""Tables that the core gives and nobody gets."""
+"""Internal tables of the core, which users do not get."""
 
 _PANDAS: Final = {"bool": "boolean", "int16": "Int16", "int32": "Int32", "int64": "Int64"}
 
@@ -90,17 +92,17 @@ _SPARK: Final = {
 
 
 def arrow_schema(table: TableSchema) -> "pa.Schema":
-    """The schema of the tables users get, in memory and in parquet: plain types, every field nullable."""
+    """The public schema of a table, in memory and in parquet: plain types, every field nullable."""
     import pyarrow as pa
 
     return pa.schema([(column.name, _plain(column)) for column in table.columns], for_pandas(table.columns))
 
 
 def coded_schema(table: TableSchema) -> "pa.Schema":
-    """The same table inside a run: without the run's own column, strings as dictionaries, as the core hands
-    them over.
+    """The same table inside a run: without the run's column, with strings as dictionaries, as delivered by
+    the core.
 
-    Parquet stores the dictionary as it is; readers see plain strings.
+    Parquet stores the dictionary directly; readers see plain strings.
     """
     import pyarrow as pa
 
@@ -108,17 +110,17 @@ def coded_schema(table: TableSchema) -> "pa.Schema":
 
 
 def stored_schema(table: TableSchema) -> "pa.Schema":
-    """The same with the run's column: what leaves the run, see run.py."""
+    """The same with the run's column, for rows that leave the run; see run.py."""
     import pyarrow as pa
 
     return pa.schema([(column.name, _coded(column)) for column in table.columns], for_pandas(table.columns))
 
 
 def for_pandas(columns: Sequence[Column]) -> dict[str, str]:
-    """Metadata of a schema by which pandas takes whole numbers and booleans as its types that know nulls.
+    """Schema metadata that makes pandas use nullable types for integers and booleans.
 
-    Without it, a column of whole numbers becomes floats where one of them is null, and offsets above 2**53
-    become others. Columns that are never null stay numpy's.
+    Without it, an integer column with a null becomes floats, which corrupts offsets above 2**53. Columns that
+    are never null stay numpy's.
 
     Source: pandas' developer guide on DataFrames in parquet files.
     """

@@ -1,4 +1,4 @@
-"""The table of what TCP had to do twice, or could not do."""
+"""The table of TCP events: retransmissions, zero windows, resets."""
 
 from dataclasses import replace
 
@@ -9,23 +9,23 @@ TCP_EVENTS = TableSchema(
     name="tcp_events",
     row="one event of TCP",
     doc="Retransmissions, closed windows, refused and reset connections, repeated SYNs and acknowledgements: "
-    "of connections that are Kafka's, and of those that carried nothing. The same `stream_offset` three "
-    "times with nothing from the other side is a dead path.",
+    "of Kafka connections, and of those without data. The same `stream_offset` three times without a "
+    "packet from the other side is a dead path.",
     columns=(
-        replace(CAPTURE, doc="The capture file with the packet."),
+        replace(CAPTURE, doc="Capture file with the packet."),
         CONNECTION_ID,
         Column(
             name="time",
             type="time",
-            doc="When the packet passed.",
+            doc="Time of the packet.",
             source="packet time",
-            null="the packets carry no time",
+            null="the packets have no times",
             statistics=True,
         ),
         Column(
             name="frame",
             type="int64",
-            doc="That packet, as Wireshark counts; of duplicate_acks the first one.",
+            doc="The packet, numbered as in Wireshark; the first one for duplicate_acks.",
             source="position of the packet in its capture",
         ),
         Column(
@@ -35,39 +35,39 @@ TCP_EVENTS = TableSchema(
             name="sender",
             type="string",
             enum="direction",
-            doc="Who sent the packet.",
+            doc="Sender of the packet.",
             source="TCP stream",
-            null="client and broker were not told apart",
+            null="it is unknown which side is the client",
         ),
         Column(
             name="stream_offset",
             type="int64",
             unit="bytes",
-            doc="Where in the stream: the first byte sent again; for windows and acknowledgements the byte "
-            "that the other side is to send next, in its own stream.",
+            doc="Stream offset: of the first retransmitted byte; for windows and acknowledgements, of the "
+            "next byte in the stream of the other side.",
             source="TCP sequence numbers",
-            null="it is about no place in a stream, or about one before the capture",
+            null="it has no stream offset, or one before the capture",
         ),
         Column(
             name="bytes",
             type="int64",
             unit="bytes",
-            doc="Bytes sent again.",
+            doc="Retransmitted bytes.",
             source="TCP sequence numbers",
             null="not a retransmission",
         ),
         Column(
             name="count",
             type="int64",
-            doc="Acknowledgements in the row.",
+            doc="Number of duplicate acknowledgements.",
             source="TCP acknowledgement numbers",
             null="not duplicate_acks",
         ),
         replace(
             CALL_ID,
-            doc="The call that it delayed: the one whose bytes are there; for a reset the oldest without "
+            doc="The call that it delayed: the one with these bytes; for a reset the oldest without "
             "an answer.",
-            null="no call was seen there, or the connection is inside TLS",
+            null="no call there, or the connection is encrypted",
         ),
     ),
 )

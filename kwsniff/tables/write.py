@@ -1,13 +1,13 @@
-"""Record batches -> `DIR/<table>.parquet`, all tables or none.
+"""Writes record batches to `DIR/<table>.parquet`, all tables or none.
 
-Every table is one file, written in a hidden folder (folder.py) and named when all of them are complete: a
-run that fails or is killed leaves the previous run's files as they were, and a run that succeeds replaces
-every one of them, also with empty tables.
+Every table is one file, written in a hidden folder (folder.py) and renamed when all are complete: a
+failed or killed run leaves the previous run's files unchanged, and a successful run replaces all of
+them, even by empty tables.
 
-How the files are encoded was measured (api_calls and latencies; microseconds of processor time and bytes per
+The encoding was chosen by measurement (api_calls and latencies; microseconds of CPU time and bytes per
 call): Arrow's defaults 0.87 and 89; dictionaries for strings only 0.52 and 82; integers and times as
-DELTA_BINARY_PACKED 0.43 and 31; statistics only for the columns people filter by 0.29 and 31. zstd in place
-of snappy: 0.34 and 30. Numbers of 16 bits are left plain: 4 % faster, one byte more.
+DELTA_BINARY_PACKED 0.43 and 31; statistics only for the usual filter columns 0.29 and 31. zstd instead
+of snappy: 0.34 and 30. 16-bit numbers stay plain: 4 % faster, one byte more.
 """
 
 import os
@@ -26,19 +26,19 @@ from kwsniff.tables.run import new_run_id, stamped
 from kwsniff.tables.schema import TABLES, arrow_schema, for_pandas, stored_schema
 
 ROW_GROUP_ROWS = 1 << 16
-"""Rows of a row group, more or less: a few MB, so that a reader may skip or share out parts of a file."""
+"""Approximate rows of a row group: a few MB, so that a reader can skip or distribute parts of a file."""
 
 _COMPRESSION = "snappy"
-_DICTIONARY_BYTES = 1 << 30  # no limit: a text that many rows have is never written for each of them
-_BATCH_ROWS = 1 << 16  # of a column encoded at a time; Arrow's default of 1024 takes 7 % longer
+_DICTIONARY_BYTES = 1 << 30  # no limit: a text of many rows is never written once per row
+_BATCH_ROWS = 1 << 16  # values of a column encoded at a time; Arrow's default of 1024 takes 7 % longer
 
 
 class TableFiles:
-    """Parquet files being written, one per table, wherever they are asked to be.
+    """Open parquet files, one per table, at given paths.
 
     `write` may be called any number of times per table; each call becomes one row group or more. `close`
-    completes them, `abort` gives up; removing them is left to whoever made their folder. What the operating
-    system refuses is an OSError.
+    completes the files, `abort` stops; the owner of the folder removes them. Raises OSError for system
+    errors.
     """
 
     def __init__(self, paths: Mapping[str, Path], run_id: str) -> None:
@@ -54,8 +54,8 @@ class TableFiles:
             raise
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Appends rows, given in the table's coded schema."""
-        # Even parts: a small rest would be a row group of its own, which costs as much as a large one.
+        """Appends rows in the table's coded schema."""
+        # Equal parts: a small rest would be a separate row group, which costs as much as a large one.
         groups = max(batch.num_rows // ROW_GROUP_ROWS, 1)
         rows = max(-(-batch.num_rows // groups), 1)
         marked = pa.Table.from_batches([stamped(table, batch, self._run_id)])
@@ -64,7 +64,7 @@ class TableFiles:
     def rewrite(self, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
         """Puts every row group written so far through `change`, in plain types.
 
-        Nothing can be written to this table afterwards.
+        No more rows can be written to this table afterwards.
         """
         self._close(table)
         written = self._paths[table]
@@ -85,9 +85,9 @@ class TableFiles:
             self._close(name)
 
     def abort(self) -> None:
-        """Leaves the files as they are; harmless after `close`."""
+        """Leaves the files unchanged; allowed after `close`."""
         for name, writer in self._writers.items():
-            writer.is_open = False  # its finaliser would write again, to a disk that may be full
+            writer.is_open = False  # its finaliser would write again, to a possibly full disk
             with suppress(OSError):
                 self._sinks[name].close()
         self._writers.clear()
@@ -106,11 +106,11 @@ class TableFiles:
 
 
 class TableWriter:
-    """Writes tables of a run into one directory, which is made when it is not there.
+    """Writes the tables of a run into one directory, which is created if missing.
 
-    `commit` gives the files their names, and removes those that an earlier run wrote of tables that this one
-    does not make: all that is there is of one run. Leaving the `with` block without `commit` removes what was
-    written. Whatever the operating system refuses is an OutputError, as is another run that writes there.
+    `commit` publishes the files, and removes those of an earlier run for tables that this one does not
+    write: all files then belong to one run. Leaving the `with` block without `commit` removes the written
+    files. Raises OutputError for system errors and for another writer.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class TableWriter:
         self.abort()
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Appends rows, given in the table's coded schema; see TableFiles."""
+        """Appends rows in the table's coded schema; see TableFiles."""
         with guarded(self.directory):
             self._files.write(table, batch)
 
@@ -149,13 +149,13 @@ class TableWriter:
             self._files.rewrite(table, change)
 
     def complete(self, tables: Iterable[str]) -> dict[str, Path]:
-        """Completes the files of these tables, for what is computed of them; returns where they are."""
+        """Completes the files of these tables, for computations from them; returns their paths."""
         with guarded(self.directory):
             self._files.close(tables)
         return {name: self._folder.new / self.paths[name].name for name in tables}
 
     def commit(self, without: Iterable[str] = ()) -> dict[str, Path]:
-        """Completes every file and gives it its name, but for some; returns table name -> path."""
+        """Completes and publishes every file, with exceptions; returns table name -> path."""
         for name in without:
             del self.paths[name]
         try:
@@ -168,7 +168,7 @@ class TableWriter:
         return self.paths
 
     def abort(self) -> None:
-        """Removes what has not been committed, and lets others write there; harmless after `commit`."""
+        """Removes uncommitted files and releases the lock; allowed after `commit`."""
         self._files.abort()
         self._folder.close()
 
@@ -176,12 +176,13 @@ class TableWriter:
         for path in self.paths.values():
             if path.is_dir():
                 raise OutputError(
-                    f"{path}: is a directory of another program; remove it or choose another with -o"
+                    f"{path} is a directory of another program; remove it or choose another output folder "
+                    f"with -o"
                 )
 
 
 def create(path: Path) -> None:
-    """Makes a file that may not be there yet, and is no link to another."""
+    """Creates a new file; fails if the name exists, even as a link."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
 
 
@@ -192,13 +193,14 @@ def parquet_writer(
     writer = pq.ParquetWriter(sink, schema, **encoding(table) | changes)
     writer.add_key_value_metadata(
         for_pandas(table.columns)
-    )  # without store_schema, a schema's own is left out
+    )  # without store_schema, the schema's own metadata is left out
     return writer
 
 
 def encoding(table: TableSchema) -> dict[str, Any]:
     """Arguments of ParquetWriter for a table in its coded or plain schema."""
-    numbers = ("int32", "int64", "time")  # int16: codes and versions, of few values, which snappy packs well
+    # Without int16: codes and versions have few values, which snappy compresses well.
+    numbers = ("int32", "int64", "time")
     words: Sequence[str] = [column.name for column in table.columns if column.type == "string"]
     lists = [f"{column.name}.list.element" for column in table.columns if column.type == "strings"]
     return {
@@ -215,5 +217,5 @@ def encoding(table: TableSchema) -> dict[str, Any]:
             },
         },
         "write_statistics": [column.name for column in table.columns if column.statistics],
-        "store_schema": False,  # it would tell Arrow's readers to make dictionaries of the strings
+        "store_schema": False,  # it would make Arrow's readers return dictionaries for the strings
     }

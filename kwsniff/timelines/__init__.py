@@ -1,1 +1,1 @@
-"""What happened over many calls: rebalances, transactions, and names of topics that come late."""
+"""State over many calls: rebalances, transactions, and late names of topics."""

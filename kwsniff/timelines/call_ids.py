@@ -1,4 +1,4 @@
-"""Which calls a row is made of: a few of them."""
+"""A few of the calls of a row."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
-"""The cluster as clients are told: brokers from Metadata, versions offered from ApiVersions.
+"""The cluster in responses to clients: brokers from Metadata, supported versions from ApiVersions.
 
-A cluster may have many partitions, and clients ask for them again and again: an answer that a broker gave
-before, byte for byte, is only counted as long as nothing that was new came since; its rows are seen to when
-something did.
+A cluster may have many partitions, and clients request them repeatedly: a response identical to an earlier
+one
+of the same broker is only counted until other news arrives, which updates its rows.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_BROKERS = 10_000
-"""Entries of brokers; what comes after is left out."""
+"""Maximum entries of brokers; further ones are left out."""
 MOST_RANGES = 200_000
 MOST_ANSWERS = 10_000
-"""Answers remembered to know them again, and rows that these tell of; beyond them all are forgotten."""
+"""Maximum stored responses, for recognising repeats, and their rows; beyond that all are dropped."""
 MOST_ANSWER_ROWS = 1_000_000
 LONGEST_NAME = 256
 
@@ -46,8 +46,8 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Answer:
-    """One that may come again: the keys of the rows that it tells of, how often it came since these were seen
-    to, and the last call with it (time in microseconds)."""
+    """A response that may repeat: the keys of its rows, its repeats since these were updated,
+    and the last call with it (time in microseconds)."""
 
     news: int = _FORGOTTEN
     brokers: list[tuple[Any, ...]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Answer:
 
 
 class Cluster:
-    """Follows what brokers say of themselves; `brokers` and `ranges` are rows that are over."""
+    """Tracks Metadata and ApiVersions responses; `brokers` and `ranges`: completed rows."""
 
     def __init__(self, names: TopicNames, leaders: Leaders, catalog: Catalog, room: Room) -> None:
         self._room = room
@@ -103,7 +103,7 @@ class Cluster:
             news = self._news
 
     def _repeat(self, part: pa.RecordBatch, answers: Groups, seen: Sequence["Answer | None"]) -> bool:
-        """Whether all of a batch came before and mean what they meant; then they are counted."""
+        """Whether all responses of a batch are repeats with the same meaning; if so, counts them."""
         if any(found is None or found.news != self._news for found in seen):
             return False
         lasts = np.zeros(len(seen), np.int64)
@@ -118,7 +118,7 @@ class Cluster:
         return True
 
     def _take(self, label: tuple[Any, ...], row: tuple[Any, ...]) -> "Answer":
-        """An answer that is read in full."""
+        """A fully decoded response."""
         call_id, key, version, address, port, time, capture, client, place, response = row
         before = self._seen.pop(label, None)
         if before is not None:
@@ -152,13 +152,13 @@ class Cluster:
 
     @property
     def _news(self) -> int:
-        """Grows with whatever may change what an answer means."""
+        """Increases with every change that may affect the meaning of a response."""
         return len(self._known) + self._leaders.news
 
     def _take_metadata(
         self, said: Said, call_id: int, time: int | None, capture: str
     ) -> list[tuple[Any, ...]]:
-        """The keys of the rows that were told of."""
+        """The keys of the rows in the response."""
         moment = None if time is None else time * 1000
         keys = []
         for each in said.get("brokers") or ():
@@ -181,7 +181,7 @@ class Cluster:
         return keys
 
     def _has_room_for_ranges(self) -> bool:
-        """Whether an answer is read at all: one that could add nothing takes as long to read."""
+        """Whether to decode a response: one that can add no rows would take as long."""
         if len(self._offered) < MOST_RANGES and self._room.used < self._room.most:
             return True
         self._room.left_out += 1
@@ -215,16 +215,16 @@ class Cluster:
             )
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; rows are not part of it. To be taken before that of the leaders."""
+        """The state for `resume`, without rows. Take it before the state of the leaders."""
         self._settle_all()
         return self._known, self._offered
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self._known, self._offered = state
 
     def finish(self) -> None:
-        """No more calls come: what is known of brokers and leaders becomes rows."""
+        """Ends: the known brokers and leaders become rows."""
         self._settle_all()
         self._leaders.finish()
         self.brokers += self._known.values()
@@ -250,7 +250,7 @@ def _bytes_of(answer: Answer) -> int:
 
 
 def _touch(row: Row, times: int, call_id: int, time: int | None) -> None:
-    """A row was told of again; what is settled late does not take back what was told since."""
+    """Counts a repeat of a row; a late update does not revert a newer one."""
     row["calls"] += times
     moment = None if time is None else time * 1000
     before = row.get("last_time")

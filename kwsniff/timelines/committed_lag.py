@@ -1,11 +1,11 @@
-"""Committed lag: what groups commit of a partition, against the end of it that somebody was told by then.
+"""Committed lag: committed offsets of groups, relative to the log end in any earlier response.
 
 Calls in the order in which they ended:
 
     Fetch orders-0: end 120    Produce orders-0: end 131    OffsetCommit orders-0: 90    -> lag 41
 
-The greatest end counts: answers overtake each other, and followers know of less. Messages name topics by name
-or by id; Metadata responses that came before say which belong together. Memory is bounded.
+The highest end counts, because responses overtake each other and followers lag. Messages have topic names
+or ids; earlier Metadata responses map one to the other. Memory is bounded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import News
 
 MOST_PARTITIONS = 200_000
-"""Partitions whose end is remembered; beyond it the one that was told of longest ago is forgotten."""
+"""Maximum partitions with a stored end; beyond that, the one with the oldest update is dropped."""
 
 _TAKEN: Final = (
     "call_id",
@@ -44,13 +44,13 @@ _TAKEN: Final = (
     "topic_id",
     "partition",
 )
-"""Columns of commits that stand in the calls' rows as they are."""
+"""Columns of commits that are copied from the calls' rows."""
 
 NOT_KNOWN: Final = -1
 
 
 class End(NamedTuple):
-    """How far a partition reaches, when (microseconds, or NOT_KNOWN) and by which call that was told last."""
+    """The log end of a partition, the time (microseconds, or NOT_KNOWN) and the call of its last report."""
 
     offset: int
     time: int
@@ -58,7 +58,7 @@ class End(NamedTuple):
 
 
 def later(before: End | None, end: End) -> End:
-    """The greater of two ends; of equal ones the one that was told last."""
+    """The greater of two ends; of equal ones, the later report."""
     return end if before is None or end.offset >= before.offset else before
 
 
@@ -72,13 +72,13 @@ _BYTES_OF_AN_END: Final = RECORD - SHORT
 
 
 class Commits:
-    """Follows partitions through batches that `told` gives; `batches` are rows of the table commits."""
+    """Tracks partitions through the batches of offsets.py; `batches`: rows of the table commits."""
 
     def __init__(self, catalog: Catalog, room: Room | None = None) -> None:
         self._room = Room() if room is None else room
         self.batches: list[pa.RecordBatch] = []
         self.forgotten = 0
-        """Ends forgotten because of MOST_PARTITIONS, or for want of room."""
+        """Ends dropped because of MOST_PARTITIONS or the memory limit."""
         self._apis = {key: api.name for key, api in catalog.apis.items()}
         self._schema = coded_schema(TABLES["commits"])
         self._ends: dict[Place, End] = {}
@@ -86,7 +86,7 @@ class Commits:
         self._ids: dict[str, str] = {}
 
     def add(self, offsets: pa.RecordBatch, news: Sequence[News]) -> None:
-        """Takes rows in the order in which their calls ended; `news`: which topics were named meanwhile."""
+        """Takes rows in the order in which their calls ended; `news`: topics named meanwhile."""
         places = whole_numbers(offsets[PLACE], null=0)
         begin = 0
         for each in news:
@@ -97,7 +97,7 @@ class Commits:
         self._take(offsets.slice(begin))
 
     def note(self, offsets: pa.RecordBatch) -> list[Place]:
-        """Takes how far partitions reach, and gives those that are committed, without their rows."""
+        """Takes log ends of partitions, and returns the committed ones, without their rows."""
         commits = np.flatnonzero(whole_numbers(offsets["committed"], null=-1) >= 0)
         told = _Told(offsets, commits, lambda _: None)
         self._note(told)
@@ -105,33 +105,33 @@ class Commits:
 
     @property
     def ends(self) -> Mapping[Place, End]:
-        """How far partitions reach; the last one is the one that was told of last."""
+        """Log ends of partitions, in the order of their last reports."""
         return self._ends
 
     def begin(self, ends: Mapping[Place, End], news: Sequence[News]) -> None:
-        """Goes on where others stood: with what they were told of partitions, and of topics."""
+        """Continues from the states of others: their partitions and topics."""
         for each in news:
             self._name(each)
         self._ends = dict(ends)
         self._room.charge(_BYTES_OF_AN_END * len(ends))
 
     def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
-        """The rows, if there are so many."""
+        """The rows, if there are enough."""
         if sum(batch.num_rows for batch in self.batches) >= at_least:
             yield from self.batches
             self.batches.clear()
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; rows are not part of it."""
+        """The state for `resume`, without rows."""
         return self.forgotten, {key: tuple(end) for key, end in self._ends.items()}, self._names, self._ids
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self.forgotten, ends, self._names, self._ids = state
         self._ends = {key: End(*end) for key, end in ends.items()}
 
     def finish(self) -> None:
-        """No more calls come."""
+        """Ends the input."""
         self._room.charge(-_BYTES_OF_AN_END * len(self._ends))
         self._ends.clear()
 
@@ -150,7 +150,7 @@ class Commits:
 
     def _note(self, told: "_Told") -> None:
         for place, end in told.latest():
-            # Taken out and put back: the first one is the one that was told of longest ago.
+            # Removed and reinserted, so that the first one has the oldest report.
             before = self._ends.pop(place, None)
             self._room.charge(0 if before else _BYTES_OF_AN_END)
             self._ends[place] = later(before, end)
@@ -172,7 +172,7 @@ class Commits:
         self.batches.append(self._rows(kept(offsets, chosen), best))
 
     def _other(self, place: Place) -> Place | None:
-        """The same partition as messages of other versions name it."""
+        """The same partition under the other kind of topic name."""
         word, partition = place
         known = self._names.get(word) or self._ids.get(word)
         return (known, partition) if known else None
@@ -198,18 +198,18 @@ class Commits:
 
 
 def _known(ends: Iterator[End | None]) -> Numbers:
-    """Offset, time, call id of each in rows of an array; offset -1: there is none."""
+    """Offset, time, call id of each in rows of an array; offset -1: none."""
     return np.array([end or _NO_END for end in ends], np.int64).T
 
 
 class _Best:
-    """The greatest end of each of many commits; of equal ones the one told last."""
+    """The highest end for each of many commits; of equal ones, the latest report."""
 
     def __init__(self, ends: Numbers) -> None:
         self.offset, self.time, self.call_id = (np.ascontiguousarray(each) for each in ends)
 
     def better(self, ends: Numbers) -> Self:
-        """Takes those that are greater, or as great and newer."""
+        """Takes ends that are higher, or equal and newer."""
         offset, time, call_id = ends
         newer = (time > self.time) | ((time == self.time) & (call_id > self.call_id))
         chosen = (offset > self.offset) | ((offset == self.offset) & newer)
@@ -220,11 +220,11 @@ class _Best:
 
 
 class _Told:
-    """Ends told by one batch, of each partition and in front of each commit.
+    """Ends reported in one batch, for each partition and before each commit.
 
-    `places`: the different partitions of commits; `which`: that of each commit; `others`: the same partitions
-    as other messages name them. `before`, `beside`: the greatest end in front of each commit, by the one name
-    and by the other, as `_known` has them.
+    `places`: the distinct partitions of commits; `which`: the index for each commit; `others`: the same
+    partitions under their other name. `before`, `beside`: the highest end before each commit under either
+    name, from `_known`.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class _Told:
         )  # fmt: skip
 
     def latest(self) -> Iterator[tuple[Place, End]]:
-        """The greatest end of each partition."""
+        """The highest end of each partition."""
         told = np.flatnonzero(self._latest[0] >= 0)
         ends = self._latest[:, told].T.tolist()
         for key, end in zip(self._own[told].tolist(), ends, strict=True):
@@ -269,7 +269,7 @@ class _Told:
         return self._words[key >> 32], (key & _PARTITION ^ 1 << 31) - (1 << 31)
 
     def _slot(self, place: Place | None) -> int:
-        """The other way around; -1 where this batch does not speak of it."""
+        """The inverse; -1 if this batch does not have it."""
         number = self._numbers.get(place[0]) if place else None
         if number is None or place is None:
             return -1
@@ -279,11 +279,11 @@ class _Told:
 
 
 def _numbered(keys: Numbers) -> tuple[Numbers, Numbers]:
-    """The different keys, sorted, and the place of each row's key among them."""
+    """The distinct keys, sorted, and the index of each row's key."""
     words, partitions = keys >> 32, keys & _PARTITION
     wide = int(partitions.max(initial=0)) + 1
     if wide * (int(words.max(initial=0)) + 1) <= _FEW:
-        # Few enough for a table.
+        # Small enough for a table.
         places = words * wide + partitions
         there = np.zeros(_FEW, np.bool_)
         there[places] = True

@@ -1,7 +1,7 @@
-"""What the messages say that timelines read in full: those of layouts with the word `detail`.
+"""Messages that timelines decode fully: those of layouts with the trait `detail`.
 
-The core hands the bytes over beside api_calls, each different message once; they are rare, and read by the
-decoder that shows messages.
+The core delivers their bytes with api_calls, each distinct message once; they are rare, and decoded like
+messages for display.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ from kwsniff.tables.kernels import kept, taken
 
 BYTES: Final = ("request", "response")
 PLACE: Final = "place"
-"""Where a call stands among others: the number of its row, or of the packet that ended it."""
+"""The position of a call: the number of its row, or of the packet that ended it."""
 _NO_CORRELATION: Final = bytes(4)
 _SHORT_MESSAGE: Final = 4096
-"""Bytes of a message that is remembered, since the same one may come again."""
+"""Maximum size of a message that is cached, because it may repeat."""
 
 Said = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ Said = Mapping[str, Any]
 def with_details(
     calls: pa.RecordBatch, details: pa.RecordBatch | None, chosen: Bits, columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Some columns of the chosen calls and of those that bytes were kept of, with the bytes, and PLACE."""
+    """Some columns of the selected calls and of those with kept bytes, with the bytes and PLACE."""
     found = np.full(calls.num_rows, -1, np.int64)
     if details is not None:
         found[whole_numbers(details["row"], null=0)] = np.arange(details.num_rows)
@@ -47,7 +47,7 @@ def with_details(
 
 
 def read_request(catalog: Catalog, api_key: int, api_version: int, data: bytes | None) -> Said:
-    """The body's fields by name; those that cannot be read are not there."""
+    """The body's fields by name, without unreadable ones."""
     return {} if data is None else _read(catalog, api_key, api_version, data, "request")
 
 
@@ -91,6 +91,6 @@ _read_once = lru_cache(maxsize=128)(_read_anew)
 
 
 def listed(said: Any, name: str) -> list[Any]:
-    """The elements of an array that may be null, or not there."""
+    """The elements of an array that may be null or absent."""
     found = said.get(name) if isinstance(said, Mapping) else None
     return found if isinstance(found, list) else []

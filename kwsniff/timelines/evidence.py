@@ -1,8 +1,7 @@
-"""What calls of the last moments say that proves what others waited for.
+"""Facts from recent calls that prove what other calls waited for.
 
-Everything has a number and a clock: how many such things were told before it, and the latest end of a call
-until then. Whether one may prove another is a matter of these alone, and so the same however the calls come,
-in one batch or in many.
+Every fact has a number (of earlier facts of its kind) and a clock (the latest end of a call until then). Only
+these decide whether one may prove another, so the result is the same for calls in one batch or in many.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +18,9 @@ from kwsniff.timelines.held_rows import PRODUCED
 from kwsniff.timelines.topic_names import News
 
 WINDOW_US: Final = 1_000_000
-"""So far apart may calls end of which one proves the wait of the other."""
+"""Maximum time between the ends of two calls, one of which proves the wait of the other."""
 MOST_EVENTS = 1 << 16
-"""And so many may be told between them."""
+"""Maximum number of facts between them."""
 NO_TIME: Final = -1
 PLACED: Final = ("topic", "partition", "broker_address", "broker_port")
 _OF_MARKS: Final = ("fetched", "base", "reached", "time", "connection_id", "end", "number", "clock")
@@ -35,8 +34,8 @@ Place = tuple[str, int, str, int]
 
 
 class Marks(NamedTuple):
-    """What calls say of partitions, a row each: number of the partition; a follower asks for what comes from
-    `asked` on (-1: a Produce), and it brings the records from `base` on (-1: none); of a Produce, those
+    """Facts of calls on partitions, a row each: number of the partition; a follower requests records from
+    `asked` on (-1: a Produce); the call has records from `base` on (-1: none); a Produce has those
     before `reached`. `time`: begin of the call, `end`, `number` and `clock` as of `Clock`; microseconds."""
 
     place: Numbers
@@ -55,19 +54,19 @@ class Marks(NamedTuple):
 
 
 class Clock:
-    """Numbers things in the order in which they were told, and says what time it was."""
+    """Numbers facts in order, and returns their clocks."""
 
     def __init__(self) -> None:
         self.number = 0
         self.time = NO_TIME
 
     def moments(self, *told: tuple[Numbers, Numbers]) -> list[tuple[Numbers, Numbers, Numbers]]:
-        """For things of some kinds (places in a batch, ends): their ends, numbers and clocks."""
+        """For facts of some kinds (positions in a batch, ends): their ends, numbers and clocks."""
         places = np.concatenate([each[0] for each in told])
         ends = np.concatenate([each[1] for each in told]).astype(np.int64)
         if not len(places):
             return [(ends, ends, ends)] * len(told)
-        # Each kind comes in order.
+        # Each kind is in order.
         alone = len(places) in {len(each[0]) for each in told}
         order = np.arange(len(places)) if alone else np.argsort(places, kind="stable")
         numbered, clocks = np.empty_like(ends), np.empty_like(ends)
@@ -80,8 +79,8 @@ class Clock:
 
 
 def proving(offsets: pa.RecordBatch, roles: Numbers) -> pa.RecordBatch:
-    """Of rows of OFFSETS those that prove something, with the columns that `Evidence.of` takes: Produce, and
-    where followers ask; `roles` as of `roles_of`."""
+    """The rows of OFFSETS that may prove something, with the columns for `Evidence.of`: Produce, and
+    fetches of followers; `roles` from `roles_of`."""
     found: Bits = whole_numbers(offsets["fetched"], null=-1) >= 0
     based = whole_numbers(offsets["base"], null=-1) >= 0
     if based.any():
@@ -93,8 +92,8 @@ def proving(offsets: pa.RecordBatch, roles: Numbers) -> pa.RecordBatch:
 
 
 def named(offsets: pa.RecordBatch, names: Mapping[str, str], news: Sequence[News]) -> pa.DictionaryArray:
-    """One word for the topic of each row: its name, as far as `names` (id -> name) and then `news` told it by
-    then, or # and its id."""
+    """A key for the topic of each row: its name, if known by then from `names` (id -> name) and `news`,
+    or # and its id."""
     topics, ids = offsets["topic"], offsets["topic_id"]
     if ids.null_count == len(ids) and not topics.null_count:
         return topics
@@ -123,17 +122,17 @@ class Places:
         ]
 
     def numbered(self, wanted: Mapping[Place, int]) -> Numbers:
-        """The number of each row's partition; -1: it is not wanted."""
+        """The number of each row's partition; -1: not selected."""
         codes = np.array([wanted.get(place, -1) for place in self.different], np.int64)
         return codes[self._numbers]
 
 
 class Evidence:
-    """What one batch says of partitions."""
+    """Facts on partitions in one batch."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self.rows = rows
-        """As `of` takes them: what a saved state keeps."""
+        """In the format of `of`, for a saved state."""
         self.end, self.number = (int(whole_numbers(rows[name], null=-1).max()) for name in ("end", "number"))
         """The latest end, and the last number."""
         self._places: Places | None = None
@@ -142,7 +141,7 @@ class Evidence:
     def of(
         cls, offsets: pa.RecordBatch, words: pa.DictionaryArray, moments: tuple[Numbers, Numbers, Numbers]
     ) -> Self:
-        """Of rows of OFFSETS that prove something, their topics, and their ends, numbers and clocks."""
+        """Facts from rows of OFFSETS, their topics, and their ends, numbers and clocks."""
         columns = {
             "topic": words,
             **{
@@ -159,7 +158,7 @@ class Evidence:
         return cls(pa.RecordBatch.from_arrays([*columns.values()], names=[*columns]))
 
     def marks(self, wanted: Mapping[Place, int]) -> Marks:
-        """What was told of these partitions."""
+        """The facts on these partitions."""
         self._places = self._places or Places(self.rows)
         place = self._places.numbered(wanted)
         chosen = np.flatnonzero(place >= 0)
@@ -167,7 +166,7 @@ class Evidence:
 
 
 def joined(parts: Sequence[Marks]) -> Marks:
-    """Those of several batches."""
+    """Facts of several batches together."""
     none = np.zeros(0, np.int64)
     columns = zip(*parts, strict=True) if parts else [[none]] * len(Marks._fields)
     return Marks(*(np.concatenate([none, *each]) for each in columns))

@@ -1,7 +1,7 @@
-"""Heartbeats that say the same again and again: most calls of groups are such, and first and last tell all.
+"""Removes repeated heartbeats: most calls of groups are repeats, and the first and the last suffice.
 
-Between two other calls of groups, nothing comes of the heartbeats in between: they show that a member lived,
-as the later one does. What timelines make of the calls is the same with and without them.
+Between two other calls of a group, heartbeats in between add nothing: they show that a member was alive, as
+the later one does. The rows of timelines are the same without them.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ _END_MEMBERSHIPS: Final = (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID)
 
 
 def without_repeats(batch: pa.RecordBatch, catalog: Catalog) -> pa.RecordBatch:
-    """Noted calls, in the order in which they ended, without heartbeats that tell nothing new."""
+    """Noted calls, in the order in which they ended, without redundant heartbeats."""
     roles = group_roles(catalog)
     keys = whole_numbers(batch["api_key"], null=-1)
     beats = among(keys, (key for key, role in roles.items() if role == HEARTBEAT))

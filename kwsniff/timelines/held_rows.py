@@ -1,9 +1,9 @@
-"""Rows of latencies that other connections may prove something of: held back until these had their say.
+"""Rows of latencies whose waits other connections may prove: held until the proof may have arrived.
 
-Produce, acks=all ............ followers' fetches tell when they had the records
-Fetch that waited for data ... the Produce that brought them tells when
-JoinGroup, SyncGroup ......... the last member to ask ends the wait of the others
-calls behind one of these .... say for what it waited
+Produce, acks=all ............ fetches of followers show when they had the records
+Fetch that waited for data ... the Produce of the records shows when they arrived
+JoinGroup, SyncGroup ......... the request of the last member ends the wait of the others
+calls queued behind these .... waited for the same
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from kwsniff.timelines.details import PLACE
 from kwsniff.timelines.offsets import are_replicas
 
 LOCAL_NS: Final = 1_000_000
-"""What a broker takes for a call that waits for nobody, as core/rows/timing.pyx has it."""
+"""Broker time of a call without a wait, as in core/rows/timing.pyx."""
 _LONG_LINE_NS: Final = 10_000_000
-"""Time in line, from which on it is worth knowing what the call in front waited for."""
+"""Minimum queue wait for which the wait of the call ahead is determined."""
 
 PRODUCED, FETCHED, RENDEZVOUS = 1, 2, 3
 _WORDS: Final = {
@@ -45,17 +45,17 @@ TIMED: Final = pa.schema(
         ("is_line", pa.bool_()),
     ]
 )
-"""Rows that are held, texts as dictionaries: those of latencies, their places among the calls, whether a
-broker asks, and whether they are held for the call in front of them alone."""
+"""Held rows, with dictionary-encoded texts: those of latencies, the positions of their calls, whether the
+requester is a broker, and whether they are held only for the call ahead."""
 UNSETTLED: Final = "unsettled"
-"""Beside batches of a live capture: all rows as the core gave them, for figures of the moment."""
+"""Added to batches of a live capture: all rows from the core, for current figures."""
 TOPICS: Final = "topics"
-"""A column more, where whoever adds up shares wants it back with the rows."""
+"""An extra column that the code that sums shares gets back with the rows."""
 
 
 @lru_cache(maxsize=4)
 def roles_of(catalog: Catalog) -> Numbers:
-    """What an API's calls may wait for, by its key; negative keys count from the end, as in any array."""
+    """Possible waits of an API's calls, by key; negative keys count from the end, as in any array."""
     roles = np.zeros(1 << 16, np.int8)
     for key, api in catalog.apis.items():
         if api.traits.rendezvous:
@@ -70,7 +70,7 @@ def roles_of(catalog: Catalog) -> Numbers:
 def hold_back(
     latencies: pa.RecordBatch, calls: pa.RecordBatch | None, catalog: Catalog
 ) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-    """Those that nothing can be said of any more, and those that are held, as TIMED and TOPICS have them.
+    """Splits rows into final ones and held ones, in the formats of TIMED and TOPICS.
 
     `calls`: the rows of api_calls that were taken with them; all of `latencies` are among them.
     """
@@ -97,12 +97,12 @@ def hold_back(
 
 
 def without_topics(latencies: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of latencies that were held, as everybody knows them."""
+    """Held rows of latencies in the public schema."""
     return latencies.select(coded_schema(TABLES["latencies"]).names)
 
 
 def _candidates(latencies: pa.RecordBatch, catalog: Catalog) -> tuple[Numbers, Bits, Bits]:
-    """Rows that took long enough, which of them may have waited, and which may stand behind such a one."""
+    """Rows that took long enough, those that may have waited, and those that may be queued behind them."""
     broker, meant, queue = (
         whole_numbers(latencies[name], null=0)
         for name in ("broker_ns", "deliberate_wait_ns", "queue_wait_ns")
@@ -119,7 +119,7 @@ def _candidates(latencies: pa.RecordBatch, catalog: Catalog) -> tuple[Numbers, B
 
 
 def _says(column: pa.DictionaryArray, rows: Numbers, words: Sequence[str]) -> Bits:
-    """Which of the rows have one of these words."""
+    """Mask of the rows with one of these words."""
     of_word = np.array([*(word in words for word in column.dictionary.to_pylist()), False])
     return of_word[whole_numbers(column.indices, null=-1)[rows]]
 
@@ -127,7 +127,7 @@ def _says(column: pa.DictionaryArray, rows: Numbers, words: Sequence[str]) -> Bi
 def _is_open(
     latencies: pa.RecordBatch, rows: Numbers, calls: pa.RecordBatch, places: Numbers, catalog: Catalog
 ) -> Bits:
-    """Produce that asks for all followers and was not refused; fetches that any record answers."""
+    """Successful Produce with acks=all; fetches that return with any record."""
     roles = roles_of(catalog)[whole_numbers(latencies["api_key"], null=0)[rows]]
     acks, asked, errors = (
         whole_numbers(calls[name], null=0)[places] for name in ("acks", "min_bytes", "error_count")
@@ -140,7 +140,7 @@ def _is_open(
 
 
 def _places(calls: pa.RecordBatch, wanted: Numbers) -> Numbers:
-    """Where the calls of these ids stand."""
+    """Positions of the calls with these ids."""
     asked = whole_numbers(calls["call_id"], null=0)
     order = np.argsort(asked, kind="stable")
     return order[np.searchsorted(asked, wanted, sorter=order)]

@@ -1,4 +1,4 @@
-"""Bytes of texts that rows of the last seconds keep: each keeps the dictionaries of all of its batch."""
+"""Bytes of texts that held rows keep in memory: each row keeps the dictionaries of its whole batch."""
 
 from collections import deque
 from typing import Final
@@ -13,7 +13,7 @@ _KEPT_US: Final = 4 * WINDOW_US
 
 
 class HeldTexts:
-    """Adds up what batches bring, and takes off what is older than a few windows."""
+    """Adds the bytes of new batches, and subtracts those older than a few windows."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -21,7 +21,7 @@ class HeldTexts:
         self._latest = 0
 
     def note(self, told: pa.RecordBatch, timed: pa.RecordBatch | None) -> None:
-        """What calls say of offsets, and their rows that are held."""
+        """Offsets of calls, and their held rows."""
         if told.num_rows:
             self._add(_size_of(told), whole_numbers(told["response_end_time"], null=0))
         if timed is not None and timed.num_rows:

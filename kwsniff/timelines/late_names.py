@@ -1,4 +1,4 @@
-"""Names for topics that rows show by id, because the message that names them came later in the capture."""
+"""Names for topic ids in rows, if the message with the name came later in the capture."""
 
 import re
 from collections.abc import Callable, Container, Mapping
@@ -18,7 +18,7 @@ def _name_listed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
 
 
 def _renamed(lists: pa.ListArray, names: Mapping[str, str]) -> pa.ListArray:
-    """The lists with names for ids. One that holds both, an id and its name, says it once."""
+    """The lists with names for ids. A list with both an id and its name keeps only one."""
     coded = lists.values.dictionary_encode()
     words = coded.dictionary.to_pylist()
     codes, ends = whole_numbers(coded.indices, null=0), whole_numbers(lists.offsets, null=0)
@@ -68,9 +68,10 @@ Change = Callable[[pa.Table], pa.Table]
 
 
 def late_names(names: Mapping[str, str], tables: Container[str]) -> dict[str, Change]:
-    """Table name -> what gives its rows (plain types) the names, for those of `tables` that show topics.
+    """Table name -> function that adds the names to its rows (plain types), for those of `tables` with
+    topics.
 
-    `names`: topic id (22 characters) -> topic; without names there is nothing to do.
+    `names`: topic id (22 characters) -> topic; empty without names.
     """
     if not names:
         return {}
@@ -78,7 +79,7 @@ def late_names(names: Mapping[str, str], tables: Container[str]) -> dict[str, Ch
 
 
 class ShownIds:
-    """What ids each table shows, so that only tables are written anew that show one which got a name."""
+    """The ids in each table, so that only tables with a newly named id are rewritten."""
 
     def __init__(self) -> None:
         self._ids: dict[str, set[str]] = {}
@@ -89,16 +90,16 @@ class ShownIds:
             self._ids.setdefault(table, set()).update(found)
 
     def late_names(self, names: Mapping[str, str]) -> dict[str, Change]:
-        """As the function of that name has it, for tables that show one of these ids."""
+        """As the function of the same name, for tables with one of these ids."""
         return late_names(names, [table for table, ids in self._ids.items() if not ids.isdisjoint(names)])
 
     def clear(self) -> None:
-        """Other tables begin."""
+        """Starts new tables."""
         self._ids.clear()
 
 
 def shown_ids(table: str, batch: pa.RecordBatch) -> set[str]:
-    """Topic ids that rows (of the coded schema) show because no message had named them yet."""
+    """Topic ids in rows (of the coded schema) without a name so far."""
     if table not in _MENDED or not batch.num_rows:
         return set()
     if _MENDED[table] is _name_listed:

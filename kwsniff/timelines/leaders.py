@@ -1,4 +1,4 @@
-"""Leaders of partitions as Metadata responses name them, and when others were named."""
+"""Leaders of partitions in Metadata responses, and their changes."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,10 +10,10 @@ from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import topic_id_of
 
 MOST_LEADERS = 200_000
-"""Rows; what comes after is left out."""
+"""Maximum rows; further ones are left out."""
 LONGEST_NAME = 256
 MOST_NODES: Final = 64
-"""Brokers of a partition that are listed; a partition has three copies as a rule."""
+"""Maximum brokers listed per partition; a partition usually has three replicas."""
 _MOST_CHANGES: Final = 2 * MOST_LEADERS
 NEVER: Final = (1 << 63) - 1
 
@@ -22,7 +22,7 @@ Nodes = Sequence[int] | None
 
 
 class Teller(NamedTuple):
-    """A Metadata response: its call, who asked, and who answered when (microseconds)."""
+    """A Metadata response: its call, the client, the broker and the time (microseconds)."""
 
     call_id: int
     capture: str
@@ -31,12 +31,12 @@ class Teller(NamedTuple):
     port: int
     time: int | None
     place: int = 0
-    """Where it stands among others."""
+    """Its position among the calls."""
 
 
 @dataclass(slots=True)
 class Leader:
-    """One row; there are as many as partitions. Times in nanoseconds."""
+    """One row; there is at least one per partition. Times in nanoseconds."""
 
     capture: str
     topic: str | None
@@ -58,8 +58,8 @@ class Leader:
     calls: int = 0
 
     def touch(self, times: int, call_id: int, time: int | None) -> None:
-        """It was told of again, by a call that ended at `time` (microseconds); what is settled late does not
-        take back what was told since."""
+        """Counts a repeat, by a call that ended at `time` (microseconds); a late update does not
+        revert a newer one."""
         self.calls += times
         moment = None if time is None else time * 1000
         before = self.last_time
@@ -67,7 +67,7 @@ class Leader:
             self.last_time, self.last_call_id = moment, call_id
 
     def note_copies(self, replicas: Nodes, in_sync: Nodes) -> None:
-        """Which brokers have one, as told last; those in sync where they were fewest."""
+        """Brokers with a replica in the last response; those in sync when they were fewest."""
         if replicas is None or in_sync is None:
             return
         self.replicas, self.replica_nodes = len(replicas), replicas[:MOST_NODES]
@@ -80,8 +80,8 @@ class Leader:
 
 
 class Change(NamedTuple):
-    """What was said of the copies of a partition: the place of the call, topic (or # and its id), partition,
-    and since when (microseconds) it has one copy, and more."""
+    """Number of replicas of a partition: position of the call, topic (or # and its id), partition,
+    and since when (microseconds) it has one replica, and more."""
 
     place: int
     topic: str
@@ -91,45 +91,45 @@ class Change(NamedTuple):
 
 
 class Copies:
-    """Since when partitions are said to have one copy, or more, as others found it out."""
+    """Since when partitions have one replica, or more, from other trackers."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
-        """`changes`: in order, as `Leaders.changes` has them."""
+        """`changes`: in order, from `Leaders.changes`."""
         self._coming = deque(changes)
         self._known: dict[tuple[str, int], Change] = {}
 
     def go_on(self, place: int) -> None:
-        """Calls up to this place were there."""
+        """Calls up to this position were included."""
         while self._coming and self._coming[0].place <= place:
             change = self._coming.popleft()
             self._known[change.topic, change.partition] = change
 
     def copied(self, topic: str, partition: int) -> tuple[int, int]:
-        """As Leaders have it."""
+        """As in Leaders."""
         known = self._known.get((topic, partition))
         return _since(*(known.one, known.more) if known else (None, None))
 
 
 class Leaders:
-    """Follows Metadata responses; `rows` are there when no more calls come."""
+    """Tracks Metadata responses; `rows` are available after the end."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
         self.rows: list[Leader] = []
         self._known: dict[tuple[Any, ...], Leader] = {}
         self._latest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        """Topic and partition -> the key that was told last, where responses have no epochs."""
+        """Topic and partition -> the latest key, for responses without epochs."""
         self._ids: dict[str, str] = {}
-        """Topic -> its id, which older versions do not say."""
+        """Topic -> its id, which older versions do not have."""
         self._copied: dict[tuple[str, int], tuple[int | None, int | None]] = {}
-        """Topic and partition -> since when (microseconds) it was said to have one copy, or more."""
+        """Topic and partition -> since when (microseconds) it has one replica, or more."""
         self.news = 0
-        """Grows with whatever may change what a response means."""
+        """Increases with every change that may affect the meaning of a response."""
         self.changes: list[Change] | None = None
-        """What was said of copies, where somebody wants to know."""
+        """Changes of replica numbers, if requested."""
 
     def take(self, said: Said, teller: Teller) -> list[Leader]:
-        """One response, in the order in which calls ended; gives the rows that it tells of."""
+        """Takes one response, in the order in which calls ended; returns its rows."""
         told = []
         for place, leader, epoch, copies in self._told(said):
             self._note_copies(place, copies[0], teller)
@@ -139,30 +139,30 @@ class Leaders:
         return told
 
     def copied(self, topic: str, partition: int) -> tuple[int, int]:
-        """Since when (microseconds) it was said to have one copy, and more; or NEVER."""
+        """Since when (microseconds) it has one replica, and more; or NEVER."""
         return _since(*self._copied.get((topic, partition), (None, None)))
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; `rows` are not part of it."""
+        """The state for `resume`, without `rows`."""
         return self._known, self._latest, self._ids, self._copied
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self._known, self._latest, self._ids, self._copied = state
 
     def finish(self) -> None:
-        """No more calls come: what is known becomes rows."""
+        """Ends: the known leaders become rows."""
         for followed in (self._latest, self._ids):
             followed.clear()
         self.rows += self._known.values()
         self._known.clear()
 
     def _see(self, place: tuple[Any, ...], leader: int, epoch: int | None, teller: Teller) -> Leader | None:
-        """A leader's row; None where there is no room for one."""
+        """A leader's row; None if the limit is reached."""
         key = (*place, leader, epoch, 0)
         before = self._latest.get(place) if epoch is None else None
         if before is not None:
-            # Without epochs, one that is back has a row of its own.
+            # Without epochs, a returning leader gets a new row.
             key = before if before[-3] == leader else (*key[:-1], before[-1] + 1)
         row = self._known.get(key)
         if row is None:
@@ -204,7 +204,7 @@ class Leaders:
                 self._room.left_out += 1
 
     def _told(self, said: Said) -> Iterator[tuple[tuple[Any, ...], int, int | None, tuple[Nodes, Nodes]]]:
-        """Topic, its id and partition; leader; epoch; brokers that have a copy, and those in sync."""
+        """Topic, its id and partition; leader; epoch; brokers with a replica, and those in sync."""
         for topic in listed(said, "topics"):
             name = (topic.get("name") or "")[:LONGEST_NAME] or None
             topic_id = topic_id_of(topic)
@@ -215,7 +215,7 @@ class Leaders:
                     continue  # the message broke off in it
                 epoch = each.get("leader_epoch", -1)
                 place = name, topic_id or self._ids.get(name or ""), each["partition_index"]
-                # None where the message broke off before them.
+                # None if the message broke off before them.
                 copies = each.get("replica_nodes"), each.get("isr_nodes")
                 yield place, each["leader_id"], None if epoch < 0 else epoch, copies
 

@@ -1,12 +1,12 @@
-"""What was told of partitions, in lines: the call that proves a wait is found there by halving.
+"""Facts on partitions in lines: binary search finds the call that proves a wait.
 
-Calls of a connection come and end in order, so in its line a condition that begins to hold holds from there
-on, and one that ceases to hold does not come back:
+Calls of a connection begin and end in order, so in its line a condition that becomes true stays true, and one
+that becomes false stays false:
 
-    asks for record   90  95  97 102 104 109      behind record 100: from the fourth on
-    comes at           1   3   5   7   9  12      before 10: up to the fifth
+    requests record   90  95  97 102 104 109      after record 100: from the fourth on
+    time               1   3   5   7   9  12      before 10: up to the fifth
 
-Where times or offsets go back, MOST_OUT_OF_ORDER of them are looked through one by one; more prove nothing.
+If times or offsets decrease, MOST_OUT_OF_ORDER of them are checked one by one; more prove nothing.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ from kwsniff.timelines import evidence
 from kwsniff.timelines.evidence import WINDOW_US, Marks
 
 MOST_OUT_OF_ORDER: Final = 32
-"""Marks of a line that are looked at one by one."""
+"""Maximum marks of a line that are checked one by one."""
 MOST_LINES: Final = 64
-"""Connections that tell of one partition; what others say is passed over."""
+"""Maximum connections with facts on one partition; further ones are ignored."""
 
 Test = Callable[[Numbers], Bits]
 
 
 class Held(NamedTuple):
-    """Calls that may have waited, a row each. Ends, numbers and clocks as of `Clock`; when the broker turned
-    to it, when it was done, and the way to the broker, in microseconds."""
+    """Calls that may have waited, a row each. Ends, numbers and clocks from `Clock`; when the broker began
+    and finished it, and the time to the broker, in microseconds."""
 
     end: Numbers
     number: Numbers
@@ -43,7 +43,7 @@ class Held(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Of lines the marks that may prove something at all: from `low` to below `high`."""
+    """The range of marks in each line that may prove something: from `low` to below `high`."""
 
     low: Numbers
     high: Numbers
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 class Lines:
-    """Marks sorted by keys, and then as they were told; those with the same keys are a line."""
+    """Marks sorted by keys, then in order; those with the same keys are a line."""
 
     def __init__(self, marks: Marks, keys: tuple[str, ...], ascending: tuple[str, ...]) -> None:
         order = np.lexsort((marks.number, *(getattr(marks, key) for key in reversed(keys))))

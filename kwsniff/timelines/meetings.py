@@ -1,4 +1,4 @@
-"""Members of groups that ask to be together: the last one to ask ends the wait of the others."""
+"""Members of groups that wait for each other: the request of the last one ends the wait of the others."""
 
 from bisect import bisect_right
 from collections import deque
@@ -11,7 +11,7 @@ from kwsniff.timelines.evidence import WINDOW_US
 from kwsniff.timelines.proofs import AFTER_US
 
 MOST_AT_ONCE: Final = 32
-"""Members that asked at a time that would do, of which so many are looked at."""
+"""Maximum members with requests at a suitable time that are checked."""
 
 Meeting = tuple[str, int, int]
 """Group, API and generation."""
@@ -19,14 +19,14 @@ Party = tuple[Meeting, str]
 
 
 class Moment(NamedTuple):
-    """When something was told: end of its call (microseconds), number, clock; see `Clock`."""
+    """The time of a fact: end of its call (microseconds), number, clock; see `Clock`."""
 
     end: int
     number: int
     clock: int
 
     def proves(self, other: "Moment") -> bool:
-        """Whether one may speak of the other, in either order."""
+        """Whether one may prove the other, in either order."""
         return (
             abs(self.end - other.end) <= WINDOW_US
             and abs(self.number - other.number) <= evidence.MOST_EVENTS
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A member that asked, when, and when the answer was there."""
+    """The request of a member, with its time and that of the response."""
 
     member: str
     time: int
@@ -47,7 +47,7 @@ _TIME: Final = attrgetter("time")
 
 
 class _Told:
-    """What was told of one meeting, as it came and by time."""
+    """The requests of one rendezvous, in order and by time."""
 
     def __init__(self, asked: Sequence[Asked] = ()) -> None:
         self.asked = deque(asked)
@@ -69,17 +69,18 @@ class _Told:
 
 
 class Meetings:
-    """Who asked for the same, of the last moments."""
+    """Recent requests by rendezvous."""
 
     def __init__(self) -> None:
         self._told: dict[Meeting, _Told] = {}
 
     def add(self, meeting: Meeting, asked: Asked) -> None:
-        """A member that asked; in the order in which they were answered."""
+        """Adds the request of a member, in the order of responses."""
         self._told.setdefault(meeting, _Told()).add(asked)
 
     def forget(self, least: int, last: int) -> None:
-        """What ended before that time, or has a lower number, proves nothing any more."""
+        """Drops facts that ended before that time or have a lower number: they can no longer prove
+        anything."""
         for meeting in [*self._told]:
             told = self._told[meeting]
             told.forget(least, last)
@@ -87,7 +88,7 @@ class Meetings:
                 del self._told[meeting]
 
     def ended(self, party: Party, moment: Moment, turn: float, done: float, network: float) -> bool:
-        """Whether another one came while this one waited, and right before it was answered."""
+        """Whether another member's request arrived while this one waited, right before its response."""
         meeting, member = party
         told = self._told.get(meeting)
         others = told.by_time() if told else []
@@ -101,14 +102,14 @@ class Meetings:
         return False
 
     def state(self) -> list[tuple[Any, ...]]:
-        """What is remembered, for `resume`."""
+        """The state for `resume`."""
         return [
             (meeting, [(each.member, each.time, tuple(each.moment)) for each in told.asked])
             for meeting, told in self._told.items()
         ]
 
     def resume(self, state: list[tuple[Any, ...]]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self._told = {
             tuple(meeting): _Told([Asked(member, time, Moment(*at)) for member, time, at in asked])
             for meeting, asked in state

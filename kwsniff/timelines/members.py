@@ -1,8 +1,8 @@
-"""Who is who in a group: one row per membership, from the join to the end. Followed in bounded memory.
+"""Members of groups: one row per membership, from the join to the end. Tracked in bounded memory.
 
-A member is known by its member id; a static member that starts again gets a new one. A session has expired
-where the coordinator says UNKNOWN_MEMBER_ID to somebody who had not left, or where the others began a
-generation without somebody who had been silent for that long.
+The member id identifies a member; a static member gets a new one when it restarts. A session has expired
+if a member that had not left gets UNKNOWN_MEMBER_ID from the coordinator, or if the other members began a
+generation without a member that had been silent for its session timeout.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,9 +23,9 @@ from kwsniff.timelines.room import RECORD, SHORT, Room
 from kwsniff.timelines.topic_names import TopicNames
 
 MOST_MEMBERS_TOTAL = 100_000
-"""Memberships followed at a time; beyond it the group that was silent longest is closed."""
+"""Maximum memberships tracked at a time; beyond that, the group idle for longest is closed."""
 MOST_LISTED = 1_000
-"""Topics and partitions listed of a member; more partitions are only counted."""
+"""Maximum topics and partitions listed per member; more partitions are only counted."""
 LONGEST_REASON = 1_024
 
 COLUMNS: Final = (
@@ -57,7 +57,7 @@ class Call:
 
 @dataclass(slots=True)
 class Member:
-    """One membership under way; times in microseconds."""
+    """One membership in progress; times in microseconds."""
 
     capture: str
     client_id: str | None = None
@@ -75,16 +75,16 @@ class Member:
     """Topic or topic id, whether it is an id, numbers of partitions."""
     call_ids: list[int] = field(default_factory=list)
     charged: int = 0
-    """Bytes of the room that it has."""
+    """Bytes charged for it."""
 
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate bytes that it takes."""
         listed = sum(SHORT + 32 * len(numbers) for _, _, numbers in self.partitions or ())
         return RECORD + len(self.reason_text or "") + 2 * SHORT * len(self.topics or ()) + listed
 
 
 class Members:
-    """Follows members through batches of noted calls; `rows` are the memberships that are over."""
+    """Tracks members through batches of noted calls; `rows`: completed memberships."""
 
     def __init__(self, names: TopicNames, catalog: Catalog, room: Room) -> None:
         self._room = room
@@ -92,15 +92,15 @@ class Members:
         self._roles = group_roles(catalog)
         self.rows: list[Row] = []
         self.forgotten = 0
-        """Groups closed because of MOST_MEMBERS_TOTAL, or for want of room."""
+        """Groups closed because of MOST_MEMBERS_TOTAL or the memory limit."""
         self._names = names
         self._groups: dict[tuple[str, str], dict[str, Member]] = {}
         self._count = 0
         self._latest: dict[tuple[str, str], tuple[int, int]] = {}
-        """Generation of a classic group that began last, and when its first join came."""
+        """Latest generation of a classic group, and the time of its first join."""
 
     def add(self, batch: pa.RecordBatch, chosen: Any) -> None:
-        """Takes the chosen calls, in the order in which they ended."""
+        """Takes the selected calls, in the order in which they ended."""
         for values in picked(batch, chosen, (*COLUMNS, *BYTES)):
             call = Call(*values)
             if call.group_id is not None and call.api_key in self._roles:
@@ -111,7 +111,7 @@ class Members:
         role = self._roles[call.api_key]
         kind = role if role in GROUP_KINDS else CLASSIC
         place = call.group_id[:LONGEST_NAME], kind
-        # Taken out and put back: the last one is the one that spoke last.
+        # Removed and reinserted, so that the last one is the most recent.
         group = self._groups[place] = self._groups.pop(place, {})
         before = len(group)
         if role == LEAVE:
@@ -141,7 +141,7 @@ class Members:
         member.charged = taken
 
     def _forget(self) -> None:
-        """The group that was silent longest."""
+        """The group idle for longest."""
         oldest = next(iter(self._groups))
         self.forgotten += 1
         self._room.left_out += 1
@@ -150,15 +150,15 @@ class Members:
         self._latest.pop(oldest, None)
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; `rows` are not part of it."""
+        """The state for `resume`, without `rows`."""
         return self.forgotten, self._count, self._groups, self._latest
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self.forgotten, self._count, self._groups, self._latest = state
 
     def finish(self) -> None:
-        """No more calls come."""
+        """Ends the input."""
         for place, group in self._groups.items():
             self._close(place, group, "open_at_end")
         self._groups.clear()
@@ -166,7 +166,7 @@ class Members:
         self._count = 0
 
     def _sign(self, group: dict[str, Member], call: Call) -> Member | None:
-        """The member that calls; None for one without a name."""
+        """The member of the call; None for one without a name."""
         if not call.member_id:
             return None
         name = call.member_id[:LONGEST_NAME]
@@ -200,7 +200,8 @@ class Members:
     def _begin_generation(
         self, place: tuple[str, str], group: dict[str, Member], generation: int, begin: int
     ) -> None:
-        """Those who had no part in the one before either, and were silent for a session, are gone."""
+        """Members without a part in the previous generation either, and silent for a session timeout, are
+        gone."""
         latest = self._latest.get(place)
         if latest is not None and latest[0] == generation:
             self._latest[place] = generation, min(latest[1], begin)
@@ -235,7 +236,8 @@ class Members:
             member.partitions = [[each.get("topic_id"), True, listed(each, "partitions")] for each in parts]
 
     def _take_leave(self, place: tuple[str, str], call: Call) -> int:
-        """LeaveGroup names members of any kind of group; how many of other kinds than `place` it ended."""
+        """Handles the members in a LeaveGroup, in any kind of group; returns the number ended in other
+        kinds than `place`."""
         ended = 0
         if call.error_code != 0:
             return ended
@@ -262,7 +264,7 @@ class Members:
                 self._latest.pop(its_place, None)
         return ended
 
-    def _end(  # noqa: PLR0917 -- what ended, and how
+    def _end(  # noqa: PLR0917 -- the member, and how it ended
         self,
         place: tuple[str, str],
         group: dict[str, Member],
@@ -271,14 +273,14 @@ class Members:
         how: str,
         reason: str | None = None,
     ) -> None:
-        """A membership is over; of one that nothing was seen of before, only its leaving is known."""
+        """Ends a membership; if no earlier call was captured, only its end is known."""
         if not name:
             return
         name = name[:LONGEST_NAME]
         member = group.pop(name, None)
         if member is None:
             if how != "left":
-                return  # it had left, or what it was is not in the capture
+                return  # it had left, or the capture does not have it
             member = Member(call.capture, call.client_id, call.client_address, call.instance)
         note_call(member.call_ids, call.call_id)
         member.reason_text = reason or member.reason_text
@@ -332,7 +334,7 @@ def _number(partitions: Iterable[list[Any]]) -> int:
 
 
 def _is_expired(member: Member, latest: tuple[int, int]) -> bool:
-    """Whether a generation began without the member when it had been silent for its session."""
+    """Whether a generation began without the member after it was silent for its session timeout."""
     if member.generation is None or member.last is None or member.session_timeout is None:
         return False
     generation, begin = latest
@@ -340,7 +342,7 @@ def _is_expired(member: Member, latest: tuple[int, int]) -> bool:
 
 
 def _leaving(said: Said, call: Call) -> Iterator[tuple[str | None, str | None, str | None]]:
-    """Member id, instance id and reason of each that leaves."""
+    """Member id, instance id and reason of each leaving member."""
     members = listed(said, "members")
     for each in members:
         who, instance = each.get("member_id") or None, each.get("group_instance_id")

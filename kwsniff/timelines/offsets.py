@@ -1,6 +1,6 @@
-"""What partitions of calls say of offsets, in the order in which the calls ended.
+"""Offsets in partitions of calls, in the order in which the calls ended.
 
-Committed lag is made of it, and proofs of what calls waited for.
+The input of committed lag and of proofs for waits.
 """
 
 from functools import lru_cache
@@ -55,7 +55,7 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     committed = np.where((roles == _COMMITS) & valid_rows(partitions["group_id"]), offset, -1)
     reached = whole_numbers(partitions["high_watermark"], null=-1)
     base, count = (whole_numbers(partitions[name], null=-1) for name in ("base_offset", "record_count"))
-    # A message set that does not say how many they are has one at least.
+    # A message set without a count has at least one record.
     produced = (roles == _PRODUCES) & (base >= 0)
     reached = np.maximum(reached, np.where(produced, base + np.maximum(count, 1), -1))
     reached = np.maximum(reached, np.where(roles == _LISTS, offset, -1))
@@ -67,13 +67,14 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
     asks = known & (kinds == _FETCHES)
     if asks.any():
         asks[asks] = are_replicas(calls)[places[asks]]
-    # In a session a request leaves out what did not change: what came begins where it had asked.
+    # In a fetch session a request omits unchanged partitions: the records begin at the earlier requested
+    # offset.
     fetched = np.where(asks, np.where(offset >= 0, offset, base), -1)
     chosen = (committed >= 0) | (reached >= 0) | (fetched >= 0)
     chosen &= named & valid_rows(partitions["partition"]) & known
     part = partitions.select(list(_OWN))
     if known.all() and np.count_nonzero(chosen) > _MOST * len(chosen):
-        # It takes less to keep all than to leave out a few.
+        # Keeping all is cheaper than filtering out a few.
         told = [committed, reached, base, fetched]
         left_out = np.flatnonzero(~chosen)
         for values in told if len(left_out) else ():
@@ -95,9 +96,9 @@ def told(calls: pa.RecordBatch, partitions: pa.RecordBatch, catalog: Catalog) ->
 
 
 def _places(ids: Numbers, wanted: Numbers) -> tuple[Numbers, Bits]:
-    """Where each of `wanted` stands in `ids`, and whether it does; any place for those that do not."""
+    """The index of each of `wanted` in `ids`, and whether it is there; arbitrary otherwise."""
     places = np.empty(len(wanted), np.int64)
-    if follow(ids, wanted, places):  # they come in the order of their calls
+    if follow(ids, wanted, places):  # they are in the order of their calls
         return places, np.ones(len(wanted), np.bool_)
     if not len(ids):
         return places, np.zeros(len(wanted), np.bool_)
@@ -113,7 +114,7 @@ def _taken(times: pa.Array, places: Numbers) -> pa.Array:
 
 @lru_cache(maxsize=4)
 def _roles(catalog: Catalog) -> Numbers:
-    """What an API's partitions say, by its key; negative keys count from the end, as in any array."""
+    """Roles of an API's partitions, by key; negative keys count from the end, as in any array."""
     roles = np.zeros(1 << 16, np.int8)
     for key, api in catalog.apis.items():
         if api.traits.offsets == COMMITTED:

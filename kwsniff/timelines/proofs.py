@@ -1,13 +1,14 @@
-"""When the broker could go on with a call that waited, told by what others said on other connections.
+"""When the broker could continue with a call that waited, proven by calls on other connections.
 
     request ------------------------------------------------ response
             | own work |        it waits         | the rest |
                                                  ^
-            the followers were answered   the last follower asks for more,
-                                          a Produce brings the record,
-                                          the last member asks
+            followers got responses       the last follower requests more,
+                                          a Produce has the record,
+                                          the last member's request arrives
 
-What the broker does with the proof itself is not the call's own work: its log counts it as waiting, too.
+The broker's work on the proving call is not the waiting call's own work: brokers' logs count it as
+waiting, too.
 """
 
 from typing import Final, NamedTuple
@@ -20,10 +21,10 @@ from kwsniff.timelines.held_rows import LOCAL_NS
 from kwsniff.timelines.mark_lines import Held, Lines
 
 AFTER_US: Final = 50_000.0
-"""A broker that answers so long after the proof was busy with something else, or waited for somebody else."""
+"""A broker that responds later than this after the proof was busy otherwise, or waited for another call."""
 LOCAL_US: Final = LOCAL_NS / 1000
 _MOST_OVERLAPS: Final = 8
-"""Produce that claim the same records, of which all are looked at."""
+"""Maximum Produce calls for the same records that are all checked."""
 
 
 class Own(NamedTuple):
@@ -36,13 +37,13 @@ class Own(NamedTuple):
     reached: Numbers
 
     def taken(self, rows: Numbers) -> "Own":
-        """Some of them."""
+        """A selection of them."""
         return Own(*(column[rows] for column in self))
 
 
 class Proof(NamedTuple):
-    """Of each call what the broker did for it before it waited, when the wait was over, and whether that is
-    known. One that is over before the work was done: it did not wait."""
+    """For each call, the broker's work before the wait, the end of the wait, and whether that is
+    known. If the end precedes the end of the work, the call did not wait."""
 
     own: Numbers
     until: Numbers
@@ -50,7 +51,7 @@ class Proof(NamedTuple):
 
 
 def followed(held: Held, own: Own, fetches: Marks) -> Proof:
-    """Of Produce: until the last of the followers, as far as they were seen, had all records."""
+    """Produce: until the last of the captured followers had all records."""
     latest, written = np.zeros(len(held.end)), held.turn + LOCAL_US
     if len(own.row) and len(fetches.time):
         _ask_followers(held, own, fetches, latest)
@@ -61,7 +62,7 @@ def followed(held: Held, own: Own, fetches: Marks) -> Proof:
 
 
 def _ask_followers(held: Held, own: Own, fetches: Marks, latest: Numbers) -> None:
-    """When the last of them asked for what comes behind the records."""
+    """When the last of them requested the offset after the records."""
     lines = Lines(fetches, ("place", "connection_id"), ("time", "end", "asked"))
     part, line = lines.of(own.place)
     call, marks, reached = held.taken(own.row[part]), lines.marks, own.reached[part]
@@ -74,7 +75,7 @@ def _ask_followers(held: Held, own: Own, fetches: Marks, latest: Numbers) -> Non
 
 
 def _answer_followers(held: Held, own: Own, fetches: Marks, written: Numbers) -> None:
-    """When those that had waited for these very records were answered: they were written by then."""
+    """When the fetches that waited for these records got their responses: they were written by then."""
     lines = Lines(fetches, ("place", "base", "connection_id"), ("time", "end"))
     part, line = lines.of(own.place, own.base)
     call, marks = held.taken(own.row[part]), lines.marks
@@ -89,22 +90,22 @@ def _answer_followers(held: Held, own: Own, fetches: Marks, written: Numbers) ->
 
 
 def brought(held: Held, own: Own, produced: Marks) -> Proof:
-    """Of fetches: until the Produce of the first record that they brought was there.
+    """Fetches: until the Produce of their first record arrived.
 
-    A Produce that had come before may have stood in line: that it had been answered says that it had not.
+    An earlier Produce may have been queued; if it had its response by then, it was not.
     """
     earliest = np.full(len(held.end), np.inf)
     if len(own.row):
         call = held.taken(own.row)
         when = _come(call, own, produced) if len(produced.time) else np.full(len(own.row), -np.inf)
-        np.minimum.at(earliest, own.row, when)  # where one is not known, all are not
+        np.minimum.at(earliest, own.row, when)  # if one is unknown, all are
     known = np.isfinite(earliest)
     until = np.where(earliest > held.turn, _until(held, earliest), held.turn)
     return Proof(held.turn + LOCAL_US, until, known)
 
 
 def _come(call: Held, own: Own, produced: Marks) -> Numbers:
-    """When the Produce of the first record was there; minus infinity where none proves it."""
+    """When the Produce of the first record arrived; minus infinity without a proof."""
     lines = Lines(produced, ("place", "base"), ("time", "end", "reached"))
     marks, overlapped = lines.marks, lines.overlapped()
     best, known = np.zeros(len(own.row), np.int64), np.zeros(len(own.row), np.bool_)

@@ -1,7 +1,7 @@
-"""Rows of latencies whose wait other connections prove: held back for a moment, and then said as it was.
+"""Rows of latencies whose waits other connections prove: held briefly, then completed with the proven wait.
 
 A row is held until every call that may prove it has ended: one second of the capture's time, or MOST_EVENTS
-calls. Memory is bounded by that, and rows are the same in one batch, in many, in buckets and live.
+calls. That bounds the memory, and rows are the same in one batch, in many, in buckets and live.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _WORDS: Final = {
     RENDEZVOUS: WAITS.index("group"),
 }
 _FAR: Final = 2
-"""Evidence stays for so many windows: a row may be held for one, and look one back."""
+"""Number of windows for which evidence stays: a row may be held for one, and look one back."""
 _OF_MEMBERS: Final = (
     PLACE, "request_time", "response_end_time",
     "api_key", "group_id", "generation", "call_id", "member_id", "group_instance_id", "client_id",
@@ -43,7 +43,7 @@ _OWN: Final = (*evidence.PLACED, "base", "reached")
 
 
 class Waiting:
-    """Rows of one batch that are held, and what their calls are about."""
+    """Held rows of one batch, and the subjects of their calls."""
 
     def __init__(
         self, rows: pa.RecordBatch, own: pa.RecordBatch, parties: dict[int, Party], *, wanted: bool = True
@@ -53,25 +53,25 @@ class Waiting:
         self.own = own
         """Their partitions: number of the row, and _OWN."""
         self.parties = parties
-        """Row -> the member, and what it asked for."""
+        """Row -> the member, and its rendezvous."""
         self.ends, self.numbers = (whole_numbers(rows[name], null=0) for name in ("end", "number"))
         self.begin = 0
         """Those before it are settled."""
 
     def ready(self, time: int, number: int) -> int:
-        """Up to which row nothing that may prove one of them can come any more."""
+        """The rows before this one can get no more proofs."""
         waits = (self.ends[self.begin :] + evidence.WINDOW_US >= time) & (
             self.numbers[self.begin :] + evidence.MOST_EVENTS >= number
         )
         return self.begin + (int(np.argmax(waits)) if waits.any() else len(waits))
 
     def state(self) -> tuple[Any, ...]:
-        """What `Waiting` takes, and `begin`."""
+        """The input of `Waiting`, and `begin`."""
         return packed(self.rows), packed(self.own), self.parties, self.begin
 
 
 class ProvenWaits:
-    """Takes rows that are held, and what proves them; `rows` are those that are settled."""
+    """Takes held rows and evidence; `rows`: completed rows."""
 
     def __init__(self, catalog: Catalog, leaders: Leaders | Copies) -> None:
         self._leaders = leaders
@@ -93,8 +93,8 @@ class ProvenWaits:
         *,
         wanted: bool = True,
     ) -> None:
-        """Calls of groups, offsets and held rows of the same calls, in the order in which these ended. Those
-        that are not `wanted` are followed, for the sake of others, and left out of `rows`."""
+        """Calls of groups, offsets and held rows of the same calls, in the order in which these ended. Rows
+        that are not `wanted` serve as evidence for others, and are left out of `rows`."""
         part = evidence.proving(offsets, self._roles)
         members = self._members(calls)
         told, asked, held = self._clock.moments(_ended(part), _ended(members), held_ends(timed))
@@ -111,34 +111,34 @@ class ProvenWaits:
     def events(
         self, calls: pa.RecordBatch, offsets: pa.RecordBatch, timed: pa.RecordBatch | None
     ) -> list[tuple[Numbers, Numbers]]:
-        """The places and ends of what `add` would number."""
+        """The positions and ends that `add` would number."""
         found = evidence.proving(offsets, self._roles), self._members(calls)
         return [*map(_ended, found), held_ends(timed)]
 
     @property
     def is_settled(self) -> bool:
-        """Whether no row that is wanted is held."""
+        """Whether no wanted row is held."""
         return not any(each.wanted for each in self._held)
 
     def finish(self) -> None:
-        """No more calls come."""
+        """Ends the input."""
         self._settle(everything=True)
 
     def forget(self) -> None:
-        """Settles what is held by what is known now, and lets all go that was told."""
+        """Completes held rows with the current evidence, and drops the evidence."""
         self._settle(everything=True)
         self._evidence = []
         self._meetings = Meetings()
         self._verdicts = Verdicts()
 
     def take(self, at_least: int) -> Iterator[pa.RecordBatch]:
-        """The rows that are settled, if there are so many."""
+        """The completed rows, if there are enough."""
         if sum(batch.num_rows for batch in self.rows) >= at_least:
             yield from self.rows
             self.rows.clear()
 
     def state(self) -> tuple[Any, ...]:
-        """What is held, for `resume`; rows that are settled are not part of it."""
+        """The state for `resume`, without completed rows."""
         return (
             (self._clock.number, self._clock.time),
             dict(self._names),
@@ -149,7 +149,7 @@ class ProvenWaits:
         )
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         clock, self._names, held, told, meetings, verdicts = state
         self._clock.number, self._clock.time = clock
         self._held = []
@@ -161,7 +161,7 @@ class ProvenWaits:
         self._verdicts.resume(verdicts)
 
     def _members(self, calls: pa.RecordBatch) -> pa.RecordBatch:
-        """The calls of members that ask to be together, and were answered."""
+        """Calls of members with a rendezvous and a response."""
         chosen = self._roles[whole_numbers(calls["api_key"], null=0)] == RENDEZVOUS
         if chosen.any():
             chosen &= whole_numbers(calls["error_code"], null=-1) == 0
@@ -170,10 +170,10 @@ class ProvenWaits:
         return kept(calls.select(_OF_MEMBERS), chosen)
 
     def _meet(self, members: pa.RecordBatch, moments: tuple[Numbers, Numbers, Numbers]) -> dict[int, Party]:
-        """Call id -> who asked for what."""
+        """Call id -> member and rendezvous."""
         parties = {}
         times = whole_numbers(members["request_time"], null=0).tolist()
-        # Texts of ordinary length: what is told here stays for a while, and a name may be 32 kB long.
+        # Shortened texts: facts stay for a while, and a name may be 32 kB long.
         said = picked(members, np.ones(members.num_rows, np.bool_), _OF_MEMBERS[_NOT_SAID:])
         ends = (each.tolist() for each in moments)
         for (key, group, generation, call_id, member, instance, client), time, *moment in zip(
@@ -185,7 +185,7 @@ class ProvenWaits:
         return parties
 
     def _own(self, timed: pa.RecordBatch, offsets: pa.RecordBatch, news: Sequence[News]) -> pa.RecordBatch:
-        """Which partitions the held calls are about."""
+        """The partitions of the held calls."""
         ids = whole_numbers(timed["call_id"], null=0)
         order = np.argsort(ids, kind="stable")
         wanted = whole_numbers(offsets["call_id"], null=-1)
@@ -214,7 +214,7 @@ class ProvenWaits:
         self._forget()
 
     def _forget(self) -> None:
-        """What nobody can ask for any more."""
+        """Drops evidence that no row can use any more."""
         least = self._clock.time - _FAR * evidence.WINDOW_US
         last = self._clock.number - _FAR * evidence.MOST_EVENTS
         while self._evidence and (self._evidence[0].end < least or self._evidence[0].number < last):
@@ -223,7 +223,7 @@ class ProvenWaits:
         self._verdicts.forget(least, last)
 
     def _judged(self, waiting: Waiting, ready: int) -> pa.RecordBatch:
-        """The rows of latencies before `ready` that were not settled, with what was proven of them."""
+        """The rows of latencies before `ready` that were not completed, with their proofs."""
         rows = waiting.rows.slice(waiting.begin, ready - waiting.begin)
         held, found = held_calls(rows), Found(rows)
         real = ~np.array(rows["is_line"].to_pylist(), np.bool_)
@@ -243,7 +243,7 @@ class ProvenWaits:
     def _proofs(
         self, waiting: Waiting, ready: int, held: Held, roles: Numbers
     ) -> Iterator[tuple[int, Proof]]:
-        """What others prove of the calls of each role."""
+        """Proofs for the calls of each role."""
         if (roles == RENDEZVOUS).any():
             yield RENDEZVOUS, _gathered(self._meetings, waiting, held, roles)
         own, places = _own_of(waiting, ready)
@@ -261,7 +261,7 @@ class ProvenWaits:
             yield PRODUCED, _without_copies(proof, held, part, self._copied(places, held, part))
 
     def _marks(self, places: Sequence[Place], held: Held) -> Marks:
-        """What was told of partitions by those that may prove something of these calls."""
+        """Facts on partitions that may prove something on these calls."""
         wanted = {place: number for number, place in enumerate(places)}
         least = int(held.clock.min()) - evidence.WINDOW_US
         last = int(held.number.min()) - evidence.MOST_EVENTS
@@ -269,7 +269,7 @@ class ProvenWaits:
         return joined([each.marks(wanted) for each in near])
 
     def _copied(self, places: Sequence[Place], held: Held, own: Own) -> Bits:
-        """Which partitions nobody follows, as was said by then."""
+        """Mask of the partitions without followers, as known by then."""
         since = [self._leaders.copied(topic, partition) for topic, partition, _, _ in places]
         one, more = (np.array(each, np.int64)[own.place] for each in zip(*since, strict=True))
         end = held.end[own.row]
@@ -278,7 +278,8 @@ class ProvenWaits:
 
 
 def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
-    """Partitions of rows from `begin` to `ready`, which are counted from 0, and what their numbers mean."""
+    """Partitions of rows from `begin` to `ready`, which are counted from 0, with the meaning of their
+    numbers."""
     rows = whole_numbers(waiting.own[_ROW], null=0)
     part = waiting.own
     if waiting.begin or ready < waiting.rows.num_rows:
@@ -291,7 +292,7 @@ def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
 
 
 def _gathered(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) -> Proof:
-    """Of members: until the last of the others had asked."""
+    """Members: until the request of the last other member."""
     known = np.zeros(len(roles), np.bool_)
     for row in np.flatnonzero(roles == RENDEZVOUS).tolist():
         if party := waiting.parties.pop(waiting.begin + row, None):
@@ -301,7 +302,7 @@ def _gathered(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) 
 
 
 def _without_copies(proof: Proof, held: Held, own: Own, alone: Bits) -> Proof:
-    """Of Produce to partitions that all have one copy: there was nobody to wait for."""
+    """Produce to partitions that all have one replica: without followers there is no wait."""
     nobody = np.zeros(len(held.end), np.bool_)
     nobody[own.row] = True
     nobody[own.row[~alone]] = False

@@ -1,4 +1,4 @@
-"""One rebalance of a group: who took part, when, and why: a row of the groups table."""
+"""One rebalance of a group, a row of the groups table: members, times, reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from kwsniff.timelines.call_ids import note_call
 from kwsniff.timelines.room import RECORD, SHORT
 
 MOST_MEMBERS = 1_000
-"""Members of a group that are known by name; more are only counted."""
+"""Maximum members of a group with stored names; more are only counted."""
 
 LONGEST_NAME = 256
-"""Characters kept of a member's or group's name."""
+"""Maximum characters kept of a member's or group's name."""
 LONGEST_REASON = 1_024
 
 SHORTEST_SESSION_US: Final[Mapping[str, int]] = {
-    "classic": 6_000_000,  # group.min.session.timeout.ms; session_timeout_ms is known to the broker alone
+    "classic": 6_000_000,  # group.min.session.timeout.ms; only the broker knows session_timeout_ms
     "consumer": 45_000_000,  # group.consumer.min.session.timeout.ms, and so on
     "share": 45_000_000,
     "streams": 45_000_000,
@@ -48,9 +48,9 @@ class Call:
 
 @dataclass(slots=True)
 class Rebalance:
-    """One row under way: `members` are names and when they joined, `known` those of before and their last
-    sign of life, `session` how long their sessions last in milliseconds, `founded` whether there were none,
-    `causes` what could have made it begin, as (time, reason, member)."""
+    """One row in progress. `members`: names and join times; `known`: earlier members and their last
+    sign of life; `session`: their session timeouts in milliseconds; `founded`: whether there were none;
+    `causes`: possible triggers, as (time, reason, member)."""
 
     capture: str
     before: int | None
@@ -84,34 +84,34 @@ class Rebalance:
             self.rebalance_timeout = max(self.rebalance_timeout or 0, call.rebalance_timeout)
 
     def say(self, call: Call) -> None:
-        """The reason that a member gives in words; the first of each counts."""
+        """The reason text of a member; the first one of each counts."""
         if call.reason_text and len(self.texts) < MOST_MEMBERS:
             self.texts.setdefault(call.member, call.reason_text[:LONGEST_REASON])
 
     def begin_by(self, time: int | None) -> None:
-        """It began then, or earlier."""
+        """Sets the begin to this time, or keeps an earlier one."""
         if time is not None:
             self.begin = time if self.begin is None else min(self.begin, time)
 
     def end_at(self, time: int | None) -> None:
-        """It ended then, or later."""
+        """Sets the end to this time, or keeps a later one."""
         if time is not None:
             self.end = time if self.end is None else max(self.end, time)
 
     def join(self, member: str, time: int | None) -> None:
-        """A member took part."""
+        """Adds a member."""
         if member not in self.members and len(self.members) >= MOST_MEMBERS:
             self.unnamed += 1
             return
         self.members.setdefault(member, time)
 
     def cause(self, time: int | None, reason: str, member: str) -> None:
-        """Something that could be why."""
+        """Adds a possible trigger."""
         if time is not None and len(self.causes) < MOST_MEMBERS:
             self.causes.append((time, reason, member))
 
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate bytes that it takes."""
         names = len(self.members) + len(self.known) + len(self.causes)
         return 2 * RECORD + 2 * SHORT * names + 2 * LONGEST_REASON * len(self.texts)
 

@@ -1,9 +1,9 @@
-"""Rebalances of groups, followed call by call in bounded memory: the rows of the groups table.
+"""Tracks rebalances of groups, call by call in bounded memory: the rows of the groups table.
 
-Classic groups: a rebalance is everything that carries one generation, which JoinGroup responses announce. A
-JoinGroup that fails (MEMBER_ID_REQUIRED is how every join begins since KIP-394) waits for the generation
-that follows. Groups of KIP-848 and its kin have no such round: members send their epoch with every heartbeat,
-0 to join, below 0 to leave, and a new epoch is seen when the first of them sends it.
+Classic groups: a rebalance is all calls with one generation, which JoinGroup responses announce. A
+failed JoinGroup (every join begins with MEMBER_ID_REQUIRED since KIP-394) belongs to the next
+generation. KIP-848 and similar groups have no such round: members send their epoch with every heartbeat,
+0 to join, below 0 to leave, and a new epoch becomes visible when the first of them sends it.
 """
 
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ from kwsniff.timelines.rebalance import LONGEST_NAME, MOST_MEMBERS, Call, Rebala
 from kwsniff.timelines.room import RECORD, SHORT, Room
 
 MOST_GROUPS = 10_000
-"""Groups followed at a time; beyond it the one that was silent longest is closed."""
+"""Maximum groups tracked at a time; beyond that, the one idle for longest is closed."""
 MOST_MEMBERS_TOTAL = 100_000
-"""Members known by name in all groups together."""
+"""Maximum members with stored names in all groups together."""
 
 JOIN, HEARTBEAT, LEAVE, SYNC = "join", "heartbeat", "leave", "sync"
-"""Roles of classic groups' calls; the newer groups have one each, which is named as their kind."""
+"""Roles of classic groups' calls; newer groups have one role each, named like their kind."""
 _MEMBER_ID_REQUIRED = 79
 UNKNOWN_MEMBER_ID = 25
 FENCED_INSTANCE_ID = 82
@@ -38,8 +38,8 @@ COLUMNS: Final = (
 
 @dataclass(slots=True)
 class Group:
-    """What is known of a group: members with their last sign of life, those that sent the present epoch,
-    whether all have left, the rebalance under way, and the calls (joins that failed, members that left) that
+    """State of a group: members with their last sign of life, those that sent the current epoch,
+    whether all have left, the rebalance in progress, and the calls (failed joins, leaves) that
     belong to the next one."""
 
     kind: str
@@ -51,18 +51,18 @@ class Group:
     current: Rebalance | None = None
     coming: Rebalance | None = None
     charged: int = 0
-    """Bytes of the room that it has."""
+    """Bytes charged for it."""
 
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate bytes that it takes."""
         under_way = sum(each.size() for each in (self.current, self.coming) if each)
         return 2 * RECORD + 2 * SHORT * (len(self.signs) + len(self.adopted)) + under_way
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A group in the middle of a capture. `members`: names known by their signs of life; `joined`: those of
-    the latest generation that is followed, whose row so far is `row`."""
+    """A group during a capture. `members`: names with signs of life; `joined`: those of
+    the latest tracked generation, whose row so far is `row`."""
 
     members: frozenset[str]
     joined: frozenset[str]
@@ -70,7 +70,7 @@ class Standing:
 
 
 class Rebalances:
-    """Follows groups through batches of api_calls; `rows` are the rebalances that are over."""
+    """Tracks groups through batches of api_calls; `rows`: completed rebalances."""
 
     def __init__(self, catalog: Catalog | None = None, room: Room | None = None) -> None:
         self._room = Room() if room is None else room
@@ -78,7 +78,7 @@ class Rebalances:
         self._catalog = catalog or load_catalog()
         self._roles = group_roles(self._catalog)
         self.forgotten = 0
-        """Groups closed because of MOST_GROUPS or MOST_MEMBERS_TOTAL, or for want of room."""
+        """Groups closed because of MOST_GROUPS, MOST_MEMBERS_TOTAL or the memory limit."""
         self._groups: dict[tuple[str, str], Group] = {}
         self._members = 0
 
@@ -100,7 +100,7 @@ class Rebalances:
         """One call of a group."""
         kind = call.role if call.role in GROUP_KINDS else CLASSIC
         place = call.group_id, kind
-        # Taken out and put back: the last one is the one that spoke last.
+        # Removed and reinserted, so that the last one is the most recent.
         group = self._groups[place] = self._groups.pop(place, Group(kind))
         before = len(group.signs)
         if call.error_code == UNKNOWN_MEMBER_ID:
@@ -130,7 +130,7 @@ class Rebalances:
         group.charged = size
 
     def standing(self, group_id: str) -> Standing | None:
-        """How a classic group stands now."""
+        """The current state of a classic group."""
         group = self._groups.get((group_id[:LONGEST_NAME], CLASSIC))
         if group is None:
             return None
@@ -139,15 +139,15 @@ class Rebalances:
         return Standing(frozenset(group.signs), frozenset(current.members if current else ()), row)
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; `rows` are not part of it."""
+        """The state for `resume`, without `rows`."""
         return self.forgotten, self._members, self._groups
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self.forgotten, self._members, self._groups = state
 
     def finish(self) -> None:
-        """No more calls come: what is under way becomes rows."""
+        """Ends: rebalances in progress become rows."""
         for (name, _), group in self._groups.items():
             self._close(name, group)
         self._groups.clear()
@@ -165,20 +165,20 @@ class Rebalances:
         if group.current:
             self.rows.append(group.current.row(name, group.kind))
         coming = group.coming
-        if coming and coming.members:  # somebody asked to join, and it came to nothing
+        if coming and coming.members:  # a member tried to join without success
             self.rows.append(coming.row(name, group.kind))
         group.current = group.coming = None
         self._charge(group, 0)
 
     def _begin(self, group: Group, call: Call) -> Rebalance:
-        """A new generation or epoch; what led to it belongs to it."""
+        """A new generation or epoch, with the calls that led to it."""
         if group.current:
             self.rows.append(group.current.row(call.group_id, group.kind))
         started = group.coming or Rebalance(call.capture, group.generation)
         started.before, started.generation = group.generation, call.generation
         started.known, started.founded, started.session = group.signs, group.empty, group.session
         if group.kind == "classic":
-            started.members = {}  # those whose attempt failed; they join again
+            started.members = {}  # members with a failed attempt; they join again
         group.generation, group.signs, group.adopted, group.empty = call.generation, {}, set(), False
         group.current, group.coming = started, None
         return started
@@ -205,7 +205,7 @@ class Rebalances:
             return
         if current is None or current.generation != call.generation:
             if group.generation is not None:
-                return  # of a generation that is over, or that others began: its joins were not captured
+                return  # of an old generation, or of one whose joins were not captured
             current = self._begin(group, call)
         current.count(call)
         if call.error_code == 0:
@@ -230,11 +230,11 @@ class Rebalances:
     def _take_new_epoch(self, group: Group, call: Call, epoch: int) -> None:
         current = group.current
         if group.generation is None and group.coming is None:
-            group.generation = epoch  # as the capture found it
+            group.generation = epoch  # already in progress when the capture began
         elif group.generation is None or epoch > group.generation:
             current = self._begin(group, call)
         known = call.member in group.adopted or len(group.adopted) >= MOST_MEMBERS
-        # Who has just joined begins with the epoch that is there, and makes the next one.
+        # A new member begins with the current epoch, and causes the next one.
         known = known or bool(group.coming and call.member in group.coming.members)
         if current and current.generation == epoch and not known:
             group.adopted.add(call.member)
@@ -252,7 +252,7 @@ def group_roles(catalog: Catalog) -> dict[int, str]:
 
 
 def _read(call: Call, said: Said) -> None:
-    """What the request says in its own words."""
+    """The reason text of the request."""
     session, rebalance = said.get("session_timeout_ms"), said.get("rebalance_timeout_ms")
     call.session_timeout, call.rebalance_timeout = session, rebalance
     reasons = [said.get("reason"), *(each.get("reason") for each in listed(said, "members"))]
@@ -260,7 +260,8 @@ def _read(call: Call, said: Said) -> None:
 
 
 def _expire(group: Group, call: Call) -> None:
-    """The coordinator does not know a member that had not left: its session was over, since its last sign."""
+    """The coordinator does not know a member that had not left: its session expired after its last sign of
+    life."""
     current = group.current
     if call.member in group.signs:
         last = group.signs.pop(call.member)

@@ -1,7 +1,7 @@
-"""What is followed over many calls has one bound in bytes: a capture may name as much as it likes.
+"""The memory limit of state over many calls: a capture may contain any number of names.
 
-Who follows something charges what it keeps, by the sizes of Python's objects; who has no room forgets what
-was silent longest, or takes nothing new. Either is counted, and told as an anomaly.
+Trackers charge the size of their Python objects here. When the limit is reached, a tracker drops the entries
+idle for longest or takes no new ones. Both are counted and become an anomaly.
 
     --limit memory | interpreter | core: 1/2 of the rest | rows: 1/4 | Room: 1/4 |
 """
@@ -14,13 +14,13 @@ from kwsniff.tables.schema import TABLES
 _INTERPRETER: Final = 150_000_000
 _LEAST: Final = 8_000_000
 SHORT: Final = 128
-"""Bytes of a number or a short text in a list or a dictionary, about."""
+"""Approximate bytes of a number or a short text in a list or a dictionary."""
 RECORD: Final = 640
-"""Bytes of an object with a dozen of fields, its key and its place."""
+"""Approximate bytes of an object with a dozen fields, with its key and slot."""
 
 
 class Room:
-    """Bytes that are kept, and `most` of them. `left_out`: what was forgotten or not taken in."""
+    """Charged bytes, and their maximum `most`. `left_out`: number of dropped or ignored entries."""
 
     def __init__(self, memory: int = Limits().memory) -> None:
         self.most = max((memory - _INTERPRETER) // 4, _LEAST)
@@ -28,16 +28,17 @@ class Room:
         self.left_out = 0
 
     def charge(self, num: int) -> None:
-        """So many bytes more are kept, or fewer."""
+        """Adds or subtracts charged bytes."""
         self.used += num
 
     @property
     def is_full(self) -> bool:
-        """Whether something has to go."""
+        """Whether entries must be dropped."""
         return self.used > self.most
 
     def admits(self, num: int, *, full: bool = False) -> bool:
-        """Charges bytes if they fit; what does not, or has no room of its own (`full`), is left out."""
+        """Charges bytes if they fit and the tracker itself is not `full`; otherwise counts the entry as
+        left out."""
         if full or self.used + num > self.most:
             self.left_out += 1
             return False
@@ -45,15 +46,15 @@ class Room:
         return True
 
     def state(self) -> tuple[int, int]:
-        """For `resume`."""
+        """The state for `resume`."""
         return self.used, self.left_out
 
     def resume(self, state: tuple[int, int]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self.used, self.left_out = state
 
     def anomalies(self) -> list[dict[str, Any]]:
-        """A row of anomalies, where something was left out."""
+        """A row of anomalies, if entries were left out."""
         if not self.left_out:
             return []
         columns = dict.fromkeys(column.name for column in TABLES["anomalies"].columns)

@@ -1,4 +1,4 @@
-"""Rows of latencies that were held: what they say of their calls, and with what was proven of them."""
+"""Held rows of latencies: the facts on their calls, and the rows completed with proofs."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +24,7 @@ _SCHEMA: Final = coded_schema(TABLES["latencies"])
 
 
 def held_ends(rows: pa.RecordBatch | None) -> tuple[Numbers, Numbers]:
-    """Places and ends (microseconds) of rows that are held."""
+    """Positions and ends (microseconds) of held rows."""
     if rows is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     took = -(-whole_numbers(rows["total_ns"], null=0) // 1000)
@@ -38,7 +38,7 @@ def with_moments(rows: pa.RecordBatch, moments: Sequence[Numbers]) -> pa.RecordB
 
 
 def held_calls(rows: pa.RecordBatch) -> Held:
-    """What rows `with_moments` say of their calls."""
+    """Facts on calls from rows of `with_moments`."""
     begun, total, asked, network, queue, answered = (whole_numbers(rows[name], null=0) for name in _SAID)
     end, number, clock = (whole_numbers(rows[name], null=0) for name in _MOMENT)
     return Held(
@@ -52,7 +52,7 @@ def held_calls(rows: pa.RecordBatch) -> Held:
 
 
 class Found:
-    """Rows of latencies whose waits become known."""
+    """Rows of latencies that get their waits."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self._rows = rows
@@ -61,10 +61,10 @@ class Found:
             whole_numbers(rows[name], null=0).copy() for name in ("broker_ns", "deliberate_wait_ns")
         )
         self.behind: Numbers = whole_numbers(rows["behind"], null=-1)
-        """Ids of the calls in front, or -1."""
+        """Ids of the calls ahead, or -1."""
 
     def prove(self, rows: Numbers, waited_us: Numbers, word: int) -> Numbers:
-        """That these waited so long for that, or did not where it is not above 0; what is true, as numbers of
+        """Sets the length and kind of waits, or no wait if not above 0; returns the resulting numbers of
         WAITS."""
         rest = self._broker[rows] + self._meant[rows]
         meant = np.clip((waited_us * 1000).astype(np.int64), 0, rest)
@@ -73,11 +73,11 @@ class Found:
         return words
 
     def stand_behind(self, rows: Numbers, words: Numbers) -> None:
-        """What the calls in front of them waited for."""
+        """Sets the waits of the calls ahead."""
         self._behind_waits[rows] = words
 
     def rebuilt(self) -> pa.RecordBatch:
-        """The rows in their coded schema, and TOPICS where they had them."""
+        """The rows in their coded schema, and TOPICS if they had them."""
         changed = {
             "broker_ns": numbers(pa.int64(), self._broker),
             "deliberate_wait_ns": numbers(pa.int64(), self._meant),
@@ -118,6 +118,6 @@ def packed(batch: pa.RecordBatch) -> bytes:
 
 
 def unpacked(data: bytes) -> pa.RecordBatch:
-    """The other way around."""
+    """The inverse."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_next_batch()

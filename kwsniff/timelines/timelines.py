@@ -1,4 +1,4 @@
-"""What is followed over many calls while the rows pass: groups, transactions, and their cluster."""
+"""Trackers of state over many calls: groups, transactions, and the cluster."""
 
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
@@ -28,11 +28,11 @@ from kwsniff.timelines.twins import Twins
 
 TIMELINES = ("groups", "members", "transactions", "commits", "brokers", "leaders", "api_ranges")
 HELD = "latencies"
-"""The table of which some rows are held back until others had their say; the rest is the core's."""
+"""The table with some rows held for proof by later calls; the other columns come from the core."""
 FOLLOWED = (*TIMELINES, HELD)
-"""Tables for which calls are followed."""
+"""Tables made by tracking calls."""
 OFFSETS_OF = "partitions"
-"""The table whose rows tell of offsets: commits are made of it, and proofs of what calls waited for."""
+"""The table with offsets: the input of commits, and of proofs for waits."""
 COLUMNS = tuple(
     dict.fromkeys(
         (
@@ -41,27 +41,27 @@ COLUMNS = tuple(
         )
     )
 )
-"""Columns of api_calls that are looked at."""
+"""Columns of api_calls that are read."""
 STATE_CLASSES = (Group, Rebalance, Producer, Transaction, Member, Leader)
 _TOGETHER = 4096
-"""Rows of Python's making that become a batch at a time."""
+"""Number of rows from Python per batch."""
 
 
 def relevant(batch: pa.RecordBatch, catalog: Catalog) -> Bits:
-    """Which calls can make a difference to a timeline, apart from those that bytes were kept of."""
+    """Calls that can matter for a timeline, in addition to those with kept bytes."""
     keys = whole_numbers(batch["api_key"], null=-1)
     of_groups = among(keys, group_roles(catalog)) & valid_rows(batch["group_id"])
     return of_groups | (among(keys, transaction_roles(catalog)) & valid_rows(batch["transactional_id"]))
 
 
 class Noted(NamedTuple):
-    """What `Timelines.add` takes."""
+    """The input of `Timelines.add`."""
 
     calls: pa.RecordBatch
     offsets: pa.RecordBatch | None
-    """As `told` gives them; their places are those of their calls."""
+    """From offsets.py; with the positions of their calls."""
     timed: pa.RecordBatch | None = None
-    """As `hold_back` gives them, likewise."""
+    """From `hold_back`, likewise."""
 
 
 def noted(
@@ -71,14 +71,14 @@ def noted(
     catalog: Catalog,
     timed: pa.RecordBatch | None = None,
 ) -> Noted:
-    """Of a batch of api_calls, the bytes that the core gave with it, the partitions of these calls, and those
-    of their rows of latencies that are held back."""
+    """Prepares a batch of api_calls: the bytes from the core, the partitions of these calls, and their held
+    rows of latencies."""
     offsets = told(calls, partitions, catalog) if partitions is not None and partitions.num_rows else None
     return Noted(with_details(calls, details, relevant(calls, catalog), COLUMNS), offsets, timed)
 
 
 def without_twins(notes: Noted, twins: Twins) -> Noted:
-    """Only what is not about connections that are twins of others; rows that are held are told of all."""
+    """Without calls of duplicate connections; held rows get proofs from all."""
     if not twins:
         return notes
     offsets = None if notes.offsets is None else twins.without(notes.offsets)
@@ -86,17 +86,17 @@ def without_twins(notes: Noted, twins: Twins) -> Noted:
 
 
 def sources_of(tables: Container[str]) -> set[str]:
-    """The core's tables that those of FOLLOWED among `tables` are made of."""
+    """Tables of the core that are the input of those in FOLLOWED among `tables`."""
     wanted = [table for table in FOLLOWED if table in tables]
     offsets = (OFFSETS_OF,) if {"commits", HELD} & {*wanted} else ()
     return {*(("api_calls", DETAILS) if wanted else ()), *offsets}
 
 
 class Timelines:
-    """Takes batches of noted calls and gives batches of the tables in FOLLOWED. Memory is bounded."""
+    """Takes batches of noted calls and returns batches of the tables in FOLLOWED. Memory is bounded."""
 
     def __init__(self, catalog: Catalog, memory: int | None = None) -> None:
-        """`memory`: the limit on all of the analysis, where it is not the usual one."""
+        """`memory`: limit of the whole analysis, if not the default."""
         error_names = {code: error.name for code, error in catalog.errors.items()}
         self._room = room = Room() if memory is None else Room(memory)
         names = TopicNames(room)
@@ -112,7 +112,7 @@ class Timelines:
         self._texts = HeldTexts()
 
     def add(self, noted: Noted) -> None:
-        """Calls in the order in which they ended, as `noted` gives them."""
+        """Takes calls in the order in which they ended, from `noted`."""
         calls, offsets, timed = noted
         news = self.add_calls(calls)
         told = NO_OFFSETS if offsets is None else offsets
@@ -124,7 +124,7 @@ class Timelines:
             self._settle_waits()
 
     def add_calls(self, batch: pa.RecordBatch) -> list[News]:
-        """Calls alone, where others follow what they say of partitions; which topics they named."""
+        """Takes only calls, if other trackers take their partitions; returns the newly named topics."""
         if batch.num_rows:
             batch = without_repeats(batch, self._catalog)
             self.cluster.add(batch)
@@ -134,27 +134,27 @@ class Timelines:
         return self._names.news()
 
     def leave_out(self, number: int) -> None:
-        """So much was forgotten, or not taken in, by others who follow a part of it."""
+        """Adds entries that other trackers of a part left out."""
         self._room.left_out += number
 
     def _settle_waits(self) -> None:
-        """What is held keeps the texts of its batch, and those that prove something do: where texts are long,
-        nothing is waited for any more."""
+        """Held rows and proofs keep the texts of their batches: if texts are long, stops holding
+        rows."""
         self._texts = HeldTexts()
         self._room.left_out += 1
         self.waits.forget()
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, of plain values and of STATE_CLASSES; rows have to be taken before."""
+        """The state, of plain values and STATE_CLASSES; take rows first."""
         return tuple(each.state() for each in self._all())
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         for each, saved in zip(self._all(), state, strict=True):
             each.resume(saved)
 
     def finish(self) -> None:
-        """No more calls come."""
+        """Ends the input."""
         for each in (
             self.rebalances,
             self.members,
@@ -166,7 +166,7 @@ class Timelines:
             each.finish()
 
     def take(self, at_least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Table name and rows, for the tables that have so many rows."""
+        """Table name and rows, for tables with enough rows."""
         for table, rows in (
             ("groups", self.rebalances.rows),
             ("members", self.members.rows),
@@ -198,5 +198,5 @@ class Timelines:
             self.cluster,
             self.leaders,
             self.waits,
-            self._room,  # the last: those before it may give some of it back for their state
+            self._room,  # last, because the ones before may release memory for their state
         )

@@ -1,4 +1,4 @@
-"""Names of topics that rows of Python's making show, learned from Metadata responses as they come."""
+"""Topic names for rows that Python computes, learned from Metadata responses."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ _NO_ID = "A" * 22
 
 
 class News(NamedTuple):
-    """A topic that was not known: the place of the call that names it, its id and name."""
+    """A newly learned topic: position of the call with its name, id and name."""
 
     place: int
     topic_id: str
@@ -19,7 +19,7 @@ class News(NamedTuple):
 
 
 def topic_id_of(topic: Any) -> str | None:
-    """What a Metadata response says; of brokers without ids it is all zeros."""
+    """Takes a Metadata response; brokers without topic ids send zeros."""
     found: str | None = topic.get("topic_id")
     return None if found == _NO_ID else found
 
@@ -33,29 +33,29 @@ class TopicNames:
         self._news: list[News] = []
 
     def learn(self, metadata: Said, place: int) -> None:
-        """What a Metadata response says."""
+        """Takes a Metadata response."""
         for topic in listed(metadata, "topics"):
             name, topic_id = topic.get("name"), topic_id_of(topic)
             if not (name and topic_id) or topic_id in self._names:
                 continue
-            # Three times: who follows commits, and who follows waits, keep the names as well.
+            # Three times: the trackers of commits and of waits also keep the names.
             if self._room.admits(6 * SHORT, full=len(self._names) >= MOST_TOPICS):
                 self._names[topic_id] = name[:LONGEST_NAME]
                 self._news.append(News(place, topic_id, name[:LONGEST_NAME]))
 
     def news(self) -> list[News]:
-        """What was learned since the last call, in order."""
+        """Topics learned since the last call, in order."""
         news, self._news = self._news, []
         return news
 
     def get(self, topic_id: str) -> str:
-        """The name, or the id while nobody said it."""
+        """The name, or the id if the name is unknown."""
         return self._names.get(topic_id, topic_id)
 
     def state(self) -> tuple[Any, ...]:
-        """What is known, for `resume`."""
+        """The state for `resume`."""
         return (self._names,)
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         (self._names,) = state

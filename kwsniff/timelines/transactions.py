@@ -1,9 +1,10 @@
-"""Transactions of producers, followed call by call in bounded memory: the rows of the transactions table.
+"""Tracks transactions of producers, call by call in bounded memory: the rows of the transactions table.
 
-What makes a transaction begin is the first call that the coordinator or a partition leader counts to it:
+A transaction begins with the first call that the coordinator or a partition leader counts to it:
 AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit, or a Produce (alone since KIP-890). It ends with the
-answer to EndTxn, with an error that says the producer was fenced, or with the InitProducerId of whoever takes
-over its id, which makes the coordinator abort what is open (KIP-98).
+response to EndTxn, with a fencing error, or with the InitProducerId of a producer that takes over its id,
+which
+makes the coordinator abort an open transaction (KIP-98).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +22,13 @@ from kwsniff.timelines.details import read_request
 from kwsniff.timelines.room import RECORD, SHORT, Room
 
 MOST_PRODUCERS = 10_000
-"""Transactional ids followed at a time; beyond it the one that was silent longest is closed."""
+"""Maximum transactional ids tracked at a time; beyond that, the one idle for longest is closed."""
 MOST_TOPICS = 1_000
-"""Topics listed of a transaction."""
+"""Maximum topics listed per transaction."""
 DEFAULT_TIMEOUT_MS = 60_000
 """transaction.timeout.ms of Kafka's producer."""
 LONGEST_NAME = 256
-"""Characters kept of an id or a topic's name."""
+"""Maximum characters kept of an id or a topic's name."""
 
 PRODUCE, INIT, ADD_PARTITIONS, END = "produce", "init", "add_partitions", "end"
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
@@ -68,13 +69,14 @@ class Call:
 
     @property
     def owner(self) -> Owner:
-        """Who calls, as far as calls on several connections tell."""
+        """Identity of the caller, across connections."""
         return self.client_address, self.client_id
 
 
 @dataclass(slots=True)
 class Transaction:
-    """One row under way. `asked` is what an EndTxn wanted, `asked_at` when; times in microseconds."""
+    """One row in progress. `asked`: commit or abort, from EndTxn; `asked_at`: its time; times in
+    microseconds."""
 
     capture: str
     owner: Owner
@@ -98,7 +100,7 @@ class Transaction:
     call_ids: list[int] = field(default_factory=list)
 
     def is_over_time(self, now: int | None) -> bool:
-        """Whether the coordinator may have aborted it for its age, by the timeout or else the default one."""
+        """Whether the coordinator may have aborted it for its age, by its timeout or the default one."""
         timeout = DEFAULT_TIMEOUT_MS if self.timeout_ms is None else self.timeout_ms
         return self.begin is not None and now is not None and now - self.begin >= timeout * 1000
 
@@ -125,7 +127,7 @@ class Transaction:
                     self.topics[topic[:LONGEST_NAME]] = None
 
     def is_after(self, call: Call) -> bool:
-        """Whether the end of this transaction was asked for after the call was made."""
+        """Whether the end of this transaction was requested after the call was made."""
         return call.begin is not None and self.asked_at is not None and call.begin < self.asked_at
 
     def row(self, transactional_id: str, error_names: Mapping[int, str]) -> Row:
@@ -157,8 +159,8 @@ class Transaction:
 
 @dataclass(slots=True)
 class Producer:
-    """One transactional id: the transaction that is open, the one before, for calls whose row comes late, and
-    who got the id last."""
+    """One transactional id: the open transaction, the previous one (for calls with a late row), and
+    the last owner of the id."""
 
     open: Transaction | None = None
     last: Transaction | None = None
@@ -167,10 +169,10 @@ class Producer:
     producer_epoch: int | None = None
     timeout_ms: int | None = None
     charged: int = 0
-    """Bytes of the room that it has."""
+    """Bytes charged for it."""
 
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate bytes that it takes."""
         known = [each for each in (self.open, self.last) if each]
         return RECORD + sum(2 * RECORD + 3 * SHORT * len(each.topics) for each in known)
 
@@ -182,7 +184,7 @@ def transaction_roles(catalog: Catalog) -> dict[int, tuple[str, Versions]]:
 
 
 class Transactions:
-    """Follows transactional ids through batches of api_calls; `rows` are the transactions that are over."""
+    """Tracks transactional ids through batches of api_calls; `rows`: completed transactions."""
 
     def __init__(
         self, error_names: Mapping[int, str], catalog: Catalog | None = None, room: Room | None = None
@@ -192,7 +194,7 @@ class Transactions:
         self._roles = transaction_roles(self._catalog)
         self.rows: list[Row] = []
         self.forgotten = 0
-        """Transactional ids closed because of MOST_PRODUCERS, or for want of room."""
+        """Transactional ids closed because of MOST_PRODUCERS or the memory limit."""
         self._error_names = error_names
         self._producers: dict[str, Producer] = {}
 
@@ -214,7 +216,7 @@ class Transactions:
     def take(self, call: Call) -> None:
         """One call with a transactional id."""
         name = call.transactional_id[:LONGEST_NAME]
-        # Taken out and put back: the last one is the one that spoke last.
+        # Removed and reinserted, so that the last one is the most recent.
         producer = self._producers[name] = self._producers.pop(name, Producer())
         if call.role == INIT:
             self._take_over(name, producer, call)
@@ -234,15 +236,15 @@ class Transactions:
         producer.charged = size
 
     def state(self) -> tuple[Any, ...]:
-        """What is followed, for `resume`; `rows` are not part of it."""
+        """The state for `resume`, without `rows`."""
         return self.forgotten, self._producers
 
     def resume(self, state: tuple[Any, ...]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self.forgotten, self._producers = state
 
     def finish(self) -> None:
-        """No more calls come: what is under way becomes rows."""
+        """Ends: transactions in progress become rows."""
         for name, producer in self._producers.items():
             self._give_up(name, producer)
         self._producers.clear()
@@ -284,9 +286,9 @@ class Transactions:
         producer.producer_id, producer.producer_epoch = call.producer_id, call.producer_epoch
 
     def _is_zombie(self, producer: Producer, call: Call) -> bool:
-        """Whether the call is of a producer that lost its id to the one that has it now.
+        """Whether the call is of a producer that lost its id to the current owner.
 
-        It is counted where its last transaction is still at hand.
+        It counts if its last transaction is still stored.
         """
         if call.error_code not in _FENCED or producer.owner in (None, call.owner):
             return False
@@ -301,10 +303,10 @@ class Transactions:
             return
         last, opened = producer.last, producer.open
         if last and last.is_after(call):
-            last.count(call)  # asked before it was asked again: a reset is believed late
+            last.count(call)  # sent before the retry: a reset is accepted late
             return
         if opened is None and last and last.asked == call.committed:
-            last.count(call)  # asked again: the coordinator says the same
+            last.count(call)  # a retry: the coordinator repeats its response
             return
         opened = opened or self._start(producer, call, None)
         opened.count(call)
@@ -323,7 +325,7 @@ class Transactions:
             if known and known.is_after(call):
                 known.count(call)
                 return
-        if producer.open and producer.open.asked is not None:  # its end was asked for and nobody answered
+        if producer.open and producer.open.asked is not None:  # EndTxn got no response
             self._close(name, producer, None)
         opened = producer.open or self._start(producer, call, call.begin)
         opened.count(call)
@@ -333,14 +335,15 @@ class Transactions:
 
 
 def _is_gone(transaction: Transaction, call: Call) -> bool:
-    """Whether a commit is refused for want of a transaction that had begun and outlived its timeout.
+    """Whether a commit is rejected because its transaction had exceeded its timeout.
 
-    So brokers since KIP-890 answer where the coordinator has aborted it (TransactionCoordinator).
+    Brokers since KIP-890 respond like this after the coordinator has aborted it (TransactionCoordinator).
     """
     return bool(call.error_code == _NO_SUCH_STATE and call.committed and transaction.is_over_time(call.begin))
 
 
 def _why_refused(transaction: Transaction, call: Call) -> str:
-    """Nobody took the id over in the capture. Coordinators raise the epoch of one they abort for
-    its age (KIP-98, KIP-360); a younger one was fenced unseen."""
+    """No other producer took the id in the capture. Coordinators raise the epoch when they abort a
+    transaction for
+    its age (KIP-98, KIP-360); a younger one was fenced outside the capture."""
     return "timed_out" if transaction.is_over_time(call.begin) else "fenced"

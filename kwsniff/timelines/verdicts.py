@@ -1,4 +1,4 @@
-"""What calls were found to have waited for, kept a while for those that stood in line behind them."""
+"""Proven waits of calls, kept for the calls queued behind them."""
 
 from typing import Any, Final, NamedTuple, Self
 
@@ -8,7 +8,7 @@ from kwsniff.tables.arrays import Bits, Numbers
 from kwsniff.timelines import evidence
 
 LINE_US: Final = 60_000_000
-"""So long after a call was answered it may be what another one waited behind."""
+"""Time after the response of a call during which another one may have been queued behind it."""
 _MOST_PARTS: Final = 16
 
 
@@ -25,13 +25,13 @@ class _Part(NamedTuple):
 
 
 class Verdicts:
-    """Takes what was found, and finds it by call."""
+    """Stores waits, and finds them by call."""
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
 
     def add(self, call_id: Numbers, wait: Numbers, end: Numbers, number: Numbers) -> None:
-        """Calls, what they waited for, and their ends and numbers."""
+        """Adds calls with their waits, ends and numbers."""
         if not len(call_id):
             return
         self._parts.append(_sorted(_Part(call_id, wait, end, number)))
@@ -40,8 +40,9 @@ class Verdicts:
             self._parts = [_sorted(_Part(*(np.concatenate(each) for each in columns)))]
 
     def of(self, behind: Numbers, end: Numbers, number: Numbers) -> tuple[Numbers, Numbers]:
-        """Of calls with these ends and numbers, behind these ids: rows of which it is known, and what they
-        stood behind."""
+        """For calls with these ends and numbers, queued behind these ids: the rows with a known wait, and
+        that
+        wait."""
         found = np.full(len(behind), -1, np.int64)
         for part in self._parts:
             at = np.minimum(np.searchsorted(part.call_id, behind), len(part.call_id) - 1)
@@ -52,21 +53,21 @@ class Verdicts:
         return rows, found[rows]
 
     def forget(self, least: int, last: int) -> None:
-        """Those that ended before that time, or have a lower number, are not asked for any more."""
+        """Drops calls that ended before that time or have a lower number: they are no longer needed."""
         kept = []
         for part in self._parts:
             young = (part.end >= least - LINE_US) & (part.number >= last)
             if young.any():
-                # Most of a part goes at a time: taking it apart again and again would take long.
+                # Most of a part is dropped at a time: splitting it repeatedly would be slow.
                 kept.append(part.taken(young) if 2 * np.count_nonzero(young) < len(young) else part)
         self._parts = kept
 
     def state(self) -> list[Any]:
-        """What is known, for `resume`."""
+        """The state for `resume`."""
         return [[column.tolist() for column in part] for part in self._parts]
 
     def resume(self, state: list[Any]) -> None:
-        """Goes on where another stood."""
+        """Continues from a saved state."""
         self._parts = [_Part(*(np.array(column, np.int64) for column in part)) for part in state]
 
 

@@ -1,1 +1,1 @@
-"""Tapes for people: trees, hexdumps, JSON."""
+"""Decoded messages for display: trees, hexdumps, JSON."""

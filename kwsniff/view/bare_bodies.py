@@ -10,12 +10,12 @@ from kwsniff.layout.program import Program
 from kwsniff.view.document import document, unknown_tags
 from kwsniff.view.tree import Tree, fold
 
-#: Consumers read newer versions of these like the newest they know and leave the rest alone.
+#: Consumers read newer versions of these as the newest they know, and ignore the rest.
 _FORWARD_COMPATIBLE: Final = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
 
 
 class Reading(NamedTuple):
-    """A schema's body as far as it was read; ``tree`` is None where the version is not known."""
+    """A schema's body as far as it was read; ``tree`` is None for an unknown version."""
 
     tree: Tree | None
     error: dict[str, Any] | None
@@ -23,17 +23,17 @@ class Reading(NamedTuple):
 
 
 def check_schema(name: str, *, catalog: Catalog | None = None) -> None:
-    """Raises UsageError for a name no schema has."""
+    """Raises UsageError for an unknown schema."""
     catalog = catalog or load_catalog()
     if name in catalog.schemas:
         return
     near = get_close_matches(name, catalog.schemas, 3, 0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "kwsniff explain schemas lists them"
-    raise UsageError(f"there is no schema '{name}': {hint}")
+    raise UsageError(f"unknown schema '{name}': {hint}")
 
 
 def decode_schema(data: bytes, name: str, version: int, *, catalog: Catalog | None = None) -> dict[str, Any]:
-    """Decode a schema's bare body (without type and version before it); nothing in the bytes raises.
+    """Decode a schema's bare body (without type and version before it); no bytes raise an exception.
 
     Returns ``version, body, unknown_tags, error`` as for a message. Raises UsageError for an unknown name.
     """

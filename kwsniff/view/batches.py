@@ -1,4 +1,4 @@
-"""A record set as lines: batches with their facts, records with keys and values or their sizes."""
+"""A record set as lines: batches with their attributes, records with keys and values or their sizes."""
 
 from base64 import b64decode
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from kwsniff.view.phrases import in_zone, plural, shorten
 from kwsniff.view.records import RecordSet
 from kwsniff.zones import Zone
 
-#: Records of one set that are shown; JSON has all of them.
+#: Maximum records of one set in text; JSON has all.
 _MOST_LINES: Final = 1000
 
 Line = tuple[str, Inner | None]
 
 
 def record_set_lines(found: Inner, zone: Zone) -> Iterator[Line]:
-    """Lines of a record set, each with what is to be shown below it."""
+    """Lines of a record set, each with the content to show below it."""
     records = found.records
     if records is None:
         return
@@ -48,7 +48,7 @@ def record_set_lines(found: Inner, zone: Zone) -> Iterator[Line]:
 
 
 def record_set_note(records: RecordSet) -> str:
-    """How much is in a record set, in one clause."""
+    """The size of a record set, in a few words."""
     counts = [batch.get("count", len(batch["records"])) for batch in records.batches]
     text = plural(len(counts), "batch")
     if min(counts, default=-1) >= 0:
@@ -112,7 +112,7 @@ def _record(record: dict[str, Any], zone: Zone) -> str:
 
 
 def _bytes(value: str | None) -> str:
-    """Base64 as text where it is text, as hex otherwise; what is hidden says so itself."""
+    """Base64 content as text if it is text, else as hex; hidden content is already a placeholder."""
     if value is None:
         return "null"
     if value.startswith("<"):

@@ -1,7 +1,7 @@
-"""A call for a person or a script: its messages decoded with what the capture told about them.
+"""A call with its decoded messages and the facts from the capture, for display or as JSON.
 
-Calls are decoded one after the other by a `Conversation`, which remembers the names of topic ids. What must
-not be seen is hidden when a call is drawn.
+A `Conversation` decodes calls in order and remembers the names of topic ids. Secrets are hidden when a call
+is drawn.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _METADATA_LOG: Final = {"AAAAAAAAAAAAAAAAAAAAAQ": "__cluster_metadata"}
 
 
 class Part(NamedTuple):
-    """A message of a call; ``message`` is None for what has no layout at all (a bare SASL token)."""
+    """A message of a call; ``message`` is None for bytes without a layout (a bare SASL token)."""
 
     packet: Packet
     message: Message | None
@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How calls are drawn: what is shown that is hidden otherwise, which messages, in what form."""
+    """How calls are drawn: hidden content to show, messages to include, format."""
 
     payload: bool = False
     secrets: bool = False
@@ -49,7 +49,7 @@ class Drawing:
     sides: tuple[str, ...] = ("request", "response")
     captures: tuple[str, ...] = ()
     zone: Zone = UTC_ZONE
-    """That of times in lines; documents have UTC."""
+    """The zone of times in text; JSON has UTC."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class DecodedCall:
             yield from (f"    {line}" for line in lines)
 
     def _display_filters(self, drawing: Drawing) -> list[dict[str, str | None]]:
-        """One for each capture with packets of the call: `capture`, None where not known, and `filter`."""
+        """One for each capture with packets of the call: `capture`, None if unknown, and `filter`."""
         frames: dict[int, list[tuple[int, int | None]]] = {}
         for packet in self.call.packets:
             first, last = packet["first_frame"], packet["last_frame"]
@@ -99,7 +99,8 @@ class DecodedCall:
         ]
 
     def documents(self, drawing: Drawing) -> Iterator[dict[str, Any]]:
-        """The call's messages as JSON values: what the capture told, then the form of ``kwsniff decode``."""
+        """The call's messages as JSON values: facts from the capture, then the format of ``kwsniff
+        decode``."""
         filters = {"display_filters": self._display_filters(drawing)}
         for part in self._chosen(drawing):
             yield {**_facts(self.call, part, drawing), **filters, **_contents(part, drawing)}
@@ -113,18 +114,18 @@ class DecodedCall:
 
 
 class Conversation:
-    """Decodes calls in the order in which they come. ``topics``: topic id -> name, to begin with."""
+    """Decodes calls in order. ``topics``: topic id -> name, known at the start."""
 
     def __init__(self, limits: Limits | None = None, topics: dict[str, str] | None = None) -> None:
         self.topics = {} if topics is None else topics
         self.topics.update(_METADATA_LOG)
         limits = limits or Limits()
         self._most_topics = limits.topic_ids
-        # A tree takes some hundred bytes per field.
+        # A tree takes a few hundred bytes per field.
         self._limits = replace(limits, cells=min(limits.cells, limits.shown_fields))
 
     def decode(self, call: Call) -> DecodedCall:
-        """Decode the messages of a call, the response with what the request told."""
+        """Decode the messages of a call, the response with facts from the request."""
         around = Surroundings(topics=self.topics)
         parts = []
         for packet in call.packets:
@@ -159,7 +160,7 @@ class Conversation:
 
 
 def surroundings(request: Message, topics: dict[str, str]) -> Surroundings:
-    """What a request tells about its response."""
+    """Facts from a request for decoding its response."""
     around = Surroundings(topics=topics)
     for child in request.body.children if request.body else ():
         if child.name == "protocol_type" and isinstance(child.value, str):
@@ -176,7 +177,7 @@ def _decode(packet: Packet, limits: Limits) -> Message | None:
         return None
     if packet["kind"] == "request":
         return decode(packet["data"], limits=limits)
-    # Of a response without a request no more than the correlation id can be read.
+    # Without the request, only the correlation id of a response can be read.
     key, version = (-1 if packet[name] is None else packet[name] for name in ("api_key", "api_version"))
     return decode(packet["data"], direction="response", api_key=key, api_version=version, limits=limits)
 

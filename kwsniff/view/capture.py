@@ -1,18 +1,18 @@
-"""A call as a capture shows it: its messages' bytes, and what became of it."""
+"""A call in a capture: the bytes of its messages, and its status."""
 
 from dataclasses import dataclass
 from typing import Any
 
 Packet = dict[str, Any]
-"""A message as ``Analyzer.take_messages`` gives it."""
+"""A message as returned by ``Analyzer.take_messages``."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A call that is over, or a message that belongs to none.
+    """A completed call, or a message without a call.
 
     ``id`` is the tables' call_id, None for a message without a call. ``request`` or
-    ``response`` may be missing: not captured, not sent, or handed out before. ``status`` and ``reason`` are
+    ``response`` may be missing: not captured, not sent, or already delivered. ``status`` and ``reason`` are
     words of the closed lists of docs/anomalies.md.
     """
 
@@ -24,5 +24,5 @@ class Call:
 
     @property
     def packets(self) -> tuple[Packet, ...]:
-        """Request and response, as far as they are there."""
+        """Request and response, if present."""
         return tuple(packet for packet in (self.request, self.response) if packet is not None)

@@ -1,4 +1,4 @@
-"""TLS connections whose contents stay closed, as rows of the table connections tell them."""
+"""TLS connections that are not decrypted, from rows of the table connections."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ class Closed(NamedTuple):
     broker: str
     port: int
     version: str | None
-    """Of TLS; None where no ServerHello says."""
+    """TLS version; None without a ServerHello."""
     unanswered: bool
-    """A ClientHello got no ServerHello, although the broker was heard and nothing of it is missing."""
+    """A ClientHello got no ServerHello, although packets of the broker were captured without gaps."""
     midway: bool
     """Neither hello was captured."""
 
 
 def ports_of(columns: Sequence[Any]) -> set[int]:
-    """Ports that connections have, of both sides."""
+    """Ports of both sides of the connections."""
     by_name = dict(zip(_NAMES, columns, strict=True))
     return {
         port
@@ -35,7 +35,7 @@ def ports_of(columns: Sequence[Any]) -> set[int]:
 
 
 def closed_connections(columns: Sequence[Any]) -> "Counter[Closed]":
-    """Connections without keys, and hellos without an answer."""
+    """Connections without keys, and ClientHellos without a response."""
     by_name = dict(zip(_NAMES, columns, strict=True))
     protocols = memoryview(by_name["protocol"][4]).cast("B")
     ports = memoryview(by_name["broker_port"][4]).cast("B").cast("i")

@@ -1,4 +1,4 @@
-"""Columns as the core hands them out, as Python values: kind, rows, nulls, validity, then buffers."""
+"""Columns of the core as Python values: kind, rows, nulls, validity, then buffers."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,12 +9,12 @@ _FORMATS: Final = {"int16": "h", "int32": "i", "int64": "q"}
 
 
 def numbers(column: Sequence[Any]) -> "memoryview[int]":
-    """Values of a column of integers; where it is null, any."""
+    """Values of an integer column; arbitrary where null."""
     return memoryview(column[4]).cast("B").cast(_FORMATS[column[0]])  # type: ignore[call-overload, no-any-return]
 
 
 def nullable(column: Sequence[Any]) -> list[int | None]:
-    """The same with its nulls."""
+    """The same with nulls."""
     values: list[int | None] = list(numbers(column))
     if column[3] is None:
         return values
@@ -36,7 +36,7 @@ def texts(column: Sequence[Any]) -> list[str | None]:
 
 
 def words(column: Sequence[Any], list_of: str, rows: Sequence[int]) -> list[str | None]:
-    """Words of a closed list, of some rows."""
+    """Values of a closed list, for some rows."""
     places = memoryview(column[4]).cast("B")
     valid = None if column[3] is None else memoryview(column[3]).cast("B")
     return [

@@ -1,6 +1,6 @@
-"""One message's bytes to header, body and, where it breaks, the break, and the forms they are shown in.
+"""Decodes one message's bytes to header, body and, for invalid bytes, the error; and formats them.
 
-Nothing in the bytes raises (reading.py).
+No bytes raise an exception (reading.py).
 """
 
 import os
@@ -19,18 +19,18 @@ from kwsniff.zones import UTC_ZONE, Zone
 
 @dataclass(slots=True)
 class Message(model.Message):
-    """A decoded message as users get it: with what is inside its bytes fields, and its forms."""
+    """A decoded message, with the content of its bytes fields, and its formats."""
 
     def found_inside(self) -> dict[Place, Inner]:
-        """What is inside the bytes fields; looked for when it is first asked for."""
+        """Content of the bytes fields; decoded on first use."""
         return found_inside(self)
 
     def as_full_dict(self) -> dict[str, Any]:
-        """``as_dict`` and, as ``inside``, what the bytes fields hold."""
+        """``as_dict`` and, as ``inside``, the content of the bytes fields."""
         return {**self.as_dict(), "inside": inner_documents(self.found_inside())}
 
     def text(self, zone: Zone = UTC_ZONE) -> str:
-        """A tree for a person to read, times as the zone has them."""
+        """A tree as text, with times in a zone."""
         from kwsniff.view.text import render
 
         return render(self, zone)
@@ -57,10 +57,10 @@ def decode(
 ) -> Message:
     """Decode one message: header and body, without the 4-byte size before it on the wire.
 
-    A request names its API and version itself; a response has neither, so both must be given. After
-    ``limits.cells`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts
-    beside Kafka's, where no ``catalog`` is given. Raises UsageError for arguments that make no sense, nothing
-    for bytes that make none.
+    A request contains its API and version; a response has neither, so both are required. After
+    ``limits.cells`` fields reading stops with ``cells_limit``. ``layouts``: a folder of a vendor's layouts in
+    addition to Kafka's, if no ``catalog`` is given. Raises UsageError for invalid arguments, and never for
+    invalid bytes.
     """
     return read_message(
         Message,

@@ -1,8 +1,8 @@
 """Tree to plain JSON values, by the rules of Kafka's own converters with the protocol guide's names.
 
 Bytes and records are standard base64, uuids 22 characters, integers JSON numbers in full precision, floats
-that JSON has no number for are the words NaN, Infinity and -Infinity. A field that is not on the wire is
-absent; of a tagged field that comes twice the last one counts, as in Kafka.
+without a JSON number are the words NaN, Infinity and -Infinity. A field that is not on the wire is
+absent; if a tagged field occurs twice, the last one counts, as in Kafka.
 """
 
 from base64 import b64encode
@@ -13,7 +13,7 @@ from kwsniff.view.tree import Node, Tree, Value
 
 
 def document(node: Node) -> Any:
-    """The JSON value of a node and all below it."""
+    """The JSON value of a node and its descendants."""
     if node.is_leaf:
         return _plain(node.value)
     if node.count >= 0:
@@ -22,9 +22,9 @@ def document(node: Node) -> Any:
 
 
 def unknown_tags(tree: Tree, data: bytes) -> list[dict[str, Any]]:
-    """Tagged fields the layout does not know: path of their struct, tag number, payload in hex.
+    """Unknown tagged fields: path of their struct, tag number, payload in hex.
 
-    Without the message's bytes the payload is only sized.
+    Without the message's bytes, only the size of the payload.
     """
     return [
         {

@@ -6,15 +6,15 @@ from typing import Final
 from kwsniff.core.wire.records import STATUSES, RecordBatch, batches
 
 CORRUPT: Final = ("record_size_too_small", "unknown_record_format")
-"""Ends of a walk that are not a cut: what follows is no record set."""
+"""Statuses at the end other than a cut entry: the following bytes are not a record set."""
 
 _PIECE: Final = 1 << 20
 
 
 class Entries:
-    """The entries of a record set, found piece by piece: many tiny ones must not be in memory all at once.
+    """The entries of a record set, in pieces, so that many tiny ones are never in memory together.
 
-    ``end`` is where the last whole entry ends, ``status`` how the walk ended (``core.records.STATUSES``).
+    ``end``: end of the last complete entry; ``status``: how the walk ended (``core.records.STATUSES``).
     """
 
     def __init__(self, data: bytes) -> None:
@@ -36,5 +36,5 @@ class Entries:
                 yield entry._replace(offset=start + entry.offset, payload=start + entry.payload)
             if is_last or self.status in CORRUPT:
                 return
-            # Nothing whole in the piece: its first entry is larger than that.
+            # No complete entry in the piece: its first entry is larger.
             size = _PIECE if walked else size * 2

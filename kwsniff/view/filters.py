@@ -1,4 +1,4 @@
-"""Which calls are shown: by what the capture tells before anything is decoded, then by what is inside."""
+"""Filters of calls: first by facts from the capture, before decoding, then by content."""
 
 import re
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ _UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m":
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|m)")
 
 ANY_ERROR: Final = None
-"""Stands for every error code but 0."""
+"""Means every error code but 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """A call is shown if it fits all that are given; None and empty fit everything.
+    """A call must match all given filters; None and empty match every call.
 
     ``client`` is part of a client id, or an address, or address:port; ``client_is`` the whole of a client id,
     or the address of a client without one. ``connection`` is a number, or one
@@ -45,18 +45,18 @@ class Filters:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything fits."""
+        """Whether every call matches."""
         return self == Filters()
 
     @property
     def looks_inside(self) -> bool:
-        """Whether messages have to be decoded to tell."""
+        """Whether matching needs decoded messages."""
         return bool(self.errors) or any(
             wanted is not None for wanted in (self.client, self.client_is, self.topic, self.group)
         )
 
     def fits(self, call: Call) -> bool:
-        """By what is known before decoding. ``client`` may still be a client id."""
+        """Matches by facts known before decoding. ``client`` may still be a client id."""
         packet = call.packets[0]
         if self.calls is not None and call.id not in self.calls:
             return False
@@ -76,7 +76,7 @@ class Filters:
         return latency is not None and latency >= self.min_latency_ns
 
     def fits_inside(self, decoded: DecodedCall, topics: dict[str, str]) -> bool:
-        """By what the messages say. ``topics``: topic id -> name."""
+        """Matches by the content of messages. ``topics``: topic id -> name."""
         if self.client is not None and not self._fits_client(decoded):
             return False
         if self.client_is is not None and self.client_is != _name_of(decoded):
@@ -132,7 +132,7 @@ def _client_id(decoded: DecodedCall) -> str | None:
 
 
 def _name_of(decoded: DecodedCall) -> str:
-    """As findings call a client: by its id, else by its address."""
+    """The name of a client in findings: its id, else its address."""
     name = _client_id(decoded)
     return str(decoded.call.packets[0]["client_address"]) if name is None else name
 
@@ -150,7 +150,7 @@ def parse_apis(texts: Sequence[str], catalog: Catalog) -> frozenset[int]:
         if api is None and not text.strip().isdecimal():
             near = get_close_matches(text, [one.name for one in catalog.apis.values()], 3, 0.5)
             hint = f"did you mean {', '.join(near)}?" if near else "kwsniff explain apis lists them"
-            raise UsageError(f"there is no API '{text}': {hint}")
+            raise UsageError(f"unknown API '{text}': {hint}")
         keys.add(api.key if api else int(text))
     return frozenset(keys)
 
@@ -170,7 +170,7 @@ def parse_errors(texts: Sequence[str], catalog: Catalog) -> frozenset[int | None
         else:
             near = get_close_matches(name, by_name, 3, 0.5)
             hint = f"did you mean {', '.join(near)}?" if near else "kwsniff explain errors lists them"
-            raise UsageError(f"there is no error '{text}': {hint}")
+            raise UsageError(f"unknown error '{text}': {hint}")
     return frozenset(codes)
 
 
@@ -179,7 +179,7 @@ def parse_statuses(texts: Sequence[str]) -> frozenset[str]:
     found = [text.strip().lower().replace("-", "_") for text in texts]
     for name in found:
         if name not in ENUMS["status"]:
-            raise UsageError(f"there is no status '{name}'; {suggested(name, ENUMS['status'])}")
+            raise UsageError(f"unknown status '{name}'; {suggested(name, ENUMS['status'])}")
     return frozenset(found)
 
 

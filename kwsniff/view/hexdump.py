@@ -1,4 +1,4 @@
-"""The bytes of a message beside the fields that begin in them."""
+"""The bytes of a message next to the fields that begin in them."""
 
 from typing import Final
 

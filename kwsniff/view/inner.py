@@ -1,11 +1,11 @@
-"""What is inside a message's bytes fields: found by where the field stands, read by the schema it has there.
+"""Content of a message's bytes fields: the place of the field gives its schema.
 
-    JoinGroup, SyncGroup, DescribeGroups   what members tell each other, by protocol type
+    JoinGroup, SyncGroup, DescribeGroups   subscriptions and assignments of members, by protocol type
     Envelope                               a whole request or response, a principal
-    Produce, Fetch, ...                    record sets, and in Kafka's own topics what keys and values say
+    Produce, Fetch, ...                    record sets, and keys and values of Kafka's internal topics
     PushTelemetry                          the metrics' names
 
-What does not decode stays bytes and gets a note. Nothing in the bytes raises.
+Undecodable content stays bytes with a note. No bytes raise an exception.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ NOTHING_KNOWN: Final = Surroundings()
 
 
 def find_inner(message: Message, around: Surroundings | None = None, depth: int = 0) -> dict[Place, Inner]:
-    """Everything that could be found inside the bytes fields of a message, by place."""
+    """Decoded content of a message's bytes fields, by place."""
     finder = Finder(type(message), around or NOTHING_KNOWN, depth, message)
     if message.program is None or message.body is None:
         return {}
@@ -36,7 +36,7 @@ def find_inner(message: Message, around: Surroundings | None = None, depth: int 
 
 
 def found_inside(message: Message) -> dict[Place, Inner]:
-    """What is inside the bytes fields; looked for when it is first asked for."""
+    """Content of the bytes fields; decoded on first use."""
     if message.inner is None:
         message.inner = find_inner(message)
     return message.inner
@@ -87,7 +87,7 @@ class Finder:
         return field.meaning in (Meaning.SCHEMA, Meaning.RECORDS)
 
     def read(self, field: Field, data: bytes) -> Inner | None:
-        """What one bytes field holds, None where nothing is known about it."""
+        """The content of one bytes field, None if unknown."""
         if field.meaning is Meaning.RECORDS:
             return self.record_set(data)
         if field.name == "metrics":
@@ -103,7 +103,7 @@ class Finder:
         return membership.read_member(self, data, field.name, protocol if isinstance(protocol, str) else None)
 
     def near(self, *names: str) -> Value:
-        """Value of the nearest field of one of these names: in this struct or in those around it."""
+        """Value of the nearest field with one of these names, in this struct or an enclosing one."""
         for node in reversed(self.above):
             for child in node.children:
                 if child.name in names and child.is_leaf and child.value is not None:
@@ -111,11 +111,11 @@ class Finder:
         return None
 
     def schema(self, name: str, version: int, data: bytes) -> Inner:
-        """A schema's bare body and what is inside its own bytes fields."""
+        """A schema's bare body and the content of its bytes fields."""
         reading = read_schema(data, name, version, self.catalog)
         inner = Inner(name, version, tree=reading.tree, error=reading.error)
         if reading.tree is None:
-            inner.note = f"version {version} of {name} is not known"
+            inner.note = f"unknown version {version} of {name}"
             inner.error = None
         elif reading.version != version:
             inner.note = f"version {version} read as {reading.version}"
@@ -130,7 +130,7 @@ class Finder:
         if field == "request_data":
             message = read_message(self.kind, data, catalog=self.catalog, limits=self.limits)
         elif self.around.asked is None:
-            return Inner("response", note="a response; the request it answers is not known")
+            return Inner("response", note="a response to an unknown request")
         else:
             key, version = self.around.asked
             message = read_message(
@@ -148,7 +148,7 @@ class Finder:
         return Inner(message.direction, message.api_version, message=message, error=shown)
 
     def record_set(self, data: bytes) -> Inner:
-        """A record set; in Kafka's own topics with what keys and values say."""
+        """A record set; in Kafka's internal topics with decoded keys and values."""
         found = decode_records(
             data, limit=self.bytes_left, most_records=self.records_left, catalog=self.catalog
         )

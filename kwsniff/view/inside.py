@@ -1,4 +1,4 @@
-"""What was found inside bytes fields, as plain JSON values."""
+"""Content of bytes fields, as plain JSON values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from kwsniff.view.model import Inner, Place
 
 
 def inner_documents(inner: Mapping[Place, Inner]) -> list[dict[str, Any]]:
-    """What was found inside bytes fields: one object for each, in the order of the fields.
+    """Content of bytes fields: one object for each, in the order of the fields.
 
     ``path`` (JSON pointer of the field), ``name``, ``version``, then ``body``, ``message``, ``records`` or
-    ``facts`` as far as there is one, ``error``, ``note`` and in turn ``inside``.
+    ``facts`` if present, ``error``, ``note`` and, nested, ``inside``.
     """
     return [inner_document(inner[place]) for place in sorted(inner)]
 

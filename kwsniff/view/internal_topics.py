@@ -1,4 +1,4 @@
-"""What records of Kafka's own topics say.
+"""Decodes records of Kafka's internal topics.
 
 __consumer_offsets, __transaction_state, __share_group_state
     key    int16 type, body          value    int16 version, body; null deletes
@@ -24,7 +24,7 @@ _FRAMES: Final = (0, 1)
 
 
 def read_record(finder: SchemaReader, topic: str, record: dict[str, Any]) -> dict[str, Inner]:
-    """``key`` and ``value`` of a record (base64), as far as they have a schema in this topic."""
+    """``key`` and ``value`` of a record (base64), if they have a schema in this topic."""
     if topic in _COORDINATORS:
         return _coordinator(finder, _COORDINATORS[topic], _bytes(record["key"]), _bytes(record["value"]))
     if topic in _LOGS and record["value"] is not None:
@@ -45,9 +45,9 @@ def _coordinator(
     names = _by_number(finder.catalog, module)
     name = names.get((number, "Key"))
     if name is None:
-        return {"key": Inner("bytes", note=f"key type {number} is not known")}
+        return {"key": Inner("bytes", note=f"unknown key type {number}")}
     found = {"key": finder.schema(name, finder.catalog.schemas[name].versions[0], key[2:])}
-    # Key types were counted as versions of the key before 4.1: the version says nothing about the bytes.
+    # Before 4.1 the key type was the version of the key, so the version does not describe the bytes.
     found["key"].version = None
     name = names.get((number, "Value"))
     if value is not None and name is not None:
@@ -61,15 +61,15 @@ def _coordinator(
 def _metadata(finder: SchemaReader, module: str, value: bytes) -> Inner:
     numbers, at = _uvarints(value)
     if len(numbers) < 3 or numbers[0] not in _FRAMES:
-        return Inner("bytes", note="does not begin as a metadata record")
+        return Inner("bytes", note="does not begin like a metadata record")
     name = _by_number(finder.catalog, module).get((numbers[1], ""))
     if name is None:
-        return Inner("bytes", note=f"record type {numbers[1]} is not known")
+        return Inner("bytes", note=f"unknown record type {numbers[1]}")
     return finder.schema(name, numbers[2], value[at:])
 
 
 def _uvarints(data: bytes) -> tuple[list[int], int]:
-    """The first three unsigned varints and where they end; fewer where the bytes end first."""
+    """The first three unsigned varints and their end; fewer if the bytes end earlier."""
     numbers = []
     raw = shift = 0
     for at, byte in enumerate(data[:15]):

@@ -1,8 +1,9 @@
-"""What members of a group tell each other in JoinGroup and SyncGroup, by the group's protocol type.
+"""Metadata and assignments of group members in JoinGroup and SyncGroup, by the group's protocol type.
 
 Consumers (ConsumerProtocol of the clients) and Connect workers (ConnectProtocol) write an int16 version and
-then a body; schema registries write JSON. Where the type is not known, it is taken to be the one whose schema
-fits without a byte left over.
+then a body; schema registries write JSON. If the type is unknown, the schema that fits without bytes left
+over
+is used.
 """
 
 import json
@@ -29,29 +30,30 @@ PUBLIC_NAMES: Final = frozenset(
         "leader",
     ]
 )
-"""What members of a schema registry say of themselves and of who leads them; none of it is a secret."""
+"""Facts on members and the leader of a schema registry; none is a secret."""
 _STREAMS: Final = "SubscriptionInfoData"
 
 
 def read_member(finder: SchemaReader, data: bytes, field: str, protocol_type: str | None) -> Inner | None:
-    """The bytes of a member; ``field`` tells metadata from assignment."""
+    """Decodes the bytes of a member; ``field``: metadata or assignment."""
     which = 0 if field in _METADATA else 1
     if protocol_type in _SCHEMAS:
         return _versioned(finder, data, _SCHEMAS[protocol_type][which])
     if protocol_type == "sr":
-        return _json(data) or Inner(JSON, note="is not JSON, as of a schema registry it should be")
+        return _json(data) or Inner(JSON, note="not JSON, as expected of a schema registry")
     if protocol_type:
         return Inner("bytes", note=f"bytes of protocol type {protocol_type!r}")
     for names in _SCHEMAS.values():
         guess = _versioned(finder, data, names[which])
         if guess.is_read:
-            guess.note = "by its looks: the protocol type is not known"
+            guess.note = "guessed, as the protocol type is unknown"
             return guess
     return _json(data)
 
 
 def read_user_data(finder: SchemaReader, data: bytes) -> Inner | None:
-    """What an assignor adds to a subscription. Only Kafka Streams' has a schema; every byte must fit."""
+    """User data that an assignor adds to a subscription. Only Kafka Streams' has a schema; every byte must
+    match."""
     version = int.from_bytes(data[:4], "big", signed=True)
     if len(data) < 4 or version not in finder.catalog.schemas[_STREAMS].versions:
         return None

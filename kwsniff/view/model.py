@@ -1,4 +1,4 @@
-"""What these modules pass on to each other: a message, what its bytes fields hold, where it breaks."""
+"""Data classes of this package: a message, the content of its bytes fields, a decoding error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ from kwsniff.view.tree import Node, Tree
 Direction = Literal["request", "response"]
 
 Place = tuple[int, int]
-"""Where a node is in its tree: first byte of its value, op."""
+"""The place of a node in its tree: first byte of its value, op."""
 
 RecordPlace = tuple[int, int, str]
 """Batch, record in it, ``key`` or ``value``."""
 
-# A tree costs some hundred bytes of memory per cell; a message of more fields is shown up to here.
+# A tree takes a few hundred bytes of memory per field; fields beyond this limit are not decoded.
 LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where and why reading stopped: a closed list's code, a JSON pointer, the offset in the message."""
+    """A decoding error: a code of a closed list, a JSON pointer, the offset in the message."""
 
     code: str
     path: str
@@ -35,13 +35,13 @@ class Break:
 
 @dataclass(slots=True)
 class Message:
-    """A decoded message, complete or up to its break.
+    """A decoded message, complete or up to its error.
 
-    ``api_name`` is empty and ``program`` None where the layout is not known. ``header`` and ``body`` are None
-    where nothing of them was read. ``program.version`` differs from ``api_version`` only in the answer of a
-    broker that did not know the asked ApiVersions version. ``inner`` is what was found inside bytes fields
-    (None: nobody has looked), within ``limits``; ``rest_hidden`` that bytes without a layout are not to be
-    shown.
+    ``api_name`` is empty and ``program`` None if the layout is unknown. ``header`` and ``body`` are None
+    if no
+    part of them was read. ``program.version`` differs from ``api_version`` only in the response of a broker
+    that does not support the requested ApiVersions version. ``inner``: content of bytes fields (None: not
+    decoded yet), within ``limits``; ``rest_hidden``: bytes without a layout must not be shown.
     """
 
     data: bytes
@@ -60,7 +60,7 @@ class Message:
     catalog: Catalog = field(default_factory=load_catalog, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: api_key, api_version, header, body, unknown_tags, error."""
+        """The JSON format: api_key, api_version, header, body, unknown_tags, error."""
         error = self.error
         return {
             "api_key": self.api_key,
@@ -78,11 +78,11 @@ class Message:
 
 @dataclass(slots=True)
 class Inner:
-    """What one bytes field holds.
+    """The content of one bytes field.
 
-    ``name`` says what it is (a schema's name, ``records``, ``request``, ``metrics``), ``path`` is the JSON
+    ``name`` is its kind (a schema's name, ``records``, ``request``, ``metrics``), ``path`` is the JSON
     pointer of the field in the body (or schema) it is in. At most one of ``tree``, ``message``, ``records``
-    and ``facts`` (plain JSON values) is there; none where it could not be read, and ``note`` says why.
+    and ``facts`` (plain JSON values) is set; none if it could not be read, with the reason in ``note``.
     """
 
     name: str
@@ -99,14 +99,14 @@ class Inner:
 
     @property
     def is_read(self) -> bool:
-        """Whether all of the bytes are shown by what is here."""
+        """Whether this content shows all of the bytes."""
         found = any(part is not None for part in (self.tree, self.message, self.records, self.facts))
         return found and self.error is None
 
 
 @dataclass(slots=True)
 class Surroundings:
-    """What other messages told about this one.
+    """Facts from other messages on this one.
 
     ``protocol_type``: of the group, from the request of the same call. ``asked``: API key and version of
     the request that an Envelope's request carried. ``topics``: topic id -> name.
@@ -118,7 +118,7 @@ class Surroundings:
 
 
 class SchemaReader(Protocol):
-    """Who reads what has a schema of its own, and what is inside that."""
+    """The function that reads content with its own schema, and its bytes fields."""
 
     catalog: Catalog
 

@@ -1,4 +1,4 @@
-"""Small pieces of text that several views share."""
+"""Short text formats that several views share."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -10,13 +10,13 @@ _LAST_TIME: Final = 253_402_300_800_000
 
 
 def shorten(text: str) -> str:
-    """At most 120 characters, three dots where some are missing."""
+    """At most 120 characters, with three dots for the rest."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def in_zone(milliseconds: int, zone: Zone) -> str:
-    """A Kafka timestamp (milliseconds since the epoch) with date and zone; a number that is no time stays
-    one."""
+    """A Kafka timestamp (milliseconds since the epoch) with date and zone; a number out of range stays a
+    number."""
     return zone.moment(milliseconds * 1_000_000) if 0 < milliseconds < _LAST_TIME else str(milliseconds)
 
 

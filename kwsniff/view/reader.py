@@ -1,8 +1,7 @@
-"""Captures to calls with their messages' bytes, in a stream: what `kwsniff show` is made of.
+"""Reads captures as a stream of calls with their messages' bytes, for `kwsniff show`.
 
-Messages wait in the core until their call is over; then those of calls that may be wanted come here. Of those
-that wait, `waiting_bytes_total` at most are held; beyond it the oldest is handed out alone and its response,
-later, alone as well.
+The core keeps messages until their call ends, then delivers those of calls that may match. It keeps at most
+`waiting_bytes_total`; beyond that it delivers the oldest request alone, and later its response alone.
 """
 
 from collections import Counter
@@ -26,14 +25,14 @@ from kwsniff.view.selection import Ended, Selection
 Progress = Callable[[str, int, int | None], None]
 _MOST_BROKERS: Final = 10_000
 MOST_CLOSED: Final = 10
-"""Brokers that notes about TLS without keys name."""
+"""Maximum brokers in notes on TLS without keys."""
 
 
 class CallReader:
     """Reads captures, in the order of their first packets as parts of one, call by call.
 
-    Of calls that cannot fit ``filters`` most are left out; whether the others do, their messages tell.
-    After the last call, ``notes`` says what was wrong with the files.
+    Leaves out most calls that cannot match ``filters``; the others must be checked by their messages.
+    After the last call, ``notes`` lists problems with the files.
     """
 
     def __init__(
@@ -48,22 +47,23 @@ class CallReader:
         filters: Filters | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """`progress`: told a capture's name, the bytes read of all of them, their total if known."""
+        """`progress`: called with a capture's name, the bytes read of all captures, and their total if
+        known."""
         found = find_in_order(paths)
         self.captures = found.captures
         self.unread = found.unread
-        """What stands among the captures and cannot be read."""
+        """Files among the captures that cannot be read."""
         self.notes: list[str] = []
         self.topics: dict[str, str] = {}
-        """Topic id -> name, as far as messages have told it."""
+        """Topic id -> name, from the messages so far."""
         self.packets = 0
-        """Packets that were read, of the time that was asked for."""
+        """Packets read within the time range."""
         self.is_complete = False
-        """Whether all there is was read."""
+        """Whether everything was read."""
         self.ports = AskedPorts(ports)
         self._progress = progress
         self._done = 0
-        """Raw bytes of the captures before the one that is read."""
+        """Raw bytes of the captures before the current one."""
         self._total: int | None = None
         self._secrets = None if tls_keylog is False else Secrets(tls_keylog)
         self._times = times or TimeRange()
@@ -84,9 +84,10 @@ class CallReader:
         )
 
     def calls(self) -> Iterator[Call]:
-        """Calls in the order in which they were over; what one MiB of capture ended, by its first frame.
+        """Calls in the order in which they ended; those that end within one MiB of capture, by their first
+        frame.
 
-        Raises CaptureError for a file that is no capture or cannot be read.
+        Raises CaptureError for a file that is not a capture or cannot be read.
         """
         if self._secrets:
             self._analyzer.open_tls(self._secrets)
@@ -95,7 +96,7 @@ class CallReader:
             for name in self.captures:
                 try:
                     capture = CaptureFile(name)
-                except CaptureError as error:  # gone since it was found
+                except CaptureError as error:  # deleted since it was listed
                     if len(self.captures) == 1:
                         raise
                     self.notes.append(str(error))
@@ -146,7 +147,7 @@ class CallReader:
         if capture.note:
             self.notes.append(f"{capture.name}: {capture.note}")
         if facts["damaged"]:
-            self.notes.append(f"{capture.name}: is damaged; what comes after the damage was not read")
+            self.notes.append(f"{capture.name} is damaged; kwsniff did not read the part after the damage")
         elif facts["truncated"] and not capture.truncated:
             self.notes.append(f"{capture.name}: ends inside a packet")
 

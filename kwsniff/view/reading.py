@@ -1,7 +1,7 @@
-"""One message's bytes to header, body and, where it breaks, the break.
+"""Decodes one message's bytes to header, body and, for invalid bytes, the error.
 
-Nothing in the bytes raises. Error codes are the engine's statuses (``kwsniff.core.wire.engine.STATUSES``) and
-``unknown_api``, ``unknown_version``: then only the header is read, as a broker would.
+No bytes raise an exception. Error codes are the engine's statuses (``kwsniff.core.wire.engine.STATUSES``) and
+``unknown_api``, ``unknown_version``: then only the header is read, as by a broker.
 """
 
 from functools import lru_cache
@@ -43,9 +43,9 @@ def read_message(
 ) -> AnyMessage:
     """Decode one message into a `kind`: header and body, without the 4-byte size before it on the wire.
 
-    A request names its API and version itself; a response has neither, so both must be given. After
-    ``limits.cells`` fields reading stops with ``cells_limit``. Raises UsageError for arguments that make no
-    sense, nothing for bytes that make none.
+    A request contains its API and version; a response has neither, so both are required. After
+    ``limits.cells`` fields reading stops with ``cells_limit``. Raises UsageError for invalid arguments, and
+    never for invalid bytes.
     """
     catalog = catalog or load_catalog()
     data = bytes(data)
@@ -55,9 +55,9 @@ def read_message(
         api_key = int.from_bytes(data[:2], "big", signed=True)
         api_version = int.from_bytes(data[2:4], "big", signed=True)
     elif direction != "response":
-        raise UsageError(f"direction is 'request' or 'response', not {direction!r}")
+        raise UsageError(f"direction must be 'request' or 'response', not {direction!r}")
     elif api_key is None or api_version is None:
-        raise UsageError("a response does not name its API: give api_key and api_version")
+        raise UsageError("a response does not contain its API: give api_key and api_version")
     asked = _Asked(catalog, data, direction, api_key, api_version, limits)
     program = catalog.program(api_key, api_version, direction == "response")
     if program is None:
@@ -72,11 +72,11 @@ def read_message(
 
 
 def _others(asked: _Asked, api_key: int, api_version: int) -> tuple[Program, ...]:
-    # What else the same bytes may be when their layout does not fit.
+    # Other interpretations of bytes that do not match their layout.
     api = asked.catalog.apis[api_key]
     if api.traits.fallback and asked.direction == "response" and api_version > 0:
-        # A broker that does not know the version answers in version 0 with error 35; Kafka's client, too,
-        # tries the version it asked for first.
+        # A broker that does not support the version responds in version 0 with error 35; like Kafka's client,
+        # try the requested version first.
         oldest = asked.catalog.program(api_key, 0, 1)
         return (oldest,) if oldest and asked.data[4:6] == _UNSUPPORTED_VERSION else ()
     return _alternates(asked.catalog, api_key, api_version, asked.direction == "response")
@@ -116,7 +116,7 @@ def _unknown(kind: type[AnyMessage], asked: _Asked, api_key: int, api_version: i
     api = asked.catalog.apis.get(api_key)
     version = asked.catalog.header_version(api_key, api_version, not is_request)
     if version is None and is_request:
-        # A vendor's key. Header 2 is header 1 and tagged fields; tags nobody knows of speak against it.
+        # A vendor's key. Header 2 is header 1 and tagged fields; unknown tags count against it.
         guess = _header_only(kind, asked, 2)
         version = 1 if guess.tree.unknown_tags or guess.error else 2
     message = _header_only(kind, asked, version or 0)

@@ -1,7 +1,7 @@
-"""A record set to batches and records, in the words of Kafka's own record classes.
+"""Decodes a record set to batches and records, with the names of Kafka's record classes.
 
-Formats 0, 1 and 2, mixed at will. Offsets of format-1 messages inside a compressed one are relative, their
-timestamps give way to the wrapper's when the broker stamped it (LogAppendTime), as in Kafka's
+Formats 0, 1 and 2, in any mix. Offsets of format-1 messages inside a compressed one are relative, and the
+wrapper's timestamp replaces theirs if the broker set it (LogAppendTime), as in Kafka's
 AbstractLegacyRecordBatch.
 """
 
@@ -24,7 +24,7 @@ from kwsniff.view.tree import fold
 _CODEC_BITS: Final = 7
 _LOG_APPEND_TIME: Final = 8
 _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 16, 32, 64
-# A record takes 7 bytes at least and, as JSON values, some hundred: a compressed set may hold a great many.
+# A record takes 7 bytes or more, but a few hundred as JSON values, and a compressed set may have very many.
 _MOST_RECORDS: Final = 4_000_000
 
 # Control record type -> its name in Kafka and its value's schema, before which types 0 and 1 have an int16.
@@ -40,7 +40,7 @@ _CONTROL_TYPES: Final = {
 
 
 class _Broken(Exception):
-    """Where records stop making sense: code and index of the record, caught in this module."""
+    """A decoding error in records: code and index of the record; caught in this module."""
 
     def __init__(self, code: str, record: int | None = None) -> None:
         super().__init__(code)
@@ -50,11 +50,11 @@ class _Broken(Exception):
 
 @dataclass(slots=True)
 class RecordSet:
-    """A decoded record set; ``as_dict`` is its JSON form.
+    """A decoded record set; ``as_dict`` is its JSON format.
 
-    ``valid_bytes`` are those of whole entries, ``trailing_bytes`` what follows them: a cut entry, which is
-    normal in a fetch response and no error, or corrupt bytes, which are. ``control`` has the values of
-    control records. ``unpacked_bytes`` is what compressed batches came to.
+    ``valid_bytes``: size of the complete entries; ``trailing_bytes``: size of the rest, which is a cut entry
+    (normal in a fetch response, not an error) or corrupt bytes (an error). ``control``: values of control
+    records. ``unpacked_bytes``: decompressed size of the batches.
     """
 
     batches: list[dict[str, Any]] = field(default_factory=list)
@@ -87,7 +87,7 @@ def decode_records(
     most_records: int = _MOST_RECORDS,
     catalog: Catalog | None = None,
 ) -> RecordSet:
-    """Decode a record set. Nothing in the bytes raises; ``limit`` caps what it decompresses to, in bytes.
+    """Decode a record set. No bytes raise an exception; ``limit``: maximum decompressed size in bytes.
 
     After ``most_records`` records the error is ``longer_than_limit``.
     """
@@ -169,7 +169,7 @@ class _Reader:
         return program
 
     def read_batch(self, entry: RecordBatch, data: bytes, shown: dict[str, Any]) -> None:
-        """Format 2: the records behind the fixed part."""
+        """Format 2: the records after the fixed part."""
         payload = data[entry.payload : entry.offset + entry.size]
         payload = self._unpack(entry, payload)
         if entry.record_count < 0:
@@ -206,7 +206,7 @@ class _Reader:
             read.append(self._run(self.messages[one.magic], inner[one.offset : one.offset + one.size], index))
         shift = 0
         if entry.magic == 1 and read and entry.base_offset:
-            # Offset 0 on the wrapper: some clients do not set it; then the inner ones count from 0.
+            # Some clients leave the wrapper's offset at 0; then inner offsets count from 0.
             shift = entry.base_offset - read[-1]["base_offset"]
         shown["records"] += [_message(one, _int64(one["base_offset"] + shift), entry) for one in read]
         if read:
@@ -221,14 +221,14 @@ class _Reader:
         if not codec:
             return data
         if self.limit <= 0:
-            # Decompressing costs time even when what comes out is thrown away.
+            # Decompression takes time even if the output is discarded.
             raise _Broken("longer_than_limit")
         try:
             data = decompress(codec, data, limit=self.limit, message_format=entry.magic)
         except CodecError as error:
             self.limit = 0 if str(error) == "longer_than_limit" else self.limit
             raise _Broken(str(error)) from error
-        # The limit is for all batches of the set together.
+        # The limit applies to all batches of the set together.
         self.limit -= len(data)
         self.found.unpacked_bytes += len(data)
         return data
@@ -267,7 +267,7 @@ class _Reader:
         program = self.catalog.schema(schema, 0)
         if program is None or value is None:
             return
-        # Newer versions are read as 0 and what they add is left alone.
+        # Newer versions are read as 0, without their additions.
         body = value[2:] if number in (0, 1) else value
         cells, status, _, _ = run(program.code, body)
         tree = fold(program, cells, body)
@@ -304,7 +304,7 @@ def _message(message: dict[str, Any], offset: int, wrapper: RecordBatch) -> dict
 
 
 def _zigzag(data: bytes, at: int, index: int) -> tuple[int, int]:
-    """A record's length and where it begins behind it."""
+    """A record's length, and the position after that field."""
     raw = 0
     for count, byte in enumerate(data[at : at + 5]):
         raw |= (byte & 127) << 7 * count
@@ -315,7 +315,7 @@ def _zigzag(data: bytes, at: int, index: int) -> tuple[int, int]:
 
 
 def _sequence(base: int, delta: int) -> int:
-    """Sequence numbers run to 2**31 - 1 and begin again at 0; -1 is none."""
+    """Sequence numbers run to 2**31 - 1 and wrap to 0; -1 means none."""
     return -1 if base == -1 else (base + delta) & 0x7FFFFFFF
 
 

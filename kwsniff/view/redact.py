@@ -1,7 +1,7 @@
-"""Hiding what must not be seen in a capture: passwords, SCRAM data, tokens, HMACs; records unless asked for.
+"""Redaction: hides passwords, SCRAM data, tokens and HMACs of a capture, and records unless requested.
 
-``decode`` shows all that it is handed; whatever shows captures hides first, then draws. What hides a part
-hides the bytes around it, too: a field's bytes are never shown beside their redacted contents.
+``decode`` shows everything; verbs that show captures hide first, then draw. If a part is hidden, so are the
+bytes of the field around it: raw bytes never appear next to their redacted content.
 """
 
 from functools import lru_cache
@@ -22,14 +22,16 @@ Fields = tuple[Field, ...]
 
 
 class Redacted(str):
-    """The text that stands for what is hidden."""
+    """The placeholder for hidden content."""
 
     __slots__ = ()
 
 
 def redact(tree: Tree) -> bool:
-    """Replace secrets, and values of settings that are not known to be public, in place; null stays. True if
-    there were any. Public are Kafka's own (``layout/settings.py``), unless the broker calls one sensitive.
+    """Replace secrets, and values of settings that are not known to be public, in place; null stays.
+    Returns whether
+    there were any. Kafka's own settings are public (``layout/settings.py``), unless the broker marks one as
+    sensitive.
     """
     fields, settings = tree.shape.fields, (tree.catalog or load_catalog()).settings
     found = False
@@ -62,10 +64,10 @@ def _is_secret(field: Field, struct: Node, above: Node | None, tree: Tree, setti
     name = setting.get("name", setting.get("key"))
     if not isinstance(name, str) or not settings.is_public(name):
         return True
-    if "is_sensitive" in around:  # a synonym: its setting is the one around it
+    if "is_sensitive" in around:  # a synonym: belongs to the enclosing setting
         setting = around
     if "is_sensitive" in tree.shape.names and "is_sensitive" not in setting:
-        return True  # cut off before it says so
+        return True  # cut off before that flag
     return bool(setting.get("is_sensitive")) or setting.get("config_type") == _PASSWORD_TYPE
 
 
@@ -76,7 +78,7 @@ def hide(
     payload: bool = False,
     secrets: bool = False,
 ) -> None:
-    """Find what is inside the message's bytes fields, then hide in place what is not asked for.
+    """Decode the message's bytes fields, then hide in place what was not requested.
 
     ``payload``: keys, values and headers of records, and bytes that no layout is known for. ``secrets``:
     what is marked secret, sensitive settings, contents of envelopes.
@@ -97,7 +99,7 @@ def hide(
 
 
 class _Carries:
-    """What a message of an API may hold, in any version; a response may repeat what was asked."""
+    """Secrets that messages of an API may contain, in any version; a response may repeat the request's."""
 
     def __init__(self, own: Fields | None, other: Fields | None, is_envelope: bool) -> None:
         meanings = {one.meaning for one in _all_fields(own or ())}
@@ -126,8 +128,9 @@ def _all_fields(fields: tuple[Field, ...]) -> list[Field]:
 
 
 def _hide_inside(tree: Tree, inner: dict[Place, Inner], *, payload: bool, secrets: bool) -> bool:
-    """Hide in everything that was found inside a tree's bytes, and those bytes where something was hidden, or
-    where nobody knows what they are. Whether something was."""
+    """Hide secrets in the content of a tree's bytes fields, and the bytes themselves if part of their
+    content was
+    hidden or is unknown. Returns whether anything was hidden."""
     hidden = {place for place, one in inner.items() if _hide_in(one, payload=payload, secrets=secrets)}
     any_hidden = False
     for _, node in tree.walk():
@@ -144,12 +147,12 @@ def _hide_inside(tree: Tree, inner: dict[Place, Inner], *, payload: bool, secret
 
 
 def _is_understood(found: Inner | None) -> bool:
-    """Whether layouts say what each byte is; of metrics only names are read, of the rest not even these."""
+    """Whether layouts describe every byte; of metrics only names are decoded, of other content nothing."""
     return found is not None and (found.message is not None or (found.tree is not None and found.is_read))
 
 
 def _hide_in(found: Inner, *, payload: bool, secrets: bool) -> bool:
-    """Hide inside one bytes field; True where its bytes as a whole must not be shown, either."""
+    """Hide inside one bytes field; True if its raw bytes must not be shown either."""
     if found.message is not None:
         hide(found.message, payload=payload, secrets=secrets)
         return not secrets
@@ -179,7 +182,7 @@ def _hide_in_records(found: Inner, *, payload: bool, secrets: bool) -> bool:
 
 
 def _without_foreign(said: Any) -> Any:
-    """What a registry's members say, with values of names that are known alone."""
+    """Facts on a registry's members, with values only for known names."""
     if not isinstance(said, dict):
         return HIDDEN_VALUE
     return {
@@ -210,5 +213,5 @@ def _hidden(size: int) -> Redacted:
 
 
 def _decoded_size(base64: str) -> int:
-    """Bytes behind a base64 text."""
+    """Size of the bytes that a base64 text encodes."""
     return len(base64) // 4 * 3 - base64.count("=", -2)

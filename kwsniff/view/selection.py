@@ -1,6 +1,6 @@
-"""Which calls may fit filters, by rows of api_calls that the core has made: before any message is decoded.
+"""Calls that may match filters, from the core's rows of api_calls: before messages are decoded.
 
-What is left out here cannot fit; what is not is decoded and looked at by Filters.
+Calls left out here cannot match; Filters decides on the others after decoding.
 """
 
 from base64 import urlsafe_b64decode
@@ -24,29 +24,29 @@ _METADATA_LOG_ID: Final = bytes(15) + b"\x01"
 
 
 class Ended(NamedTuple):
-    """What rows of api_calls say of calls that are over."""
+    """Values of api_calls rows of completed calls."""
 
     calls: bytes
     """For Analyzer.take_messages."""
     statuses: dict[int, tuple[str, str | None]]
-    """Status and reason of those that may fit."""
+    """Status and reason of calls that may match."""
 
 
 class Selection:
-    """Filters, as far as rows can tell."""
+    """Filters, as far as rows can decide them."""
 
     def __init__(self, filters: Filters, catalog: Catalog) -> None:
         self._filters = filters
         self._catalog = catalog
         rows = (filters.calls, filters.min_latency_ns, filters.statuses, filters.errors, filters.apis)
         self.alone = all(each in (None, frozenset()) for each in rows)
-        """Whether messages of no call may fit."""
+        """Whether messages without a call may match."""
         self.looks_inside = filters.group is not None or filters.topic is not None
-        """Whether it takes more than rows tell."""
+        """Whether matching needs more than rows."""
         self._holds_schemas = lru_cache(self._looks_for_schemas)
 
     def over(self, columns: Sequence[Any]) -> Ended:
-        """Rows of api_calls, as Analyzer.take gives them."""
+        """Rows of api_calls, as returned by Analyzer.take."""
         by_name = dict(zip(_NAMES, columns, strict=True))
         ids = numbers(by_name["call_id"])
         fits = self._fitting(by_name, ids)
@@ -58,8 +58,9 @@ class Selection:
         return Ended(calls, {ids[row]: (status or "", reason) for row, status, reason in told})
 
     def needles(self, names: Mapping[str, str]) -> list[bytes] | None:
-        """Bytes of which one must stand in a message of a call; None: no bytes need to. `names`: topic id ->
-        name."""
+        """Byte strings, one of which must be in a message of a matching call; None: no such condition.
+        `names`: topic
+        id -> name."""
         filters = self._filters
         wanted = filters.group if filters.group is not None else filters.topic
         if not wanted or not wanted.isprintable() or "\ufffd" in wanted:
@@ -101,7 +102,8 @@ class Selection:
         return fits
 
     def _may_fail(self, columns: Mapping[str, Any]) -> Iterator[bool]:
-        """Whether an error may be in a response: one that the core did not read, or inside a bytes field."""
+        """Whether a response may have an error that the core did not see, for example inside a bytes
+        field."""
         keys = nullable(columns["api_key"])
         for count, key in zip(nullable(columns["error_count"]), keys, strict=True):
             yield count != 0 or self._holds_schemas(key)

@@ -1,4 +1,4 @@
-"""Client metrics of PushTelemetry (KIP-714): compressed OTLP MetricsData, named and sized, not more.
+"""Client metrics of PushTelemetry (KIP-714): compressed OTLP MetricsData; only names and sizes are read.
 
     MetricsData > resource_metrics 1 > scope_metrics 2 > metrics 2 > name 1, unit 3,
                                                                      gauge 5, sum 7, histogram 9,
@@ -26,7 +26,7 @@ class _Broken(Exception):
 
 
 def read_metrics(data: bytes, codec: int, most_bytes: int) -> Inner:
-    """Names, units, kinds and numbers of points of the metrics; a note where the bytes are something else, or
+    """Names, units, kinds and numbers of points of the metrics; a note if the bytes are something else, or
     decompress to more than ``most_bytes``."""
     try:
         plain = decompress(codec, data, limit=most_bytes)
@@ -64,7 +64,7 @@ def _inside(data: memoryview | bytes, wanted: int) -> Iterator[memoryview]:
 
 
 def _fields(data: memoryview | bytes) -> Iterator[tuple[int, memoryview]]:
-    """Number and bytes of every length-delimited field; the others are passed over."""
+    """Number and bytes of every length-delimited field; other fields are skipped."""
     data = memoryview(data)
     at = 0
     while at < len(data):

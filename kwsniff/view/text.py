@@ -1,6 +1,6 @@
-"""A message as an indented tree for a person: names, values, what codes and times mean, and the break.
+"""A message as an indented tree: names, values, meanings of codes and times, and the decoding error.
 
-What bytes fields hold stands below them.
+The content of a bytes field follows it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from kwsniff.zones import UTC_ZONE, Zone
 
 
 def render(message: Message, zone: Zone = UTC_ZONE) -> str:
-    """The whole tree, one field per line, two spaces per level; times as that zone has them."""
+    """The whole tree, one field per line, two spaces per level; times in that zone."""
     name = message.api_name or "unknown api"
     key = "" if message.api_key is None else f" (key {message.api_key})"
     version = "" if message.api_version is None else f" v{message.api_version}"
@@ -28,7 +28,7 @@ def render(message: Message, zone: Zone = UTC_ZONE) -> str:
 
 
 def message_lines(message: Message, zone: Zone = UTC_ZONE) -> Iterator[str]:
-    """Header, body, what no layout says, and the break."""
+    """Header, body, unknown tags, and the decoding error."""
     inner = found_inside(message)
     for title, root in (("header", message.header), ("body", message.body)):
         if root is None:
@@ -92,7 +92,7 @@ def _inner_note(found: Inner | None) -> str:
 
 
 def inner_lines(found: Inner, depth: int, zone: Zone = UTC_ZONE) -> Iterator[str]:
-    """What one bytes field holds."""
+    """The content of one bytes field."""
     margin = "  " * depth
     if found.message is not None:
         yield from (f"{margin}{line}" for line in message_lines(found.message, zone))
@@ -149,7 +149,7 @@ def _note(field: Field | None, value: Value, tree: Tree, zone: Zone) -> str:
 
 
 def _meant(field: Field, value: int, catalog: Catalog, zone: Zone) -> str:
-    """What a number stands for."""
+    """The meaning of a number."""
     if field.meaning is Meaning.ERROR:
         error = catalog.errors.get(value)
         return error.name if error else "unknown error code"

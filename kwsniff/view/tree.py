@@ -1,9 +1,9 @@
-"""Tape and layout to a tree: the one fold from which JSON, text and hexdump are drawn.
+"""Builds a tree from tape and layout, the one source of JSON, text and hexdump.
 
-A node is a field that was really on the wire. Containers hold nodes, leaves hold a Python value: int,
+A node is a field on the wire. Containers hold nodes, leaves hold a Python value: int,
 bool, float, str, bytes, None, or a list of these for arrays of scalars and strings. Offsets count from the
-first byte of the message (header included, size prefix not). A tape may stop anywhere; the tree then holds
-what was read before.
+first byte of the message (header included, size prefix not). A tape may stop anywhere; the tree then has
+the fields before that.
 """
 
 from base64 import urlsafe_b64encode
@@ -44,7 +44,7 @@ Value = int | float | str | bytes | list["Value"] | None
 class Node:
     """A field on the wire.
 
-    ``name`` is the field's name, or its index in an array. ``start`` is the first byte of the value (behind
+    ``name`` is the field's name, or its index in an array. ``start`` is the first byte of the value (after
     length or count), ``end`` the byte after it. ``is_leaf``: it has a value; otherwise it has children.
     ``count`` is the count an array of structs declared, -1 for everything else.
     """
@@ -71,7 +71,7 @@ class Node:
 
 
 class Shape:
-    """What the fold needs of a program, taken apart once."""
+    """Attributes of a program for building trees, computed once."""
 
     __slots__ = ("elements", "fields", "kinds", "names", "program", "records", "top")
 
@@ -87,13 +87,14 @@ class Shape:
         self.top: tuple[int, ...] = (0,) if ops[ops[0][4]][0] == _END else (0, ops[0][4])
 
 
-# More than there are layouts: only programs that are compiled anew each time can reach it.
+# More than the number of layouts: only programs that are recompiled each time can exceed it.
 _MOST_SHAPES: Final = 2000
 _shapes: dict[int, Shape] = {}
 
 
 def shape_of(program: Program) -> Shape:
-    """The program's shape, made once per program (which it keeps alive, so its id stays its own)."""
+    """The program's shape, made once per program (it keeps the program alive, so that its id stays
+    unique)."""
     shape = _shapes.get(id(program))
     if shape is None:
         if len(_shapes) >= _MOST_SHAPES:
@@ -103,7 +104,7 @@ def shape_of(program: Program) -> Shape:
 
 
 class UnknownTag(NamedTuple):
-    """A tagged field the layout does not know: pointer, tag, where its payload and its struct are."""
+    """An unknown tagged field: pointer, tag, places of its payload and its struct."""
 
     path: str
     tag: int
@@ -113,13 +114,13 @@ class UnknownTag(NamedTuple):
 
 
 class Tree:
-    """A message as far as it was read.
+    """A message, as far as it was read.
 
     ``roots`` are the top-level structs in order (header, body; a schema has only a body). ``unknown_tags``
     come parents first, in the order in which their structs begin; ``wrong_sizes`` (path, declared - used)
-    are known tagged fields whose payload was longer or shorter than it said. Paths are JSON pointers into
-    the body; the header's begin with ``header:``. ``topics`` are names that other messages gave topic ids;
-    ``catalog`` knows what numbers stand for (None: the one in use).
+    are known tagged fields whose payload was longer or shorter than declared. Paths are JSON pointers into
+    the body; the header's begin with ``header:``. ``topics``: names of topic ids from other messages;
+    ``catalog``: meanings of numbers (None: the current one).
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -139,7 +140,7 @@ class Tree:
 
     @property
     def body(self) -> Node | None:
-        """The body, or None when the break came before it."""
+        """The body, or None if the error is before it."""
         return self.roots[-1] if len(self.roots) == len(self.shape.top) else None
 
     def open_root(self, op: int, start: int) -> None:
@@ -219,7 +220,7 @@ def fold(program: Program, cells: bytes, data: bytes) -> Tree:
 
 
 def _add_structure(tree: Tree, op: int, start: int, value: int, data: bytes) -> None:
-    # Cells that are no leaf: what follows them, or the struct they are in, is changed by them.
+    # Cells other than leaves: they change the struct they are in, or the cells after them.
     kind, name, top = tree.shape.kinds[op], tree.shape.names[op], tree.open[-1]
     if kind in (_ARRAY, _STRUCT):
         node = Node(name, op, start, start, None, None if value < 0 else [])

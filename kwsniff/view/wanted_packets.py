@@ -1,4 +1,4 @@
-"""Which packets of the captures carry chosen calls, and what each of them is: what `kwsniff slice` copies."""
+"""The packets of selected calls, with a comment for each: the input of `kwsniff slice`."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,8 +16,8 @@ _MAPPED: Final = bytes(10) + b"\xff\xff"
 
 
 class WantedPackets:
-    """Collects calls. `around`: nanoseconds of their connections' packets before and after each call, -1 all
-    of them; `handshakes`: how these connections began."""
+    """Collects calls. `around`: nanoseconds of their connections' packets before and after each call, -1 for
+    all; `handshakes`: includes the TCP handshakes of these connections."""
 
     def __init__(
         self, captures: Sequence[str], *, around: int | None = None, handshakes: bool = False
@@ -30,7 +30,7 @@ class WantedPackets:
         self._everywhere = around is not None or handshakes
 
     def add(self, call: Call) -> None:
-        """All packets that carry a call's bytes; the first of each message says in a comment what it is."""
+        """All packets with a call's bytes; the first packet of each message gets a comment."""
         self.calls += call.id is not None
         for packet in call.packets:
             client = _end(packet["client_address"], packet["client_port"])
@@ -58,7 +58,7 @@ class WantedPackets:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was chosen."""
+        """Whether no packet was selected."""
         return all(wanted.is_empty for wanted in self.of)
 
 

@@ -57,7 +57,7 @@ def test_a_version_that_this_tshark_does_not_know_is_named(capsys: pytest.Captur
     assert one["agree"] is True
     assert one["both"] == {"requests": 34, "responses": 34}
     for each in one["header_alone"]:
-        assert each["why"].startswith("it knows ")
+        assert each["why"].startswith("it supports ")
 
 
 def told(changes: dict[str, Any] | None = None, *, at: int = 4, drop: bool = False) -> Any:
@@ -126,7 +126,7 @@ def test_differences_are_exit_status_1(
     monkeypatch.setattr(agreement, "messages", told())
     assert main.run(["verify", str(FIRST_STEPS)]) == 1
     out = capsys.readouterr().out
-    assert "Differences that nothing explains (first 10 of 66)" in out
+    assert "Unexplained differences (first 10 of 66)" in out
     assert "both see 1 request and 1 response" in out
 
 
@@ -136,7 +136,7 @@ def test_without_tshark_one_line_says_so(
     monkeypatch.setenv("PATH", "")
     assert main.run(["verify", str(FIRST_STEPS)]) == 2
     error = capsys.readouterr().err
-    assert error == "kwsniff: error: verify asks tshark, which is not installed: apt-get install tshark\n"
+    assert error == "kwsniff: error: verify needs tshark: apt-get install tshark\n"
 
 
 @needs_tshark

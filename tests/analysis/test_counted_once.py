@@ -125,7 +125,7 @@ def test_what_is_on_the_screen(folders: Folders) -> None:
         show_summary(summary, out, top=100)
         lines = out.getvalue().splitlines()
         shown.append([line for line in lines if not line.startswith((str(folders[0].parent), "  payload"))])
-    (more,) = [line for line in shown[1] if "seen at a second place" in line]
+    (more,) = [line for line in shown[1] if "captured at a second point" in line]
     shown[1].remove(more)
     assert shown[0] == shown[1]
 

@@ -82,7 +82,7 @@ def test_the_findings_come_last(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for more in ([], ["-o", str(tmp_path / "out")]):
         assert run(["analyze", str(incident), *more]) == 0
         last = capsys.readouterr().out.split("\n\n")[-1]
-        assert last.startswith("What is wrong, and who has to act; ")
+        assert last.startswith("Findings; ")
         assert "  problem   broker_stalled  broker  10.88.0.1:9092" in last
         assert "  When: 2026-11-22 00:48:46.353 UTC to 00:48:49.387\n" in last
 
@@ -113,11 +113,13 @@ def test_files_that_cannot_be_read_are_named_and_the_rest_is_read(
         said.append(captured.err.splitlines())
     for lines in said:
         for name, why in (
-            ("broken.pcap.gz", "nothing can be"),
+            ("broken.pcap.gz", "it cannot be decompressed"),
             ("short.pcap", "ends before its first packet"),
         ):
             assert sum(line.startswith(f"kwsniff: note: {folder / name}: {why}") for line in lines) == 1
-    assert any(line.startswith(f"kwsniff: note: {folder / 'deeper'}: is a directory") for line in said[0])
+    assert any(
+        line.startswith(f"kwsniff: note: {folder / 'deeper'}: is a nested directory") for line in said[0]
+    )
     assert [lines[-1] for lines in said] == [
         "kwsniff: note: 1 of 4 files read",
         "kwsniff: note: 1 of 3 files read",
@@ -177,7 +179,7 @@ def test_a_terminal_gets_tables_and_progress(capture: Path) -> None:
 def test_a_terminal_as_standard_input_is_told_what_to_do() -> None:
     status, shown = on_a_terminal("analyze", "-")
     assert status == 2
-    assert "kwsniff: error: standard input is not a capture; pipe one in" in shown
+    assert "kwsniff: error: standard input is a terminal; pipe a capture in" in shown
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_terminal_as_standard_input_is_told_what_to_do() -> None:
         (["--port", "0"], "--port 0: give a number from 1 to 65535"),
         (["--port", "9092,x"], "--port x: give a number from 1 to 65535"),
         (["--limit", "connections"], "--limit connections: give a name and a whole number"),
-        (["--limit", "speed=1"], "no limit is called 'speed'"),
+        (["--limit", "speed=1"], "unknown limit 'speed'"),
         (["--top", "0"], "--top must be at least 1"),
     ],
 )
@@ -204,7 +206,7 @@ def test_ports_and_limits_are_taken(capture: Path, capsys: pytest.CaptureFixture
     assert run(["analyze", str(capture), *options]) == 0
     captured = capsys.readouterr()
     assert "10 calls on 2 connections (2 kafka)" in captured.out.splitlines()
-    assert captured.err == "kwsniff: note: no TCP packet has port 9093, 9094; Kafka was seen on port 9092\n"
+    assert captured.err == "kwsniff: note: no TCP packets on port 9093, 9094; found Kafka on port 9092\n"
 
 
 def test_an_output_that_cannot_be_written_is_one_line(
@@ -214,7 +216,7 @@ def test_an_output_that_cannot_be_written_is_one_line(
     assert run(["analyze", str(capture), "-o", str(tmp_path / "file")]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    told = f"kwsniff: error: {tmp_path / 'file'}: cannot be written (it is no folder); "
+    told = f"kwsniff: error: {tmp_path / 'file'}: cannot write (not a folder); "
     assert captured.err.startswith(told)
     assert captured.err.count("\n") == 1
 
@@ -248,7 +250,7 @@ EMPTY: dict[str, Any] = {
 
 def test_how_far_away_clients_are_is_told() -> None:
     far = {**EMPTY["transport"], "farthest_client": "10.0.0.9", "max_round_trip_ns": 120_000_000}
-    assert "network: farthest client 10.0.0.9, 120 ms away (round trip)" in shown({"transport": far})
+    assert "network: highest RTT 120 ms, client 10.0.0.9" in shown({"transport": far})
     near = {**far, "max_round_trip_ns": 900_000}
     assert "away" not in shown({"transport": near})
 
@@ -260,9 +262,12 @@ def shown(summary: dict[str, Any], top: int = 20) -> str:
 
 
 def test_without_kafka_the_summary_says_what_to_try() -> None:
-    assert "right interface" in shown({})
+    assert "interface and filter" in shown({})
     plain = {"rows": {"connections": 2}, "connections": [{"protocol": "other", "count": 2}]}
-    assert "No Kafka calls on 2 connections (2 other); give broker ports with --port" in shown(plain)
+    assert (
+        "No Kafka calls on 2 connections (2 other); if brokers use an unusual port, give it with --port"
+        in shown(plain)
+    )
     secret = {"rows": {"connections": 1}, "connections": [{"protocol": "tls", "count": 1}]}
     assert "capture on a plaintext listener" in shown(secret)
     refused = {"rows": {"connections": 2}, "connections": [{"protocol": "empty", "count": 2}]}
@@ -295,10 +300,10 @@ def test_what_the_capture_lacks_is_said() -> None:
     }
     assert shown({"captures": [capture]}).splitlines()[:6] == [
         "x.pcap: 5 packets, 1.2 kB",
-        "  passed over: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
+        "  skipped: 123 packets of ESP, 3 packets of UDP, 1 other packet, 2 malformed headers",
         "  inside tunnels: 46 vxlan, 1 gre",
         "  payload: 100 % in answered calls, 0.13 % torn_frames",
-        "  note: the capturing system lost 3 packets",
+        "  note: the kernel dropped 3 packets",
         "  note: the file ends inside a packet",
     ]
 

@@ -74,7 +74,7 @@ def test_a_table_of_many_calls_together_is_refused(capsys: pytest.CaptureFixture
 def test_a_pipe_cannot_be_read_twice(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["analyze", "-", "--client", "shop"]) == 2
     assert capsys.readouterr().err == (
-        "kwsniff: error: -: captures are read twice; write it to a file first\n"
+        "kwsniff: error: -: a pipe cannot be read twice, as these filters need; write it to a file first\n"
     )
 
 

@@ -72,7 +72,7 @@ def test_an_error_is_explained_with_its_cause_its_settings_and_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ):
     said = explained(capsys, "error", "26")
-    assert "usually: the member asks for a session timeout that the broker does not allow" in said
+    assert "usual cause: the member asks for a session timeout that the broker does not" in said
     assert "settings of the client: session.timeout.ms" in said
     assert "settings of the broker: group.min.session.timeout.ms, group.max.session.timeout.ms" in said
     assert "Set session.timeout.ms of the client between" in " ".join(said.split())

@@ -17,9 +17,7 @@ from tests.traffic.files import frames, pcap
 from tests.traffic.scenes import two_clients
 
 CAPTURE = str(ROOT / "captures" / "first_steps" / "capture.pcap")
-OTHER_TIME = (
-    "no packet was captured from 20:00 on; the captures go from 2026-11-20 19:36:05.357 UTC to 19:36:08.519"
-)
+OTHER_TIME = "no packets from 20:00 on; the captures cover 2026-11-20 19:36:05.357 UTC to 19:36:08.519"
 VERBS = (
     ["analyze"], ["analyze", "--json"], ["why"], ["why", "--json"], ["show"], ["show", "--json"],
     ["show", "--error", "any"], ["upgrade", "4.3.1"], ["compare", CAPTURE], ["live", "--speed", "max", "-i"],
@@ -53,7 +51,7 @@ def test_a_port_that_no_packet_has(
 ) -> None:
     status, err = said(verb, CAPTURE, tmp_path, capsys, "--port", "7777")
     assert status == 1
-    told = [line for line in err if "no TCP packet has port 7777" in line]
+    told = [line for line in err if "no TCP packets on port 7777" in line]
     assert len(told) == 1 + (verb[0] == "compare")
 
 
@@ -65,7 +63,7 @@ def test_one_port_of_several_is_told_and_no_bad_news(
         verb = ["slice", "--error", "any", "-o", "{}/x.pcapng"]  # of which there may be none
     status, err = said(verb, CAPTURE, tmp_path, capsys, "--port", "7777,9092")
     assert status == 0
-    assert any("no TCP packet has port 7777" in line for line in err)
+    assert any("no TCP packets on port 7777" in line for line in err)
     status, err = said(verb, CAPTURE, tmp_path, capsys, "--port", "9092,9093")
     assert (status, [line for line in err if "note" in line]) == (0, [])
 
@@ -78,13 +76,13 @@ def test_a_capture_without_a_packet(
     empty.write_bytes(Path(CAPTURE).read_bytes()[:24])
     status, err = said(verb, str(empty), tmp_path, capsys)
     assert status == 1
-    assert any("the captures hold no packet" in line for line in err)
+    assert any("the captures have no packets" in line for line in err)
 
 
 def test_where_kafka_is_instead_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """tshark: ports 9092 and 9093, and those of clients."""
     _, err = said(["why"], CAPTURE, tmp_path, capsys, "--port", "7777")
-    assert err == ["kwsniff: note: no TCP packet has port 7777; Kafka was seen on port 9092, 9093"]
+    assert err == ["kwsniff: note: no TCP packets on port 7777; found Kafka on port 9092, 9093"]
 
 
 def test_a_port_counts_on_either_side_and_whatever_its_connection_carries(

@@ -59,7 +59,7 @@ def test_a_capture_is_replaced_when_told_to_only(
         out.write_bytes(_captures()[kind])
         assert write(verb, out, tables) == FAILED
         err = capsys.readouterr().err
-        assert err == f"kwsniff: error: {out}: is a capture; name another file, or replace it with --force\n"
+        assert err == f"kwsniff: error: {out} is a capture; choose another file, or replace it with --force\n"
         assert out.read_bytes() == _captures()[kind]
         assert write(verb, out, tables, "--force") in (DONE, 1)
         assert out.read_bytes() != _captures()[kind]
@@ -81,7 +81,7 @@ def test_a_capture_that_is_read_is_never_replaced(
         out.symlink_to(capture)
     read = tmp_path if way == "in its directory" else capture
     assert write(verb, out, tables, "-f", capture=read) == FAILED
-    assert "that is read; name another file" in capsys.readouterr().err
+    assert "choose another output file" in capsys.readouterr().err
     assert capture.read_bytes() == PACKETS
 
 
@@ -106,7 +106,7 @@ def test_a_file_of_another_kind_stays(
         out = tmp_path / name
         out.write_text("of a year")
         assert write(verb, out, tables) == FAILED
-        assert "is there already" in capsys.readouterr().err
+        assert "exists already" in capsys.readouterr().err
         assert out.read_text() == "of a year"
     empty = tmp_path / "empty"  # as mktemp makes it
     empty.touch()
@@ -120,7 +120,7 @@ def test_a_table_is_no_place_for_an_answer(
     query = ["sql", str(tables), "from api_calls", "-o"]
     before = (tables / "groups.parquet").read_bytes()
     assert run([*query, str(tables / "groups.parquet"), "--force"]) == FAILED
-    assert "is a table that is read" in capsys.readouterr().err
+    assert "is an input table" in capsys.readouterr().err
     assert (tables / "groups.parquet").read_bytes() == before
     other = tmp_path / "other"
     shutil.copytree(tables, other)
@@ -143,7 +143,7 @@ def test_a_capture_and_a_folder_of_tables_are_one_line(
         assert run([*verb, *inputs]) == FAILED
         said = capsys.readouterr()
         assert said.out == ""
-        assert said.err.startswith(f"kwsniff: error: {tables}: is a folder of tables")
+        assert said.err.startswith(f"kwsniff: error: {tables} is a folder of tables")
         assert said.err.count("\n") == 1
 
 

@@ -44,7 +44,7 @@ def test_whoever_is_refused_memory_is_told_in_one_line(
 ) -> None:
     monkeypatch.setattr(kwsniff.cli.explain, "run", _raising(REFUSALS[who]))
     assert run(["explain", "apis"]) == 2
-    assert capsys.readouterr().err.startswith("kwsniff: error: the system refuses memory")
+    assert capsys.readouterr().err.startswith("kwsniff: error: out of memory")
 
 
 def test_memory_that_was_refused_further_in_is_told_as_well(
@@ -121,7 +121,7 @@ def test_a_process_that_may_have_few_addresses_does_its_work_or_says_one_line(
         assert ("api_calls.parquet" in written) == ("OUT" in VERBS[verb])
     else:
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert done.stderr.startswith("kwsniff: error: the system refuses memory")
+        assert done.stderr.startswith("kwsniff: error: out of memory")
         assert not [name for name in written if not name.startswith(".")]
 
 

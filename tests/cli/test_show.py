@@ -97,7 +97,7 @@ def test_whole_captures_decode_whole(name: str, capsys: pytest.CaptureFixture[st
         assert not one["torn"]
         for inner in one["inside"]:
             assert inner["error"] is None
-            assert inner["note"] is None or "by its looks" in inner["note"]
+            assert inner["note"] is None or "guessed" in inner["note"]
 
 
 def test_recorded_record_sets_are_shown_with_their_codec(capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,7 +270,7 @@ def test_a_capture_without_kafka_has_nothing_to_show_and_says_so(
     assert run(["show", empty]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "kwsniff: note: the captures hold no packet\n"
+    assert captured.err == "kwsniff: note: the captures have no packets\n"
 
 
 def test_requests_that_wait_too_long_are_shown_without_their_response(

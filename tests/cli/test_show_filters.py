@@ -72,7 +72,7 @@ def test_nothing_that_fits_is_exit_status_1(
     assert run(["show", shop, *arguments]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "nothing in the captures fits" in captured.err
+    assert "no call matches" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_nothing_that_fits_is_exit_status_1(
         (["--error", "NOT_LEADER"], "NOT_LEADER_OR_FOLLOWER"),
         (["--min-latency", "fast"], "10ms"),
         (["-n", "0"], "at least 1"),
-        (["--json", "--hexdump"], "together"),
+        (["--json", "--hexdump"], "cannot be combined"),
         (["--port", "x"], "9092"),
     ],
 )

@@ -109,7 +109,7 @@ def test_tables_of_other_captures_are_refused(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--since", "+1s"], "--since and --until do not go with --tables"),
+        (["--since", "+1s"], "--since and --until cannot be used with --tables"),
         (["--tables", "/nowhere"], "holds no tables of kwsniff"),
     ],
 )

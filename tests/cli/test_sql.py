@@ -97,7 +97,7 @@ def test_an_ending_that_says_no_format_is_refused(
 ) -> None:
     place = tmp_path / name
     said = refused(capsys, folder, "from api_calls", "-o", str(place))
-    assert said.endswith("end it with .csv, .json, .jsonl, .ndjson, .parquet, or give --format")
+    assert said.endswith("use .csv, .json, .jsonl, .ndjson, .parquet, or give --format")
     assert not place.exists()
     told(capsys, folder, "from api_calls", "-o", str(place), "--format", "csv")
     assert len(place.read_text("utf-8").splitlines()) == 35
@@ -153,7 +153,7 @@ def test_a_query_that_fails_on_the_way_leaves_no_file(
         ("selec 1", "syntax error"),
         ("select nope from api_calls", "nope"),
         ("from nowhere", "nowhere"),
-        ("", "there is no query"),
+        ("", "no query given"),
         ("select 1; select 2", "one at a time"),
     ],
 )
@@ -223,7 +223,7 @@ def test_folders_of_files_are_tables_too(
         (["{}", "select 1", "--list"], "one of"),
         (["{}", "select 1", "--format", "parquet"], "-o"),
         (["{}", "select 1", "-o", "/dev/null"], "/dev/null"),
-        (["{}", "select 1", "-o", "/no such folder/x.csv"], "cannot be written"),
+        (["{}", "select 1", "-o", "/no such folder/x.csv"], "cannot write"),
     ],
 )
 def test_bad_usage_is_one_line(
@@ -234,7 +234,7 @@ def test_bad_usage_is_one_line(
 
 def test_a_damaged_table_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "api_calls.parquet").write_bytes(b"PAR1 is not all")
-    assert "cannot be read" in refused(capsys, str(tmp_path), "from api_calls")
+    assert "cannot read" in refused(capsys, str(tmp_path), "from api_calls")
 
 
 def test_a_folder_above_the_tables_is_told_from_one_of_them(
@@ -242,4 +242,4 @@ def test_a_folder_above_the_tables_is_told_from_one_of_them(
 ) -> None:
     above = str(Path(folder).parent)
     said = refused(capsys, above, "select 1")
-    assert f"{above}: holds no tables; did you mean {folder}?" in said
+    assert f"{above}: no tables in this folder; did you mean {folder}?" in said

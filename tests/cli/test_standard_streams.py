@@ -84,7 +84,7 @@ def ran(folder: Path, name: str, redirection: str, stdout: int | None = None) ->
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_is_one_line_and_2(folder: Path, name: str) -> None:
-    line = "standard output cannot be written (No space left on device); what it has is not all"
+    line = "cannot write to standard output (No space left on device); the output is incomplete"
     assert ran(folder, name, ">/dev/full") == (2, f"kwsniff: error: {line}\n")
 
 
@@ -94,7 +94,7 @@ def test_a_closed_standard_output_is_one_line_and_2(folder: Path, name: str) -> 
     before = (folder / "shop.pcap").read_bytes()
     assert ran(folder, name, ">&-") == (
         2,
-        "kwsniff: error: standard output is closed; give it a file, or /dev/null\n",
+        "kwsniff: error: standard output is closed; redirect it to a file or /dev/null\n",
     )
     assert (folder / "shop.pcap").read_bytes() == before
     assert not (folder / "tables").exists()
@@ -137,7 +137,7 @@ def test_bytes_that_are_no_text_are_no_hex(folder: Path) -> None:
     command = [sys.executable, "-m", "kwsniff.cli.main", "decode", "-"]
     done = subprocess.run(command, input=b"\xff\xfe", capture_output=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"kwsniff: error: that is not hex")
+    assert done.stderr.startswith(b"kwsniff: error: not valid hex")
 
 
 def test_a_locale_without_a_character_loses_no_line(folder: Path) -> None:

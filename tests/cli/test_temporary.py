@@ -52,7 +52,7 @@ def test_no_room_for_temporary_files_is_one_line_with_what_helps(
     done = run(arguments, spare, place)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"kwsniff: error: {spare}: temporary files cannot be written (File too large); ")
+    assert line.startswith(f"kwsniff: error: {spare}: cannot write temporary files (File too large); ")
     assert line.endswith("set TMPDIR to another folder")
     assert [*spare.iterdir(), *place.iterdir()] == []
 
@@ -61,7 +61,7 @@ def test_without_any_place_for_temporary_files_something_helps(monkeypatch: pyte
     monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/proc/none"])
     monkeypatch.setattr("tempfile.tempdir", None)
     with (
-        pytest.raises(OutputError, match=r"no temporary folder can be made .*; set TMPDIR"),
+        pytest.raises(OutputError, match=r"cannot create a temporary folder .*; set TMPDIR"),
         temporary_folder(),
     ):
         raise AssertionError("a folder was made")

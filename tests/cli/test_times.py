@@ -60,10 +60,10 @@ def test_a_time_without_packets_says_what_there_is(
     status, out, err = said(capsys, *verb, CAPTURE, "--since", "20:00")
     assert status == 1
     assert err == (
-        "kwsniff: note: no packet was captured from 20:00 on; the captures go from "
+        "kwsniff: note: no packets from 20:00 on; the captures cover "
         "2026-11-20 19:36:05.357 UTC to 19:36:08.519\n"
     )
-    assert "right interface" not in out
+    assert "interface and filter" not in out
 
 
 @pytest.mark.parametrize("verb", [*VERBS, ["compare", CAPTURE], ["pipeline", "-o", "never"]])
@@ -88,7 +88,7 @@ def test_tables_cannot_be_cut(verb: list[str], tmp_path: Path, capsys: pytest.Ca
     kwsniff.analyze(CAPTURE, output=tmp_path)
     status, _, err = said(capsys, *verb, str(tmp_path), "--since", "+1s")
     assert (status, err.count("\n")) == (2, 1)
-    assert "do not go with a folder of tables" in err
+    assert "cannot be used with a folder of tables" in err
 
 
 def test_a_stream_takes_no_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_a_stream_takes_no_times(tmp_path: Path, capsys: pytest.CaptureFixture[s
         capsys, "pipeline", "--stream", str(tmp_path), "-o", str(tmp_path / "out"), "--since", "+1s"
     )
     assert (status, err.count("\n")) == (2, 1)
-    assert "do not go with --stream" in err
+    assert "cannot be used with --stream" in err
 
 
 def test_each_side_of_a_comparison_counts_from_its_own_first_packet(

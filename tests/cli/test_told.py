@@ -44,8 +44,8 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path, capsys: pytest.CaptureF
     assert main.run(["analyze", str(FIRST_STEPS), str(FIRST_STEPS), str(link)]) == 0
     said = capsys.readouterr()
     assert said.err.splitlines() == [
-        f"kwsniff: note: {FIRST_STEPS}: is named twice, and read once",
-        f"kwsniff: note: {link}: is the same file as {FIRST_STEPS}, and read once",
+        f"kwsniff: note: {FIRST_STEPS}: is given twice; kwsniff reads it once",
+        f"kwsniff: note: {link}: is the same file as {FIRST_STEPS}; kwsniff reads it once",
         "kwsniff: note: 1 of 3 files read",
     ]
     assert "34 calls on 8 connections" in said.out
@@ -67,7 +67,7 @@ def test_tables_that_an_earlier_run_made_are_named_when_they_go(
     assert capsys.readouterr().err == ""
     main.run(["analyze", str(FIRST_STEPS), "-o", output, "--table", "api_calls"])
     assert capsys.readouterr().err == (
-        f"kwsniff: note: {output}: tables of an earlier run are gone: connections, groups\n"
+        f"kwsniff: note: {output}: removed tables of an earlier run: connections, groups\n"
     )
     main.run(["analyze", str(FIRST_STEPS), "-o", output, "--table", "api_calls"])
     assert capsys.readouterr().err == ""
@@ -80,7 +80,10 @@ def test_tables_of_another_verb_that_stay_are_named(
     (folder / "latency_minutes" / "date=2026-11-20").mkdir(parents=True)
     (folder / "latency_minutes" / "date=2026-11-20" / "part-0.parquet").write_bytes(b"PAR1")
     assert main.run(["analyze", str(FIRST_STEPS), "-o", str(folder), "--table", "api_calls"]) == 0
-    assert capsys.readouterr().err == f"kwsniff: note: {folder}: these are not of this run: latency_minutes\n"
+    assert (
+        capsys.readouterr().err
+        == f"kwsniff: note: {folder}: tables of an earlier run remain: latency_minutes\n"
+    )
 
 
 def test_folders_of_another_verb_are_named_where_files_are_read_in_their_place(
@@ -93,8 +96,8 @@ def test_folders_of_another_verb_are_named_where_files_are_read_in_their_place(
         files.finish()
     assert main.run(["analyze", str(FIRST_STEPS), "-o", str(folder), "--table", "api_calls"]) == 0
     assert capsys.readouterr().err == (
-        f"kwsniff: note: {folder}: folders of kwsniff live or pipeline with these names stay; who reads "
-        f"{folder} takes the files of this run: api_calls\n"
+        f"kwsniff: note: {folder}: folders of kwsniff live or pipeline with these names remain; readers of "
+        f"{folder} use the files of this run: api_calls\n"
     )
     assert len([*(folder / "api_calls").glob("*.parquet")]) == 1
     ids = set(kwsniff.open(folder).table("api_calls")["run_id"].to_pylist())

@@ -159,7 +159,7 @@ def test_a_breaking_client_is_a_finding(tmp_path: Path) -> None:
         (finding,) = find_breaks(database, "4.3.1", clients)
     assert (finding.finding, finding.severity, finding.blames) == ("breaks_on_upgrade", "problem", "client")
     assert (finding.subject_kind, finding.subject) == ("client", "old-shop")
-    assert "Produce 2, records in format 1 (4.3.1 takes 3-13)" in finding.text
+    assert "Produce 2, records in format 1 (4.3.1 accepts 3-13)" in finding.text
     assert finding.calls == sum(each.calls for each in clients[0].reasons)
     assert finding.call_ids == [each.call_id for each in clients[0].reasons]
     assert finding.first_time is not None
@@ -182,7 +182,7 @@ def test_no_line_is_wider_than_the_screen(
     assert max(map(len, out.splitlines())) <= columns
     words = " ".join(out.split())
     assert "BREAKS old-shop at 127.0.0.1" in words
-    assert "Produce 2, records in format 1 (4.3.1 takes 3-13)" in words
+    assert "Produce 2, records in format 1 (4.3.1 accepts 3-13)" in words
 
 
 @pytest.mark.parametrize(

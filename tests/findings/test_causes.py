@@ -91,7 +91,7 @@ def test_the_screen_has_consequences_under_their_cause() -> None:
     cause = next(number for number, line in enumerate(lines) if line.startswith("WARNING idle_closed"))
     assert lines[0].startswith("1 problem and 3 warnings in 9 calls")
     below = " ".join(" ".join(lines[cause:]).split())
-    assert "So also: WARNING broker_hangs_up (cron), WARNING connection_churn (cron)" in below
+    assert "Consequences: WARNING broker_hangs_up (cron), WARNING connection_churn (cron)" in below
     assert [line for line in lines if line.startswith(("PROBLEM", "WARNING"))] == [
         next(line for line in lines if line.startswith("PROBLEM not_authorized")),
         lines[cause],

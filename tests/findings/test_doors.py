@@ -46,7 +46,7 @@ def stage(tmp_path: Path) -> Stage:
     [
         (b"\xaa" * 40, "certain", "a frame of 2,863,311,530 bytes"),
         (b"\x3b\x9a\xca\x00" + b"x" * 36, "likely", "a frame of 1,000,000,000 bytes"),
-        (framed(b"\xff\xff" + b"x" * 36), "likely", "bytes where no request begins"),
+        (framed(b"\xff\xff" + b"x" * 36), "likely", "bytes that do not begin a request"),
         (request(3, 0, 2, b"\x7f\xff\xff\xff"), "likely", "layout (Metadata version 0)"),
     ],
 )  # fmt: skip
@@ -102,7 +102,7 @@ def test_a_version_that_is_offered_says_nothing_of_versions(stage: Stage) -> Non
         stage.talk(ASK, (versions(1, k3=(0, 8)),), request(3, 1, 2, b"\0\0\0\0"), at=moment)
     (first, *_) = stage.rows()
     assert (first["finding"], first["confidence"]) == ("sasl_expected", "possible")
-    assert "wants SASL." not in first["text"]
+    assert "requires SASL." not in first["text"]
 
 
 def test_a_version_that_the_broker_answers_elsewhere_is_offered(stage: Stage) -> None:
@@ -141,7 +141,7 @@ ELSEWHERE = Endpoint("10.1.0.90", 8080)
         (((b"SSH-2.0-OpenSSH_9.2\r\n",), ASK), "certain", "answers in SSH"),
         ((ASK, (b"-ERR unknown command\r\n",)), "certain", "answers in Redis"),
         ((ASK, (b"AMQP\0\0\x09\1",)), "certain", "answers in AMQP"),
-        ((ASK, (b"\x7f\x7f\x7f\x7f nobody knows",)), "likely", "no response of Kafka's"),
+        ((ASK, (b"\x7f\x7f\x7f\x7f nobody knows",)), "likely", "not a response of Kafka's"),
         ((records(client_hello()), (HTTP,)), "certain", "began TLS"),
     ],
 )

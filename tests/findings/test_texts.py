@@ -28,12 +28,12 @@ def _text(rule: str, *refusals: dict[str, Any]) -> str:
 def test_what_a_client_may_not_do_is_named_where_it_is_known(topics: tuple[str, ...], named: str) -> None:
     told = [{"error_code": 29, "topic": topic, "error_name": "NO"} for topic in topics]
     said = _text("not_authorized", *(told or [{"error_code": 65, "error_name": "NO"}]))
-    assert said.startswith(f"spy lacks rights on what it uses ({named}): ")
+    assert said.startswith(f"spy lacks permissions on {named}: ")
 
 
 def test_a_mechanism_that_is_not_known_has_no_name() -> None:
     said = _text("sasl_mechanism_refused", {"error_code": 33, "connection_id": 1})
-    assert "does not offer the SASL mechanism that spy asks for, on 1 connection." in said
+    assert "does not support the SASL mechanism of spy, on 1 connection." in said
 
 
 def test_a_name_that_cannot_be_one_was_asked_for_one_time() -> None:
@@ -85,5 +85,5 @@ def test_a_problem_without_calls_is_not_counted_in_calls(tmp_path: Path) -> None
         ROOT / "captures" / "incidents" / "tls_to_plain_java" / "broker.pcap",
         tmp_path / "page.html",
     )
-    assert _why(capture, "--html", page).stdout.startswith("1 problem; there are no Kafka calls to judge.\n")
-    assert "1 problem; there are no Kafka calls to judge." in page.read_text()
+    assert _why(capture, "--html", page).stdout.startswith("1 problem; the capture has no Kafka calls.\n")
+    assert "1 problem; the capture has no Kafka calls." in page.read_text()

@@ -57,7 +57,7 @@ def test_a_handshake_that_fails(stage: Stage, case: tuple[Any, ...], end: str) -
     assert stage.found() == [("tls_handshake_failed", confidence, blames, "10.1.0.92:9093")]
     text = stage.rows()[0]["text"]
     assert words in text
-    assert f"{CLIENT} fails to open TLS to 10.1.0.92:9093: 2 of 2 handshakes." in text
+    assert f"{CLIENT} fails the TLS handshake with 10.1.0.92:9093: 2 of 2." in text
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])

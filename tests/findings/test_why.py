@@ -35,7 +35,7 @@ def test_a_problem_is_told_with_its_proof_and_exits_with_1() -> None:
     assert done.returncode == 1, done.stderr
     assert "PROBLEM broker_stalled" in done.stdout
     assert "Proof: calls " in done.stdout
-    prose = [line for line in done.stdout.splitlines() if not line.startswith(("  See:", "DIR stands for"))]
+    prose = [line for line in done.stdout.splitlines() if not line.startswith(("  See:", "Commands above"))]
     assert max(map(len, prose)) <= 80
 
 
@@ -54,7 +54,7 @@ def test_it_fits_a_screen_unless_asked_for_all(capture: str) -> None:
     assert sum(max(1, -(-len(line) // 80)) for line in said) <= 23
     whole = _why(ROOT / "captures" / capture, "--all").stdout.splitlines()
     assert said[:4] == whole[:4]
-    assert any(line.startswith("Not seen:") for line in said)
+    assert any(line.startswith("Limits of this capture:") for line in said)
     assert len(whole) > len(said)
     bad = {line.split()[1].rstrip(":") for line in whole if line.startswith(("PROBLEM ", "WARNING "))}
     assert {name for name in bad if not any(f" {name}" in line for line in said)} == set()

@@ -63,7 +63,7 @@ Set one by its name:
 
 With `--jobs`, bounds over all connections hold for all analyzers together.
 
-| limit | default | greatest | what it bounds |
+| limit | default | maximum | meaning |
 |---|---:|---:|---|
 """
 

@@ -219,7 +219,7 @@ def test_a_layout_added_by_hand_works_at_once(tmp_path: Path) -> None:
         "header.client_id",
     )
     (tmp_path / "502_again.layout").write_text(text, "utf-8")
-    with pytest.raises(LayoutError, match=r"api key 501 is in .* already"):
+    with pytest.raises(LayoutError, match=r"api key 501 is already in"):
         _ = Catalog(tmp_path).apis
 
 

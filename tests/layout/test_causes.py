@@ -71,7 +71,7 @@ def test_a_block_has_lines_in_any_order() -> None:
         ("    cause  too early\n", "causes.txt:1: 'cause  too early' is neither"),
         (f"{BLOCK}    why  x\n", "causes.txt:4: 'why  x' is neither"),
         (f"{BLOCK}26 again\n", "causes.txt:4: '26 again' is neither"),
-        (f"{BLOCK}{BLOCK}", "causes.txt:4: '26' is there already"),
+        (f"{BLOCK}{BLOCK}", "causes.txt:4: '26' is already defined"),
         (f"{BLOCK}    owner nobody\n", "owner is one of client, broker, configuration"),
         (f"{BLOCK}    passes long\n", "passes takes seconds"),
         ("26 X\n    do   Raise it.\n", "causes.txt:1: X has no 'cause'"),

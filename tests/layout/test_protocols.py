@@ -26,11 +26,11 @@ def test_texts_bytes_and_gaps_are_read_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "word"),
     [
-        ('    client "abc"', 1, "belongs to the protocol above"),
-        ("Hello", 1, "a protocol is"),
-        ("hello x", 1, "a protocol is"),
+        ('    client "abc"', 1, "needs a protocol above"),
+        ("Hello", 1, "a protocol needs"),
+        ("hello x", 1, "a protocol needs"),
         ("hello\nhello", 2, "twice"),
-        ('hello\n    nobody "abc"', 2, "none of"),
+        ('hello\n    nobody "abc"', 2, "unknown side"),
         ("hello\n    client 0", 2, "neither"),
         ('hello\n    client "abc" 0D', 2, "neither"),
         ("hello\n    client 00 .. .. 01", 2, "at least 3"),

@@ -53,7 +53,7 @@ def test_a_signal_completes_the_files(number: signal.Signals, cluster: MockClust
     assert table(tmp_path, "captures")["dropped_by_kernel"].to_pylist() == [0]
     assert not list(tmp_path.glob(".*"))
     assert f"{calls} calls in " in live.err[-2]
-    assert live.err[-2].endswith("dropped by the kernel: 0, lost here: 0")
+    assert live.err[-2].endswith("dropped by the kernel: 0, dropped by kwsniff: 0")
 
 
 def test_kill_9_loses_the_open_files_and_no_others(cluster: MockCluster, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_an_output_that_is_full_ends_it_and_the_files_are_whole(cluster: MockClu
         said = live.communicate(timeout=PATIENCE_S)[1].splitlines()
     assert live.returncode == 2
     assert said == [
-        "kwsniff: error: standard output cannot be written (No space left on device); what it has is not all"
+        "kwsniff: error: cannot write to standard output (No space left on device); the output is incomplete"
     ]
     assert table(tmp_path, "api_calls").num_rows > 0
 

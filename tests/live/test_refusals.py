@@ -34,7 +34,7 @@ def test_an_interface_that_is_not_there_is_answered_with_those_that_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     line = said(capsys, "-i", "nosuch7")
-    assert line.startswith("there is no interface 'nosuch7'; there are ")
+    assert line.startswith("no such interface: 'nosuch7'; interfaces: ")
     assert {name for _, name in socket.if_nameindex()} <= set(line.partition("there are ")[2].split(", "))
 
 
@@ -75,7 +75,7 @@ def test_a_filter_is_never_an_option_of_the_tool(
 def test_an_interface_is_never_an_option_of_the_tool(
     interface: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(capsys, f"--interface={interface}").startswith(f"there is no interface {interface!r}")
+    assert said(capsys, f"--interface={interface}").startswith(f"no such interface: {interface!r}")
 
 
 @pytest.mark.live
@@ -206,7 +206,7 @@ def test_a_filter_with_tunnels_lets_their_packets_through(ports: list[int], tmp_
     [
         (["--stop-after", "0"], "--stop-after must be at least 1"),
         (["--ring", "3"], "--ring needs a directory to write to: add -o DIR"),
-        (["-o", "x", "--ring", "0"], "--ring 0: give how many files to keep"),
+        (["-o", "x", "--ring", "0"], "--ring 0: give the number of files to keep"),
         (["-o", "x", "--ring", "3/12"], "--ring 12: give a size"),
         (["-o", "x", "--rotate", "often"], "--rotate often: give a time or a size"),
         (["--rotate", "5m"], "--rotate needs a directory"),
@@ -215,8 +215,8 @@ def test_a_filter_with_tunnels_lets_their_packets_through(ports: list[int], tmp_
         (["--interval", "0s"], "--interval 0s: give a time"),
         (["--metrics", "web"], "--metrics web: give a port"),
         (["--metrics", "70000"], "--metrics 70000: give a port"),
-        (["--buffer", "0"], "--buffer 0: give megabytes"),
-        (["--snaplen", "1"], "--snaplen 1: give bytes"),
+        (["--buffer", "0"], "--buffer must be from 1 to 2000 (MB), not 0"),
+        (["--snaplen", "1"], "--snaplen must be from 64 to 262144 (bytes), not 1"),
         (["--port", "kafka"], "--port kafka: give a number"),
     ],
 )

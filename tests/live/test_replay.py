@@ -129,15 +129,15 @@ def test_a_pipe_that_breaks_off_is_no_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["-i", "nosuch.pcap"], "there is no interface 'nosuch.pcap'"),
+        (["-i", "nosuch.pcap"], "no such interface and no such file: 'nosuch.pcap'"),
         (["-i", "nosuch/x.pcap"], "no such file"),
         (["-i", "README.md"], "README.md: not a pcap or pcapng capture"),
         (["-i", "captures"], "captures: is a directory"),
-        (["-i", "README.md", "--tool", "dumpcap"], "--tool is for interfaces"),
-        (["-i", "lo", "--speed", "2"], "--speed is for files"),
-        (["-i", "lo", "--since", "+1s"], "--since and --until do not go with an interface"),
-        (["-i", str(ONE), "--speed", "fast"], "--speed fast: give how many times"),
-        (["-i", str(ONE), "-i", "lo"], "one capture at a time"),
+        (["-i", "README.md", "--tool", "dumpcap"], "--tool applies only to interfaces"),
+        (["-i", "lo", "--speed", "2"], "--speed applies only to"),
+        (["-i", "lo", "--since", "+1s"], "--since and --until cannot be used with an interface"),
+        (["-i", str(ONE), "--speed", "fast"], "--speed fast: give a factor"),
+        (["-i", str(ONE), "-i", "lo"], "live replays one capture"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_a_line(options: list[str], says: str) -> None:

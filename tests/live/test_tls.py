@@ -129,7 +129,9 @@ def test_what_nobody_opens_is_told_in_the_view_in_lines_and_json() -> None:
     (batch_,) = kwsniff.analyze(path).connections.combine_chunks().to_batches()
     window = Window()
     window.connections = open_connections(batch_)
-    words = "5 connections, not opened: client sent 4.0 kB in 34 records, broker sent 17.3 kB in 40 records"
+    words = (
+        "5 connections, not decrypted: client sent 4.0 kB in 34 records, broker sent 17.3 kB in 40 records"
+    )
     assert [line.plain for line in wrong(window, 120)] == [f"TLS  {words}"]
     with Session(FileSource(path)) as session:
         progress = session.progress()

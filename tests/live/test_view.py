@@ -294,7 +294,9 @@ def test_the_view_in_a_real_terminal(terminal: tuple[Terminal, MockCluster]) -> 
     client.join()
     screen.press("q")
     total = cluster.requests().total()
-    screen.shows("ended with 0", f"kwsniff: {total} calls in ", "dropped by the kernel: 0, lost here: 0")
+    screen.shows(
+        "ended with 0", f"kwsniff: {total} calls in ", "dropped by the kernel: 0, dropped by kwsniff: 0"
+    )
 
 
 @pytest.mark.live

@@ -314,6 +314,6 @@ def test_a_rule_that_fails_ends_the_search_and_nothing_else(monkeypatch: pytest.
 
     monkeypatch.setattr("kwsniff.live.watch.evaluate", fail)
     watch, session = watched(INCIDENTS / "throttled" / "broker.pcap")
-    assert watch.trouble == "findings are not looked for any more: no room"
+    assert watch.trouble == "the search for findings has stopped: no room"
     assert watch.held == ()
     assert session.summary.as_dict()["calls"]

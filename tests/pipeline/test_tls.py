@@ -236,7 +236,7 @@ def test_a_key_log_of_other_sessions_is_mentioned(tmp_path: Path, keys: tls.KeyL
     keys.encrypt(scenes.two_clients(), TLS_1_3, logged=lambda number: False)
     tables = analyzed(path, tls_keylog=keys.path.with_suffix(".other"))
     assert [row["protocol"] for row in tables["connections"]] == ["tls", "tls"]
-    assert any("the key log opened no TLS connection" in note for note in tables["captures"][0]["notes"])
+    assert any("the key log decrypted no TLS connection" in note for note in tables["captures"][0]["notes"])
 
 
 def test_secrets_never_reach_what_is_written_or_said(

@@ -202,7 +202,7 @@ def test_nobody_is_asked_for_the_secrets_of_hellos_without_answer(
 ) -> None:
     from kwsniff.cli.main import run
 
-    secrets = "TLS hides it: give its secrets with --tls-keylog"
+    secrets = "TLS encrypts the traffic: give its secrets with --tls-keylog"
     told = "3 ClientHellos to kafka.example:9092 without ServerHello: see tls_alert, closed_by"
     asked = "{} to kafka.example:9092, TLS 1.3, without keys: see --tls-keylog"
     scene = Scene()
@@ -210,7 +210,7 @@ def test_nobody_is_asked_for_the_secrets_of_hellos_without_answer(
     path = capture_of(tmp_path / "ended.pcap", scene.packets())
     assert run(["analyze", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "none of the TLS got a ServerHello" in out
+    assert "no TLS handshake got a ServerHello" in out
     assert told in out.splitlines()
     assert "--tls-keylog" not in out
     scene.scripts += [replace_number(greetings(), number) for number in (3, 4)]
@@ -283,7 +283,7 @@ def test_the_summary_says_what_tls_shows_without_keys(capsys: pytest.CaptureFixt
     at = lines.index("5 TLS connections to 127.0.0.1:9092, TLS 1.3, without keys: see --tls-keylog")
     assert lines[at + 1] == (
         "  TLS_AES_256_GCM_SHA384, round trip 15 us, client sent 4.0 kB in 34 records, "
-        "broker sent 17.3 kB in 40 records, 24 bytes sent again, 1 reset"
+        "broker sent 17.3 kB in 40 records, 24 bytes retransmitted, 1 reset"
     )
     assert run(["analyze", str(path), "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)["tls_not_opened"]

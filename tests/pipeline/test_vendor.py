@@ -213,16 +213,16 @@ def test_a_state_is_refused_when_a_vendors_fields_have_changed(folder: str, tmp_
     [
         ("01_grab.layout", "api 1 Grab 0" + BODY, r"01_grab\.layout:1: api key 1 "),
         ("900_fetch.layout", "api 900 Fetch 0" + BODY, r":1: 'Fetch' is the name"),
-        ("900_x.layout", "api 901 X 0" + BODY, r":1: api 901 stands in"),
+        ("900_x.layout", "api 901 X 0" + BODY, r":1: api 901 must be in"),
         ("900_x.layout", "api 900 X 0-4000" + BODY, r":1: '0-4000'"),
         ("40000_x.layout", "api 40000 X 0" + BODY, r":1: '40000'"),
         ("900_x.layout", "api 900 X 0" + BODY.replace("a int8", "a int8 enum.no"), r":3: 'no' is not an"),
         ("900_x.layout", "api 900 X 0\nrequest\n    a int9\nresponse\n    b int8\n", r":3: 'int9'"),
         ("900_x.layout", "api 900 X 0\nrequest\n    a int8\n", r":1: an API has one request"),
-        ("extra.layout", "api 900 X 0" + BODY, r":1: an API stands in"),
+        ("extra.layout", "api 900 X 0" + BODY, r":1: an API must be in"),
         ("extra.layout", "schema OffsetCommitValue 0\n    a int8\n", r":1: schema 'OffsetCommitValue'"),
         ("headers.layout", "use request 0 api 9999 0\n", r":1: headers"),
-        ("errors.txt", "# ours\n6 LOUD final 1.0\n", r"errors\.txt:2: '6' is Kafka's"),
+        ("errors.txt", "# ours\n6 LOUD final 1.0\n", r"errors\.txt:2: Kafka already has '6'"),
         ("errors.txt", "40000 LOUD final 1.0\n", r"errors\.txt:1: '40000'"),
         ("enums.txt", "mood\n    0 calm\nisolation_level\n    0 x\n", r"enums\.txt:3: 'isolation_level'"),
     ],
@@ -242,7 +242,7 @@ def test_a_folder_without_layouts_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(LayoutError, match="no layouts"):
         load_catalog(tmp_path / "empty")
-    with pytest.raises(LayoutError, match="is no folder"):
+    with pytest.raises(LayoutError, match="is not a folder"):
         load_catalog(tmp_path / "absent")
 
 

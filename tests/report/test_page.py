@@ -1,4 +1,4 @@
-"""The HTML report: in a browser, with names that are markup, and where it cannot be written."""
+"""The HTML report: in a browser, with names that are markup, and where it cannot write."""
 
 import json
 import os
@@ -240,7 +240,7 @@ def test_the_upgrade_table_shows_what_it_is_given(stalled: Path, tmp_path: Path)
     text = make_page(stalled, tmp_path / "why.html", upgrade=("4.3.1", UPGRADE)).read_text("utf-8")
     assert "Upgrade to 4.3.1" in text
     assert "&lt;i&gt;old&lt;/i&gt;" in text
-    assert "Produce v2 in 7 calls, the release takes 3 to 13 (call 12000)" in text
+    assert "Produce v2 in 7 calls, the release accepts 3 to 13 (call 12000)" in text
     assert "Upgrade to" not in make_page(stalled, tmp_path / "none.html").read_text("utf-8")
 
 
@@ -276,7 +276,7 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
         write_report(file, database, evaluate(database), basis=basis, not_seen=list_not_seen(basis))
     found = ask(page, tmp_path, "async () => document.body.innerText")
     assert found["trouble"] == []
-    assert "There are no Kafka calls to judge." in found["found"]
+    assert "The capture has no Kafka calls." in found["found"]
 
 
 def test_a_file_stays_small(page: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_run_that_fails_leaves_the_page_of_before(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     place = tmp_path / "why.html"
-    with pytest.raises(OutputError, match="cannot be written"), draft(place) as file:
+    with pytest.raises(OutputError, match="cannot write"), draft(place) as file:
         file.write("x")
         place.mkdir()  # what takes the name meanwhile
         (place / "file").write_text("")
@@ -349,7 +349,7 @@ def test_a_disk_that_gets_full_while_the_page_is_written_is_one_line(tmp_path: P
     limit += "sys.dont_write_bytecode = True"
     told = why(*incident("broker_stalled"), "--html", page, begin=limit)
     assert (told.returncode, told.stderr.count("\n")) == (2, 1)
-    assert "cannot be written" in told.stderr
+    assert "cannot write" in told.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -190,8 +190,8 @@ def test_a_directory_hides_nothing_that_cannot_be_read(tmp_path: Path) -> None:
     """Each in a line of its own, the same by name as by folder; the rest is read."""
     (tmp_path / "good.pcap").write_bytes(PCAP_HEADER)
     odd: dict[str, tuple[bytes, str]] = {
-        "a.pcap.gz": (gzip.compress(b"x" * 99)[:4] + b"\xff" * 20, "nothing can be decompressed"),
-        "b.pcap.zst": (zstd(PCAP_HEADER)[:4] + b"\xff" * 20, "nothing can be decompressed"),
+        "a.pcap.gz": (gzip.compress(b"x" * 99)[:4] + b"\xff" * 20, "it cannot be decompressed"),
+        "b.pcap.zst": (zstd(PCAP_HEADER)[:4] + b"\xff" * 20, "it cannot be decompressed"),
         "c.pcap": (b"", "is empty"),
         "d.pcap": (b"GIF89a", "is not a capture"),
         "e.pcap": (PCAP_HEADER[:12], "ends before its first packet"),
@@ -204,7 +204,7 @@ def test_a_directory_hides_nothing_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "gone.pcap").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe")
     wanted = {name: says for name, (_, says) in odd.items()} | {
-        "deeper": "is a directory inside a directory",
+        "deeper": "is a nested directory",
         "gone.pcap": "no such file",
         "pipe": "neither a file nor a directory",
     }
@@ -216,7 +216,7 @@ def test_a_directory_hides_nothing_that_cannot_be_read(tmp_path: Path) -> None:
     named = find_in_order([tmp_path / name for name in (*odd, "good.pcap")])
     assert named.captures == found.captures
     assert {Path(each.name).name: each.why for each in named.unread} == {name: reasons[name] for name in odd}
-    with pytest.raises(CaptureError, match=r"a\.pcap\.gz: nothing can .* \(and 6 more files"):
+    with pytest.raises(CaptureError, match=r"a\.pcap\.gz: it cannot .* \(and 6 more unreadable files"):
         find_in_order([tmp_path / name for name in odd])
 
 
@@ -235,7 +235,7 @@ def test_a_file_that_fails_later_is_read_up_to_there(tmp_path: Path) -> None:
     capture._raw = _Failing()  # type: ignore[assignment]
     assert list(pieces) == []
     assert capture.truncated
-    assert capture.note == "cannot be read (Input/output error); copy it to a local disk and try again"
+    assert capture.note == "cannot read (Input/output error); copy it to a local disk and try again"
 
 
 def test_named_files_keep_the_order_they_were_given_in(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_both_byte_orders_and_both_resolutions_are_captures(tmp_path: Path, magi
         (lambda path: path.write_bytes(b""), "is empty"),
         (lambda path: path.write_text("hello there"), "is not a capture (begins with 68 65 6c 6c)"),
         (lambda path: path.write_bytes(gzip.compress(b"hello there")), "is not a capture (begins with 68 65"),
-        (lambda path: path.write_bytes(gzip.compress(b"")), "nothing can be decompressed"),
+        (lambda path: path.write_bytes(gzip.compress(b"")), "it cannot be decompressed"),
         (lambda path: path.mkdir(), "no captures in this directory"),
     ],
 )

@@ -79,7 +79,7 @@ def test_pandas_times_keep_their_nanoseconds() -> None:
      "\u0663" * 10,      "2026-11-20T22:06:53.", "17952124130", 5, 1.5, b"+5s"],
 )  # fmt: skip
 def test_what_is_no_time_is_one_line(given: str) -> None:
-    with pytest.raises(UsageError, match=r"^--since ") as caught:
+    with pytest.raises(UsageError, match=r"^--since[: ]") as caught:
         parse_moment(given, "--since")
     assert "\n" not in str(caught.value)
 
@@ -123,7 +123,10 @@ def test_first_and_last_times(tmp_path: Path, data: bytes, monkeypatch: pytest.M
 def test_a_capture_without_packets_has_no_times(tmp_path: Path) -> None:
     name = captured(tmp_path / "x", pcap([]))
     assert (first_time(name), last_time(name)) == (None, None)
-    with CaptureFile(name) as capture, pytest.raises(UsageError, match=r"\+5s: no packet with a time"):
+    with (
+        CaptureFile(name) as capture,
+        pytest.raises(UsageError, match=r"\+5s: the capture has no packet time"),
+    ):
         TimeRange("+5s").resolve([name], capture)
 
 

@@ -70,7 +70,7 @@ def test_where_workers_do_not_see_a_folder_it_says_so_and_makes_nothing(
     ]
     with cluster(tmp_path, hidden=hidden) as master:
         *failed, done = run_on(master, tmp_path, commands)
-    unseen = "workers do not see the output folder; it has to be on storage that all share"
+    unseen = "workers do not see the output folder; it must be on storage that all workers share"
     said = (unseen, "workers do not see it; captures have to be under the same path on all machines", unseen)
     for (status, out, err), words in zip(failed, said, strict=True):
         assert (status, out) == (2, ""), err

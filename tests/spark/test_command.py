@@ -15,11 +15,11 @@ from kwsniff.spark import session
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give captures to read, or --stream DIR"),
-        (["x.pcap", "--stream", "."], "give captures to read, or --stream DIR"),
-        (["x.pcap", "--once"], "--once, --finish and --source go with --stream"),
-        (["--stream", ".", "--table", "api_calls"], "leave --table out"),
-        (["--stream", ".", "--delta"], "--delta is for tables that are complete"),
+        ([], "give either captures or --stream DIR"),
+        (["x.pcap", "--stream", "."], "give either captures or --stream DIR"),
+        (["x.pcap", "--once"], "--once, --finish and --source need --stream"),
+        (["--stream", ".", "--table", "api_calls"], "omit --table"),
+        (["--stream", ".", "--delta"], "--delta needs complete tables"),
         (["x.pcap", "--conf", "spark.driver.memory"], "give a name and a value"),
         (["x.pcap", "--buckets", "0"], "--buckets 0 is too small"),
         (["x.pcap", "--split-mb", "0"], "--split-mb 0 is too small"),
@@ -87,7 +87,7 @@ def test_limits_that_each_bucket_holds_to_are_named(
         "api_calls",
     ]
     assert run([*command, "--limit", "connections=1000", "--limit", "outstanding_calls=100"]) == 0
-    told = "note: connections=1000: connections are shared out among 3 buckets, and each has that"
+    told = "note: connections=1000 applies to each of 3 buckets of connections"
     said = capsys.readouterr().err
     assert (told in said) == (buckets == "3")
     assert "outstanding_calls" not in said

@@ -105,7 +105,7 @@ def days_later(data: bytes, days: int) -> bytes:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["x.pcap", "--compact", "8"], "--compact and --keep go with --stream"),
+        (["x.pcap", "--compact", "8"], "--compact and --keep need --stream"),
         (["--stream", ".", "--compact", "1"], "2 or more"),
         (["--stream", ".", "--keep", "0"], "1 or more"),
     ],

@@ -59,5 +59,7 @@ def test_a_session_over_spark_connect_gives_the_same_rows(spark: Any, tmp_path: 
 def test_workers_without_kwsniff_are_told_as_such(spark: Any, tmp_path: Path, capture: Path) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     told = with_connect(capture, tmp_path / "out", str(tmp_path / "bare" / "bin" / "python"))
-    assert told.startswith("a Spark task failed for good: ModuleNotFoundError: No module named 'kwsniff'")
+    assert told.startswith(
+        "a Spark task failed after all retries: ModuleNotFoundError: No module named 'kwsniff'"
+    )
     assert "docs/spark_clusters.md" in told

@@ -55,7 +55,7 @@ def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: 
             file.write("x")
         raise ValueError("what was that")
 
-    with pytest.raises(OutputError, match=r"^a Spark task failed for good: ValueError: what was that$"):
+    with pytest.raises(OutputError, match=r"retries: ValueError: what was that$"):
         run_tasks(spark, work, [1])
     assert (tmp_path / "attempts").read_text() == "xxxx"
 
@@ -66,7 +66,7 @@ def test_other_errors_are_one_line_after_the_last_attempt(spark: Any, tmp_path: 
         ("ValueError: what was that", "ValueError: what was that"),
         (
             "ModuleNotFoundError: No module named 'kwsniff'",
-            "No module named 'kwsniff' where tasks run: see docs/",
+            "No module named 'kwsniff' on the workers: see docs/",
         ),
         ("ModuleNotFoundError: No module named 'other'", "ModuleNotFoundError: No module named 'other'"),
     ],
@@ -89,7 +89,7 @@ def test_what_spark_puts_around_an_error_is_left_out(last: str, says: str) -> No
     ):
         with pytest.raises(OutputError) as raised:
             collected(Refused(text))  # type: ignore[arg-type]
-        assert str(raised.value).startswith("a Spark task failed for good: ")
+        assert str(raised.value).startswith("a Spark task failed after all retries: ")
         assert says in str(raised.value)
         assert "SQLSTATE" not in str(raised.value)
 

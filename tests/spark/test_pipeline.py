@@ -236,7 +236,7 @@ def test_when_nothing_can_be_read_it_is_an_error(tmp_path: Path) -> None:
     [
         ({"tables": ["calls"]}, "there is no table 'calls'; did you mean api_calls"),
         ({"ports": [0]}, "port 0"),
-        ({"limits": {"speed": 1}}, "no limit is called 'speed'"),
+        ({"limits": {"speed": 1}}, "unknown limit 'speed'"),
     ],
 )
 def test_bad_usage_says_what_there_is(tmp_path: Path, options: dict[str, Any], words: str) -> None:
@@ -262,7 +262,7 @@ def test_parts_that_are_not_where_they_were_reported_are_an_error(
 
     pipeline_decode = pipeline.decode_bucket
     monkeypatch.setattr(pipeline, "decode_bucket", decode_elsewhere)
-    with pytest.raises(OutputError, match=r"which a task wrote, (is not there|has .* bytes in place of)"):
+    with pytest.raises(OutputError, match=r"a task wrote (it, but it is missing|.* bytes, but the file has)"):
         run(recorded("first_steps"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".out*"))

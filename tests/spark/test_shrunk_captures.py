@@ -56,7 +56,7 @@ def test_what_is_gone_between_scan_and_decoding_is_one_error(
         return run_tasks(*given, **named)
 
     monkeypatch.setattr("kwsniff.spark.pipeline.run_tasks", shrunk)
-    with pytest.raises(CaptureError, match=r"capture\.pcap: changed while it was read"):
+    with pytest.raises(CaptureError, match=r"capture\.pcap: changed during the run"):
         run_pipeline([capture], tmp_path / "out", spark=spark, num_buckets=2, split_bytes=100_000)
     assert not list((tmp_path / "out").rglob("*.parquet"))
     assert spark.range(10).count() == 10

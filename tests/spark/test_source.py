@@ -120,7 +120,7 @@ def test_a_filter_that_the_source_took_is_not_evaluated_again(spark: Any, captur
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"table": "calls"}, "there is no table 'calls'"),
+        ({"table": "calls"}, "unknown table 'calls'"),
         ({"limit": "connections"}, "give a name and a whole number"),
         ({"prot": "9092"}, "no option .prot.; did you mean port"),
         ({"jobs": "0"}, "give a number from 1 to 64"),
@@ -206,8 +206,8 @@ def test_a_table_made_with_create_table_is_read_with_its_options(
     ("made", "words"),
     [
         ("options (path '{0}', prot '9092')", "no option .prot.; did you mean port"),
-        ("options (path '{0}', table 'calls')", "there is no table 'calls'"),
-        ("options (port '9092')", "no capture was named"),
+        ("options (path '{0}', table 'calls')", "unknown table 'calls'"),
+        ("options (port '9092')", "no capture given"),
     ],
 )
 def test_a_table_that_could_not_be_read_is_not_created(
@@ -223,6 +223,6 @@ def test_a_stream_of_sparks_own_is_refused_in_one_line(spark: Any, capture: Path
     frame = spark.readStream.format("kafka_capture").load(str(capture))
     query = frame.writeStream.format("memory").queryName("other").option("checkpointLocation", str(tmp_path))
     with pytest.raises(
-        Exception, match="not for readStream; follow a directory with kwsniff pipeline --stream"
+        Exception, match="does not support readStream; follow a directory with kwsniff pipeline --stream"
     ):
         query.start().awaitTermination()

@@ -122,7 +122,7 @@ def test_what_cannot_be_read_is_told(store: Place, parts: list[Path], tmp_path: 
     ("given", "words"),
     [
         ("nothing.pcap", "no such file; check the URI"),
-        ("in/*.cap", "nothing matches this pattern"),
+        ("in/*.cap", "no file matches this pattern"),
     ],
 )
 def test_what_is_not_there_is_an_error_before_anything_is_written(

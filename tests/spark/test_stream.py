@@ -155,14 +155,14 @@ def test_other_settings_than_at_the_start_are_refused(in_process: None, tmp_path
     growing.write([("x", (ROOT / "captures" / "first_steps" / "capture.pcap").read_bytes())])
     with closing(Stream(growing.directory, growing.output, spark=None)) as stream:  # type: ignore[arg-type]
         stream.advance()
-    with pytest.raises(KwsniffError, match="begun with other ports"):
+    with pytest.raises(KwsniffError, match="created with other ports"):
         Stream(growing.directory, growing.output, spark=None, ports=[1])  # type: ignore[arg-type]
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").touch()
-    with pytest.raises(KwsniffError, match="not begun by --stream"):
+    with pytest.raises(KwsniffError, match="not created by --stream"):
         Stream(tmp_path, tmp_path / "out", spark=None)  # type: ignore[arg-type]
 
 
@@ -184,10 +184,10 @@ def test_two_files_that_grow_at_a_time_are_an_error_not_a_loss(
         with first.open("ab") as file:
             file.write(packets[20])
         for _ in range(2):  # also when it is asked again
-            with pytest.raises(KwsniffError, match=r"first\.pcap: goes on after \S+second\.pcap had begun"):
+            with pytest.raises(KwsniffError, match=r"first\.pcap grew after \S+second\.pcap had begun"):
                 stream.advance() if ending == "follow" else stream.finish()
         assert not stream.record.finished
-    with closing(growing.stream()) as stream, pytest.raises(KwsniffError, match="goes on after"):
+    with closing(growing.stream()) as stream, pytest.raises(KwsniffError, match="grew after"):
         stream.advance()
 
 

@@ -45,7 +45,7 @@ def test_an_error_comes_back_as_one() -> None:
 
 @pytest.mark.parametrize("value", [object(), Path("x"), ValueError("x"), print, range(3), [Path("x")]])
 def test_what_is_no_value_is_refused(value: Any) -> None:
-    with pytest.raises(TypeError, match="is no plain value"):
+    with pytest.raises(TypeError, match="is not a plain value"):
         dump(value)
 
 

@@ -73,14 +73,18 @@ def test_one_given_twice_is_read_once() -> None:
     analysis = kwsniff.analyze([file, file])
     assert analysis.api_calls.num_rows == len(WANTED)
     assert analysis.summary["unread"] == [
-        {"capture": "file object 1", "reason": "is named twice, and read once"}
+        {"capture": "file object 1", "reason": "is given twice; kwsniff reads it once"}
     ]
 
 
 @pytest.mark.parametrize(
     ("file", "error", "why"),
     [
-        (io.StringIO("text"), kwsniff.UsageError, "file object 1: is open as text; open it with mode 'rb'"),
+        (
+            io.StringIO("text"),
+            kwsniff.UsageError,
+            "file object 1 is open in text mode; open it with mode 'rb'",
+        ),
         (io.BytesIO(), kwsniff.CaptureError, "file object 1: is empty"),
         (io.BytesIO(b"no capture"), kwsniff.CaptureError, "file object 1: is not a capture"),
         (io.BytesIO(DATA[:10]), kwsniff.CaptureError, "file object 1: ends before its first packet"),

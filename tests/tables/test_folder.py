@@ -123,7 +123,7 @@ def test_a_run_that_is_refused_any_change_leaves_the_old_or_the_new(
         else:
             assert "Input/output error" in said[-1]
             assert "\n" not in said[-1]
-            assert "nothing was changed there" in said[-1]
+            assert "no file was changed there" in said[-1]
             assert visible(out) == old, f"change {number}: {said[-1]}"
         doing(out, "new")
         assert visible(out) == new
@@ -242,7 +242,7 @@ def test_the_journal_of_another_user_is_not_followed(tmp_path: Path) -> None:
     staging = tmp_path / f".kwsniff-{0:032x}"
     staging.mkdir()
     os.chown(staging, 12345, 12345)
-    with pytest.raises(OutputError, match="of another user"), Folder(tmp_path):
+    with pytest.raises(OutputError, match="belongs to another user"), Folder(tmp_path):
         pass
 
 

@@ -108,7 +108,7 @@ def test_without_locks_a_file_stands_in_and_only_its_writer_or_the_user_removes_
     monkeypatch.setattr(fcntl, "flock", none)
     with Folder(tmp_path) as folder:
         with (
-            pytest.raises(OutputError, match=rf"another .* is writing there, says {STAND_IN}"),
+            pytest.raises(OutputError, match=rf"another .* is writing there, according to {STAND_IN}"),
             Folder(tmp_path),
         ):
             pass
@@ -119,7 +119,7 @@ def test_without_locks_a_file_stands_in_and_only_its_writer_or_the_user_removes_
     died = Folder(tmp_path)
     died.__enter__()
     (died.new / "api_calls.parquet").write_text("half")
-    with pytest.raises(OutputError, match="if none is, remove that file"), Folder(tmp_path):
+    with pytest.raises(OutputError, match="if none is running, remove that file"), Folder(tmp_path):
         pass
     (tmp_path / STAND_IN).unlink()  # as the user is asked to
     with Folder(tmp_path):

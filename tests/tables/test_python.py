@@ -153,7 +153,7 @@ def test_a_verb_that_is_none_is_one_line() -> None:
         [sys.executable, "-m", "kwsniff", "analze", "x.pcap"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "kwsniff: error: there is no verb 'analze'; did you mean analyze?\n"
+    assert done.stderr == "kwsniff: error: unknown verb 'analze'; did you mean analyze?\n"
 
 
 @pytest.mark.parametrize("name", ["latencies", "findings", "captures"])
@@ -170,8 +170,8 @@ def test_a_folder_of_other_things_is_none(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("ports", "says"),
     [
-        ("9092", "'9092' is no port"),
-        (["9092"], "'9092' is no port"),
+        ("9092", "'9092' is not a port"),
+        (["9092"], "'9092' is not a port"),
         (0, "0 is outside"),
         ([9092.5], "9092.5"),
     ],

@@ -54,7 +54,7 @@ def test_an_id_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("given", ["", "two\nlines", "x" * 201])
 def test_an_id_that_is_none_is_refused(given: str) -> None:
-    with pytest.raises(UsageError, match="printable letters"):
+    with pytest.raises(UsageError, match="printable characters"):
         kwsniff.analyze(CAPTURE, run_id=given)
 
 

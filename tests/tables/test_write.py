@@ -177,7 +177,7 @@ def test_a_really_full_disk_is_said(tmp_path: Path) -> None:
 
 def test_a_directory_in_the_way_is_named_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "latencies.parquet").mkdir()
-    with pytest.raises(OutputError, match=r"latencies\.parquet: is a directory"):
+    with pytest.raises(OutputError, match=r"latencies\.parquet is a directory"):
         TableWriter(tmp_path)
     assert names(tmp_path) == {"latencies.parquet"}
 

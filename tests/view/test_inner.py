@@ -170,7 +170,7 @@ def test_the_protocol_type_of_a_response_is_that_of_its_request():
     assert call.response is not None
     message = decode(call.response[4:], direction="response", api_key=11, api_version=5)
     (guessed,) = find_inner(message).values()
-    assert "by its looks" in guessed.note
+    assert "guessed" in guessed.note
     (told,) = find_inner(message, Surroundings(protocol_type="consumer")).values()
     assert (told.name, told.note) == ("ConsumerProtocolSubscription", "")
     assert body(told) == body(guessed) == {"topics": ["orders"], "user_data": None}
@@ -211,7 +211,7 @@ def test_an_envelope_holds_a_whole_request_and_who_sent_it():
     )
     (unknown,) = find_inner(answer).values()
     assert unknown.message is None
-    assert "not known" in unknown.note
+    assert "unknown request" in unknown.note
     (known,) = find_inner(answer, Surroundings(asked=(3, 9))).values()
     assert known.message is not None
     plain = decode(call.response[4:], direction="response", api_key=3, api_version=9)
