@@ -38,7 +38,7 @@ def test_a_mechanism_that_is_not_known_has_no_name() -> None:
 
 def test_a_name_that_cannot_be_one_was_asked_for_one_time() -> None:
     said = _text("unknown_topic", {"error_code": 17, "topic": "a b", "error_name": "INVALID"})
-    assert said.startswith("spy asked 1 time for the topic a b, ")
+    assert said.startswith("spy requested the topic a b 1 time, ")
 
 
 @pytest.mark.parametrize(

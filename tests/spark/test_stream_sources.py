@@ -109,6 +109,6 @@ def test_a_folder_goes_on_with_the_sources_that_it_was_begun_with(in_process: No
         stream.advance()
     with pytest.raises(UsageError, match="begun with other sources"):
         Streams(tmp_path / "whole", tmp_path / "out", sources=["broker0*", "*r1*"], **begun)
-    with pytest.raises(UsageError, match="begun with --source"):
+    with pytest.raises(UsageError, match="created with --source"):
         Stream(tmp_path / "whole", tmp_path / "out", **begun)
     Stream(tmp_path / "whole", tmp_path / "other", **begun).close()

@@ -100,5 +100,5 @@ def test_what_is_no_capture_is_told_by_its_place(
 def test_a_closed_file_is_told() -> None:
     file = io.BytesIO(DATA)
     file.close()
-    with pytest.raises(kwsniff.CaptureError, match=r"cannot be read: .*closed"):
+    with pytest.raises(kwsniff.CaptureError, match=r"cannot read: .*closed"):
         kwsniff.analyze(file)

@@ -185,6 +185,6 @@ def test_a_directory_in_the_way_is_named_before_anything_is_written(tmp_path: Pa
 def test_an_output_that_is_a_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("mine")
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot write"):
         TableWriter(path)
     assert path.read_text() == "mine"
