@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
 from kwsniff.errors import LayoutError
 from kwsniff.layout.causes import Cause, parse_causes
 from kwsniff.layout.check import check_layout, check_versions
+from kwsniff.layout.dissectors import dissectors_folder
 from kwsniff.layout.grammar import parse_api_line, parse_layout
 from kwsniff.layout.meaning import Meaning
 from kwsniff.layout.model import REQUEST, RESPONSE, ApiRange, Field, HeaderUse, LayoutFile, Message, Versions
@@ -373,18 +373,6 @@ def _place(layouts: str | os.PathLike[str] | None) -> str | None:
 
 @cache
 def _load(layouts: str | None) -> Catalog:
-    catalog = Catalog(_folder(), Path(layouts) if layouts else None)
+    catalog = Catalog(dissectors_folder() / "kafka", Path(layouts) if layouts else None)
     catalog.check_vendor()
     return catalog
-
-
-def _folder() -> Path:
-    """Kafka's layouts: in the package if installed, next to its folder in a clone."""
-    try:
-        package = import_module("kwsniff.dissectors.kafka")
-    except ModuleNotFoundError:
-        beside = Path(__file__).parents[2] / "dissectors" / "kafka"
-        if not beside.is_dir():
-            raise
-        return beside
-    return Path(next(iter(package.__path__)))

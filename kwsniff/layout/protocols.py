@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import Final
 
+from kwsniff.layout.dissectors import dissectors_folder
 from kwsniff.layout.words import fail
 
 FILE: Final = "protocols.txt"
@@ -87,6 +86,4 @@ def _beginning(line: str, number: int) -> Beginning:
 @cache
 def load_protocols() -> Mapping[str, ForeignProtocol]:
     """The built-in protocols. Raises LayoutError."""
-    package = import_module("kwsniff.dissectors")
-    folder = Path(next(iter(package.__path__)))
-    return read_protocols((folder / FILE).read_text("utf-8"))
+    return read_protocols((dissectors_folder() / FILE).read_text("utf-8"))

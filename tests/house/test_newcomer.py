@@ -70,10 +70,13 @@ def test_what_needs_no_compiled_module_works_all_the_same(clone: Path) -> None:
 
 def test_a_clone_finds_its_layouts_beside_the_package(clone: Path) -> None:
     """Without what an installation knows of other places (-S)."""
-    code = "from kwsniff.layout.catalog import load_catalog as c; print(c().folder, len(c().apis))"
+    code = (
+        "from kwsniff.layout.catalog import load_catalog as c; from kwsniff.layout.protocols import *; "
+        "print(c().folder, len(c().apis), len(load_protocols()))"
+    )
     done = subprocess.run(
         [sys.executable, "-S", "-c", code], cwd=clone, capture_output=True, text=True, check=True
     )
-    folder, number = done.stdout.split()
+    folder, apis, protocols = done.stdout.split()
     assert Path(folder) == clone / "dissectors" / "kafka"
-    assert int(number) > 90
+    assert (int(apis) > 90, int(protocols) > 20) == (True, True)
