@@ -275,10 +275,13 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
                              int64_t way) noexcept nogil:
     """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up so
     long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
-    cdef int64_t acked = acked_at(asks, call.last.end), took
-    cdef int vantage = tell_vantage(asks, answers)
+    cdef int64_t acked, took = done - arrived  # at most
+    cdef int vantage
     # Linux holds an acknowledgement up for 40 ms, or for a round trip where that is longer (tcp_send_delayed_ack).
     cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
+    if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
+        return way
+    acked, vantage = acked_at(asks, call.last.end), tell_vantage(asks, answers)
     if acked == NO_TIME or vantage == VANTAGE_BROKER or vantage == VANTAGE_SAME_MACHINE or was_repeated(asks, call):
         return way
     took = at_most(acked, done) - arrived
