@@ -298,7 +298,7 @@ def _paragraph(
     command = f"  See: {clean(finding.command)}"
     if see:
         long = rows is not None and _height([command], width) > rows
-        yield "    See: a long command; --all shows it" if long else command
+        yield "  See: a long command; --all shows it" if long else command
 
 
 def _some(numbers: Sequence[int] | Sequence[str], most: int = MOST_CALLS) -> str:
