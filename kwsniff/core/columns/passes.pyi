@@ -4,7 +4,7 @@ Column = Any
 """One that shows its memory, of whole numbers: numpy's arrays, which the core does not know."""
 
 def follow(ids: Column, wanted: Column, places: Column) -> bool:
-    """The place of each of `wanted` in `ids`, if all are there and in that order; else False, and places are any."""
+    """The place of each of `wanted` in `ids`, if all are there, in order; else False, and places are any."""
 
 def follow_ends(
     slots: Column,
