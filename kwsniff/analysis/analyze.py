@@ -135,7 +135,7 @@ class _Plan:
     run: str
     catalog: Catalog
     size: int | None
-    """Bytes of the captures; None where they are no files, which can be read a second time."""
+    """Bytes of the captures; None where they are not files, which can be read a second time."""
     since: Time
     until: Time
     only: Chosen | None

@@ -1,6 +1,7 @@
-"""Errors by who was told them and by who told them, against all calls of each, in bounded memory.
+"""Errors by the client that received them and by the broker that sent them, against all calls of each.
 
-A call's errors are rows of one batch: it counts once for each error, however often the error stands in it.
+Memory is bounded. A call's errors are rows of one batch: it counts once for each error, however often the
+error is in it.
 """
 
 from collections import Counter
@@ -26,7 +27,7 @@ Told = tuple[Party, tuple[int, str | None]]
 
 
 class Failures:
-    """Counts the rows it is shown, in the coded schema. `most`: keys told apart."""
+    """Counts the rows it is shown, in the coded schema. `most`: keys that are counted separately."""
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._most = most

@@ -23,8 +23,8 @@ COLUMNS: Final = (
 
 
 class FittingRows:
-    """Filters over rows. `generous`: whoever asks looks into the messages afterwards, so that rows of calls
-    that may hold what is looked for (an error inside a bytes field, a topic in records) fit as well."""
+    """Filters over rows. `generous`: the caller reads the messages afterwards, so that rows of calls that may
+    hold what is looked for (an error inside a bytes field, a topic in records) fit as well."""
 
     def __init__(self, filters: Filters, catalog: Catalog, *, generous: bool = False) -> None:
         self._filters = filters

@@ -1,4 +1,4 @@
-"""Captures of one run that hold the same bytes: what the second one shows was not sent again by anybody.
+"""Captures of one run that hold the same bytes: what the second one shows was not retransmitted.
 
 Only the bytes prove it. Two interfaces may see the same packets at the same times, and files of a rotation
 may be equally long.
@@ -20,8 +20,8 @@ def note_copies(rows: Sequence[CaptureRow], names: Sequence[str]) -> list[int]:
     """Says in `notes` of which capture before it one is a copy, compressed or not; returns the numbers of
     these copies. `names`: files of `rows`.
 
-    Only those of which all this is the same are read again. What is no regular file cannot be, and what is
-    not whole is said to be that.
+    Only those with equal figures (`_ALIKE`) are read again, and only regular files can be. Incomplete
+    captures are left out: their own notes name what is missing.
     """
     alike: dict[tuple[Any, ...], list[int]] = {}
     for number, row in enumerate(rows):

@@ -9,7 +9,7 @@ from kwsniff.core.columns.freed import give_memory_back
 
 _PAGE: Final = resource.getpagesize()
 _BESIDE: Final = 110_000_000
-"""What DuckDB takes beside the memory that it counts: its code, threads, texts under way."""
+"""What DuckDB takes beside the memory that it counts: its code, threads, texts in progress."""
 _LEAST: Final = 48_000_000
 """Below it no rule can be asked at all."""
 

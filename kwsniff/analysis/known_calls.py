@@ -51,7 +51,7 @@ class Span:
 
 
 class Place(NamedTuple):
-    """By which a request is known again, whoever counts calls: its capture, first packet, sender, number."""
+    """Identifies a request independently of call ids: its capture, first packet, sender, correlation id."""
 
     capture: int
     frame: int
@@ -159,7 +159,7 @@ def _batches(
         with pq.ParquetFile(name, read_dictionary=[each for each in columns if each in _WORDS]) as file:
             missing = set(columns) - set(file.schema_arrow.names)
             if missing:
-                raise UsageError(f"{name}: is of an earlier kwsniff, without {min(missing)}; make it anew")
+                raise UsageError(f"{name}: from an earlier kwsniff, without {min(missing)}; write it again")
             groups = [*range(file.metadata.num_row_groups)]
             if calls is not None:
                 groups = [group for group in groups if _may_hold(file.metadata.row_group(group), calls)]

@@ -115,12 +115,12 @@ class Tables(ABC):
 
     @property
     def brokers(self) -> pa.Table:
-        """One row per broker that clients were told of."""
+        """One row per broker that responses name."""
         return self.table("brokers")
 
     @property
     def leaders(self) -> pa.Table:
-        """One row per leader of a partition that clients were told of."""
+        """One row per leader of a partition that responses name."""
         return self.table("leaders")
 
     @property

@@ -61,7 +61,7 @@ class Rows:
         """Of what is written, where findings are wanted."""
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
         self.shown_ids = ShownIds()
-        """Of topics, in place of names that no message had told by then."""
+        """Ids of topics that rows show instead of names: no message had named them by then."""
         self._catalog = catalog
         self._builder = Builder(catalog, ENUMS)
         self._writer = writer
@@ -177,7 +177,7 @@ class Rows:
         return merged(given, tables)
 
     def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:
-        """Whether rows of a table go on; few of them wait for more, which they then go on with."""
+        """Whether rows of a table are passed on; a few of them wait, and are passed on with later ones."""
         if table in _TOGETHER:
             return True
         waiting = self._few.setdefault(table, [])

@@ -31,7 +31,7 @@ _ENOUGH: Final = 16
 """Packets that two captures share: proof whatever else they hold."""
 _FEW: Final = 3
 _SHARE: Final = 1 / 16
-"""Of short captures fewer prove it where they are so much of the shorter one."""
+"""Fewer prove it for short captures, if they are this share of the shorter one."""
 _MOST_ALIKE: Final = 16  # captures of the same packet that are compared
 _SAME_CLOCK_NS: Final = 500_000
 

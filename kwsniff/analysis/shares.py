@@ -113,7 +113,7 @@ class Sums:
 
 
 class Table:
-    """Sums by key. Those under way are a row of numbers for each: calls, the longest, CAUSES."""
+    """Sums by key. Current ones are one row of numbers per key: calls, the longest, CAUSES."""
 
     def __init__(self) -> None:
         self._places: dict[Key, int] = {}
@@ -246,7 +246,7 @@ def _sums(numbers: Numbers, part: Numbers, groups: int) -> Numbers:
 
 
 def _places(asked: Numbers, wanted: Numbers) -> Numbers:
-    """Where each of the wanted ids stands among those asked, all of which are there."""
+    """The index of each wanted id in `asked`, which has all of them."""
     first = int(asked.min())
     span = int(asked.max()) - first + 1
     if span > 16 * len(asked):

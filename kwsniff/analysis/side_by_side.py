@@ -1,7 +1,8 @@
 """Analyzers that follow the connections of captures side by side, each those of its own bucket.
 
 Every one is fed the same bytes by a thread of its own, without the interpreter's lock: walking over packets
-of others costs little. What they gave up to a place in the captures is a turn; its rows go on together.
+of others costs little. What they gave up to a place in the captures is a turn; its rows are passed on
+together.
 
     captures -> block, block, block ...  -> analyzer 0 --\\
                                          -> analyzer 1 ---> turn -> rows of one order
@@ -51,13 +52,13 @@ class WatchedSecrets(Secrets):
     came = False
 
     def take(self, text: bytes) -> None:
-        """A key log that stands in a capture."""
+        """A key log that a capture contains."""
         self.came = True
         super().take(text)
 
 
 class SideBySide:
-    """As one analyzer, for whoever reads captures.
+    """The interface of one analyzer, for the reader of captures.
 
     `take_turn` gets what the analyzers gave since it was last called, those of each one behind the other,
     what was learned of topics, and whether it is the last; the thread that feeds calls it. Everything here
@@ -144,7 +145,7 @@ class SideBySide:
     def close_capture(self) -> dict[str, Any]:
         """As Analyzer.close_capture."""
         self._hand_out()
-        for _, feeding in self._blocks:  # else nobody hears of what failed in the last of them
+        for _, feeding in self._blocks:  # else errors in the last of them would be lost
             _settle(feeding)
         told: dict[str, Any] = self._all(lambda analyzer: analyzer.close_capture())[0]
         return told
@@ -206,7 +207,7 @@ class SideBySide:
         return Given([*before, self._taken(number)], analyzer.take_shares(), topics)
 
     def _end_turn(self, *, last: bool = False) -> None:
-        """The analyzers are at most one turn ahead of whoever takes them."""
+        """The analyzers are at most one turn ahead of the thread that takes their rows."""
         taking = [thread.submit(self._take, number) for number, thread in enumerate(self._threads)]
         given = [each.result() for each in taking]
         self._check()
@@ -229,7 +230,7 @@ class SideBySide:
 
 
 def _settle(feeding: list[Future[None]]) -> None:
-    """Waits for what is under way."""
+    """Waits for the blocks in progress."""
     for each in feeding:
         each.result()
     feeding.clear()

@@ -17,7 +17,7 @@ from kwsniff.tables.schema import TABLES, arrow_schema
 
 
 class Folder(Tables):
-    """Tables in a folder; each is read when it is asked for, and anew each time.
+    """Tables in a folder; each is read when it is asked for, every time again.
 
     Tables of an earlier kwsniff have the columns of today, null where they did not have them.
     """

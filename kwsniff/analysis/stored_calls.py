@@ -41,7 +41,7 @@ class StoredCalls:
         self.unread = found.unread
         self.notes: list[str] = []
         self.topics: dict[str, str] = {}
-        """Topic id -> name, as far as messages have told it."""
+        """Topic id -> name, as far as messages have named it."""
         self._known = known_calls(folder, self.captures, filters, follows=bool(tls_keylog))
         self._ports, self._keylog, self._limits = ports, tls_keylog, limits
         self._filters = filters

@@ -65,7 +65,7 @@ class Summary:
         """All of them; everything else leaves twins out."""
         self.twins = twins or Twins()
         self.late_twins = 0
-        """Connections of which nobody knew that they are twins while they were counted."""
+        """Connections that were counted before they were found to be twins."""
         self.ports = AskedPorts(ports)
         """Those that are Kafka's by the user's word."""
         self.apis: dict[tuple[int | None, int | None], ApiFigures] = {}
@@ -82,7 +82,7 @@ class Summary:
         self.anomalies: Tally = Counter()
         self.captures: list[dict[str, Any]] = []
         self.unread: list[Unread] = []
-        """What stood among the captures and could not be read; their rows are the last of `captures`."""
+        """Inputs that could not be read; their rows are the last of `captures`."""
         self.times = TimeRange()
         self.findings: list[dict[str, Any]] | None = None
         """Worst first; None where they were not asked for."""

@@ -1,4 +1,4 @@
-"""What TLS connections that nobody opened show all the same: suites, round trips, traffic, ends."""
+"""What TLS connections show without decryption: suites, round trips, traffic, ends."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,7 +10,7 @@ from kwsniff.tables.grouping import Groups
 from kwsniff.tables.kernels import cast, kept
 
 MOST_KINDS: Final = 1_000
-"""Kinds that are told apart; connections of more are not."""
+"""Kinds that are counted separately; connections of more kinds are not."""
 SUMS: Final = tuple(
     f"{side}_{what}"
     for side in ("client", "broker")

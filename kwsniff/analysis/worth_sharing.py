@@ -3,8 +3,8 @@
 One alone reads
 - what cannot be read twice (pipes, standard input): whether it takes one is known behind the captures;
 - what is opened with TLS secrets: sessions that are resumed and secrets that are tried are those of others;
-- with little memory, or with lower bounds of what connections keep together than usual: what comes at
-  once may pass them.
+- with little memory, or with lower bounds of what connections keep together than usual: a burst
+  may pass them.
 What only shows while captures are read is a OneAnalyzerNeeded (side_by_side.py), and they are read again.
 """
 
@@ -26,11 +26,11 @@ _LEAST_ROWS: Final = 4_000_000
 _TOGETHER: Final = ("held_bytes_total", "frame_kept_bytes_total", "waiting_bytes_total")
 """Bounds over all connections,"""
 _AT_ONCE: Final = ("packet_bytes", "parked_bytes", "call_facts_bytes", "session_partitions")
-"""and of what may come at once."""
+"""and of bursts."""
 
 
 def num_analyzers(jobs: int | None, size: int | None, bounds: Limits, tls_keylog: KeyLog) -> int:
-    """`jobs`: as many as somebody asked for. `size`: bytes of the captures; None where they cannot be read
+    """`jobs`: as many as the user asked for. `size`: bytes of the captures; None where they cannot be read
     again. Raises UsageError."""
     if jobs is not None and not 0 < jobs <= MOST:
         raise UsageError(f"jobs must be between 1 and {MOST}, not {jobs}")

@@ -20,7 +20,7 @@ class Secrets(Protocol):
         epoch: int,
     ) -> tuple[str, Callable[[bytes, Any, bytes], bytes], bytes, int] | None: ...
     def take(self, text: bytes) -> None:
-        """A key log that stands in a capture."""
+        """A key log that a capture contains."""
 
 class Analyzer:
     def __init__(
@@ -57,7 +57,7 @@ class Analyzer:
         The others count as `packets_other_time`; one without a time is one of them."""
 
     def open_capture(self, name: str, *, place: int = 0) -> None:
-        """`place`: where it was taken; connections go on from capture to capture of the same place."""
+        """`place`: where it was taken; connections continue in later captures of the same place."""
 
     @property
     def samples(self) -> tuple[int, bytes]:
@@ -89,8 +89,8 @@ class Analyzer:
     def waiting(self) -> tuple[int, int | None]: ...
     def waits(self, before: int, always: Iterable[int], most: int) -> list[tuple[Any, ...]]:
         """(call id, API key, version, caller, client, its address and port, broker's address and port, asked,
-        due, group, member, topics) of every call that is owed an answer that was due `before`, or of an API
-        that is `always` told of. Times in nanoseconds since the epoch."""
+        due, group, member, topics) of at most `most` calls without an answer that was due `before`, or of an
+        API in `always`. Times in nanoseconds since the epoch."""
 
     @property
     def times(self) -> tuple[int | None, int | None]: ...
@@ -100,7 +100,7 @@ class Analyzer:
     @property
     def when_full(self) -> Callable[[], object] | None:
         """Called in the middle of `feed`, `feed_runs` and `finish`, between two calls, once as many rows wait
-        as `--limit memory` gives them room for, to take them; with None they wait until somebody does."""
+        as `--limit memory` gives them room for, to take them; with None they wait until they are taken."""
 
     @when_full.setter
     def when_full(self, take_rows: Callable[[], object] | None) -> None: ...

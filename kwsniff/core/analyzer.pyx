@@ -3,7 +3,7 @@
 
 Rules
   1. The work on a chunk runs without the interpreter lock; Python is met once per chunk and once per layout.
-  2. Nothing that the bytes say raises. What raises: a file that is no capture, memory that the machine refuses.
+  2. Nothing that the bytes say raises. What raises: a file that is not a capture, memory that the machine refuses.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -134,7 +134,7 @@ cdef class Analyzer:
     cdef Py_buffer shared_view
     cdef bint by_runs           # the open capture is read so
     cdef bint finished
-    cdef bint busy              # compiled code works without the interpreter lock: nobody may touch anything
+    cdef bint busy              # compiled code works without the interpreter lock: other threads may touch nothing
 
     def __cinit__(self):
         memset(&self.context, 0, sizeof(Context))
@@ -214,7 +214,7 @@ cdef class Analyzer:
 
     cdef set_limits(self, dict values):
         cdef int64_t* slots = <int64_t*>&self.context.limits
-        # The struct's fields stand in the order of the dataclass's; a test compares their names.
+        # The struct's fields have the order of the dataclass's; a test compares their names.
         for number, value in enumerate(values.values()):
             slots[<int>number] = value
 
@@ -276,7 +276,7 @@ cdef class Analyzer:
             except BaseException as error:      # feed() raises it
                 self.failure = error
             self.draining = False
-        if self.failure is not None:            # nobody takes them any more
+        if self.failure is not None:            # they will not be taken any more
             for i in range(<int>NUM_TABLES):
                 clear_table(&self.context.tables[i])
 
@@ -298,7 +298,7 @@ cdef class Analyzer:
 
     def open_tls(self, secrets):
         """Opens TLS with what `secrets` knows (kwsniff.sources.tls.Secrets, or what does the same): `find` gives keys, see
-        keys.Keyring; `take` gets key logs that stand in the captures; `may_come` says whether more may come while packets
+        keys.Keyring; `take` gets key logs that captures contain; `may_come` says whether more may come while packets
         do. After each time that `secrets` has learned something, `secrets_came()` is to be called."""
         self.check_idle()
         self.secrets = secrets
@@ -344,7 +344,7 @@ cdef class Analyzer:
         self.context.since, self.context.until = [NO_TIME if time is None else time for time in (since, until)]
 
     def open_capture(self, name, *, int64_t place=0):
-        """Begins a capture; connections go on of the captures before that were taken at the same place (a number)."""
+        """Begins a capture; connections of earlier captures from the same place (a number) continue in it."""
         cdef bytes text
         cdef int64_t end
         cdef int64_t[NUM_BINS] no_bytes
@@ -429,7 +429,7 @@ cdef class Analyzer:
                 make_octets(<const uint8_t*>self.shared_view.buf, <size_t>self.shared_view.len), before,
                 self.context.num_buckets):
             self.end_runs()
-            raise UsageError("these are no runs of a part of this capture")
+            raise UsageError("these are not runs of a part of this capture")
 
     cdef end_runs(self):
         self.in_runs = False
@@ -480,8 +480,8 @@ cdef class Analyzer:
         return count_waits(self.streams.open.oldest)
 
     def waits(self, int64_t before, always, int64_t most):
-        """Calls that the broker owes an answer that was due `before` (nanoseconds), and calls of APIs that are `always`
-        told of, at most so many: see rows/waits.pyx."""
+        """Calls without an answer that was due `before` (nanoseconds), and calls of the APIs in `always`, `most` of them at
+        most: see rows/waits.pyx."""
         self.check_idle(True)
         return list_waits(&self.context, self.streams.open.oldest, before, frozenset(always), most)
 
@@ -552,7 +552,7 @@ cdef class Analyzer:
     @property
     def when_full(self):
         """Called in the middle of `feed`, `feed_runs` and `finish`, between two calls, once as many rows wait as
-        `--limit memory` gives them room for, to take them; with None they wait until somebody does."""
+        `--limit memory` gives them room for, to take them; with None they wait until they are taken."""
         return self.take_rows
 
     @when_full.setter
@@ -571,7 +571,7 @@ cdef class Analyzer:
 
     def take_messages(self, ended, *, needles=None, alone=True, most=None):
         """The messages of calls that are over, in the order they were completed, as dicts: their bytes (header and body,
-        without the size) and where they stood. Only with messages=True. `ended`: two native int64 for each such call, its
+        without the size) and their positions. Only with messages=True. `ended`: two native int64 for each such call, its
         number and whether it is wanted (0 or 1). `needles`: only calls are wanted with one of these bytes in a message.
         `alone`: messages of no call, too. The oldest that wait are handed out beyond `most` bytes (None: none wait)."""
         self.check_idle()
@@ -613,7 +613,7 @@ cdef class Analyzer:
     def save(self, *, bint ended=True):
         """The state of the analysis as bytes, at any point between two feeds. The tables must have been taken, and
         messages too: a state holds what is unfinished, not results. `ended`: connections that have ended as well, of which
-        only what comes late is to be told."""
+        only late packets matter."""
         cdef Buffer out
         self.check_idle()
         if self.in_runs:
@@ -631,8 +631,8 @@ cdef class Analyzer:
 
     @classmethod
     def resume(cls, compile_program, api_ranges, state, *, compile_early=None, tables=TABLES):
-        """An Analyzer that goes on where the one that was saved stood: with its limits, ports and open capture. Raises
-        UsageError for what is no state of this build and these layouts, or was damaged. A state is trusted like the program itself: its
+        """An Analyzer that continues where the saved one was: with its limits, ports and open capture. Raises
+        UsageError for a state of another build or of other layouts, and for a damaged one. A state is trusted like the program itself: its
         check tells accidents, not forgeries."""
         cdef Analyzer analyzer = cls(compile_program, api_ranges, compile_early=compile_early, tables=tables)
         cdef bytes data = bytes(state)[CHECK_BYTES:]
@@ -681,7 +681,7 @@ cdef class Analyzer:
         return bool(self.streams.alone or self.context.topic_ids.renamed)
 
     def take_shares(self):
-        """The most that was kept at once, since this was last asked, of each bound that all connections share, as a share
+        """The most that was kept at one time, since this was last asked, of each bound that all connections share, as a share
         of the bound; see rows/beside.pyx."""
         return tell_shares(&self.streams, &self.context)
 

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Everything that an analysis needs to go on, as bytes: connections, unfinished frames, held segments, waiting calls,
-names, limits, the capture under way.
+"""Everything that an analysis needs to continue, as bytes: connections, unfinished frames, held segments, waiting calls,
+names, limits, the open capture.
 
 Rules
   1. A state is for the same build on the same kind of machine: structs are written as they lie in memory. A number
-     made of all their declarations (shapes.pxd) and their sizes stand in front, and others refuse the state: fields
+     made of all their declarations (shapes.pxd) and their sizes are at its beginning, and other builds refuse the state: fields
      of the same size in another order, too. It is a checkpoint, not an exchange format.
-  2. Pointers are never read back: what they pointed to follows behind the struct and is allocated anew, in one order
-     for both ways (`save_X` and `load_X` stand side by side).
+  2. Pointers are never read back: what they pointed to follows the struct and is allocated again, in one order
+     for both ways (`save_X` and `load_X` are side by side).
   3. Every length is checked against the bytes left before anything is allocated; a state that ends early is refused.
 
     head | context | topic ids | streams | connection* (held* held* dialog?) | reader

@@ -145,7 +145,7 @@ most as (select topic, max(partition) as last from seen group by topic),
 shown as (
     select node_id from brokers where host || ':' || port in (select broker from connection where protocol = 'kafka')
     union
-    -- by their names, which may be no addresses, all of them
+    -- all of them, by names that may not be addresses
     select node_id from brokers where (select count(distinct broker) from connection where protocol = 'kafka') >= (select count(distinct node_id) from brokers)
 )
 select topic, count(*) as partitions from (
@@ -160,8 +160,8 @@ from partition_call where api_name = 'Produce' and topic is not null and record_
 group by topic, partition;
 
 -- Connections of which the capture lost something, and on which calls may have waited behind a long poll, for a
--- group that is not in it, or for a quota that an answer named which is not in it: what took their other calls long
--- cannot be told.
+-- group that is not in it, or for a quota that a missing answer named: the cause of their other calls' latency is
+-- unknown.
 create temp view blind as
 select distinct run_id, connection_id from client_call
 where (run_id, connection_id) in (
@@ -171,7 +171,7 @@ where (run_id, connection_id) in (
         or client in (select client from client_call where throttle_time_ms > 0)
     );
 
--- Calls whose answers the network lost: the client itself asked for the bytes in vain.
+-- Calls whose answers the network lost: the client asked for the bytes in vain.
 create temp view never_arrived as
 select run_id, call_id from client_call join connection using (run_id, connection_id)
 where status = 'response_not_captured' and reason = 'segment_lost' and broker_lost_bytes > 0;
@@ -184,7 +184,7 @@ having sum(coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0)
 
 -- Closes by the broker that rules of the groups doors and protocol explain.
 
--- Calls of versions, or APIs, that the broker does not offer, by its own ApiVersions responses.
+-- Calls with versions, or APIs, that the broker's own ApiVersions responses do not offer.
 create temp view not_offered as
 select c.run_id, c.connection_id, c.call_id, c.client, c.broker, c.api_key, coalesce(c.api_name, 'API ' || c.api_key) as api_name, c.api_version, c.request_time,
     n.close_frame, n.last_time as closed_time, r.least, r.most
@@ -197,8 +197,8 @@ where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_
     and (r.most is null or c.api_version < r.least or c.api_version > r.most)
     and not exists (from call o where o.broker = c.broker and o.api_key = c.api_key and o.api_version = c.api_version and o.status = 'answered');
 
--- ApiVersions that was asked again in a lower version and answered then: how clients find out what old brokers offer.
--- Each with the next one that was answered (asof join): all pairs of a client's would take as long as there are of both.
+-- ApiVersions requests that were repeated in a lower version and then answered: clients find out so what old brokers offer.
+-- Each with the next one that was answered (asof join): all pairs would take time proportional to the product of both.
 create temp view asked_lower as
 with refused as (
     select run_id, connection_id, call_id, client, broker, api_version, request_time from client_call
@@ -213,7 +213,7 @@ select r.run_id, r.connection_id, r.call_id
 from refused r asof join lower_answered o on o.client = r.client and o.broker = r.broker and r.request_time <= o.request_time
 where o.api_version < r.api_version and o.request_time <= r.request_time + to_milliseconds(10000);
 
--- Connections closed behind what no broker takes: bytes where a request begins that are none, or one that does not decode.
+-- Connections closed after bytes that no broker accepts: bytes that are not a request, or one that does not decode.
 create temp view malformed as
 select n.run_id, n.connection_id, n.client, n.broker, n.first_time, n.last_time, n.close_frame, b.first.frame as frame, b.first.name as name, -b.first.value as size, b.first.call_id as call_id
 from (
@@ -228,10 +228,10 @@ select run_id, connection_id, client, broker, first_time, last_time, close_frame
 where protocol = 'other' and handshake and client_bytes > 0 and broker_bytes = 0 and closed_by = 'broker' and coalesce(client_missing_bytes, 0) = 0
     and broker in (select distinct broker_address || ':' || broker_port from api_calls where status = 'answered');
 
--- Addresses that took Kafka requests and sent no byte: on two or more connections that they all closed by a FIN, as who has
--- read the request does (a broker that wants no more connections resets: RFC 1122 4.2.2.13), or where others speak another
--- protocol (`spoken`), or on a port that is usual for one (`usual`). Not where others speak TLS, or where a client asked in
--- a version that newer brokers refuse, or one was closed before it asked.
+-- Addresses that took Kafka requests and sent no byte: they closed two or more connections, all by a FIN, as a server does
+-- that has read the request (a broker at its limit of connections resets: RFC 1122 4.2.2.13); or other connections carry
+-- another protocol (`spoken`); or the port is usual for one (`usual`). Left out: addresses with TLS, clients that asked in
+-- a version that newer brokers refuse, and addresses that closed a connection before it asked.
 create temp view never_answering as
 select * from (
 select broker, min(broker_port) as port, count(*) as connections, count(*) filter (closed_by = 'broker') as closed, bool_and("end" = 'fin') as orderly, sum(calls) as calls, min(first_time) as first_time,
@@ -247,8 +247,8 @@ having bool_and(handshake and client_bytes > 0 and broker_packets > 1 and proxy_
     and coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) + coalesce(client_retransmitted_bytes, 0) = 0)
 ) where connections >= 2 and closed = connections and orderly or spoken is not null or usual is not null;
 
--- Brokers that connections reached with a PROXY protocol header, and which of those with it and those without it they closed
--- without a byte (`wrong`: unexpected, missing; or null). Twins count: what a proxy passes on is one.
+-- Brokers that connections reached with a PROXY protocol header, and whether they closed those with it or those without it
+-- without a byte (`wrong`: unexpected, missing; or null). Twins count: a connection that a proxy passes on is one.
 create temp view proxied_broker as
 select *, case when cut_with > 0 and fine_with = 0 then 'unexpected' when cut_without > 0 and fine_with > 0 and fine_without = 0 then 'missing' end as wrong
 from (
@@ -265,17 +265,17 @@ union select run_id, connection_id from asked_lower
 union select run_id, connection_id from malformed
 union select n.run_id, n.connection_id from connection n join proxied_broker p on p.broker = n.broker
 where n.broker_bytes = 0 and case p.wrong when 'unexpected' then n.proxy_header is not null when 'missing' then n.proxy_header is null end
--- to the proxy that puts the header in front
+-- to the proxy that adds the header
 union select run_id, connection_id from connection where broker_address in (select client_address from connections where proxy_header is not null and broker_bytes = 0)
 union select run_id, connection_id from connection where broker in (select broker from never_answering);
 
--- Ports at which brokers listen by Kafka's own examples, and those of its images and services: 9092 to 9098, 9194 to
--- 9198, and the same behind a digit. What else listens there shows only in the bytes.
+-- Ports of brokers in the examples of Kafka and of its images and services: 9092 to 9098, 9194 to 9198, and the same
+-- after another digit. Only the bytes show whether another protocol listens there.
 create temp view usual_port as
 select unnest(flatten([range(9092, 9099), [9194, 9196, 9198, 49092], range(19092, 19099), range(29092, 29099), range(39092, 39099)])) as port;
 
--- Addresses that were asked for Kafka: their port speaks it here or was named (--port), their client speaks it, or
--- brokers name them. TLS alone may be anything, but at a port where brokers usually listen.
+-- Addresses that are known to be Kafka: their port carries it here or was named (--port), their client uses it, or
+-- brokers name them. TLS alone may be anything, except at a port where brokers usually listen.
 create temp view kafka_speaker as
 select distinct client_address, broker, broker_port from connection where protocol = 'kafka'
     or protocol = 'tls' and broker_bytes > 0 and broker_port in (from usual_port);
@@ -286,19 +286,19 @@ select run_id, connection_id,
         or broker in (select host || ':' || port from brokers) as known
 from connection where refused or broker_packets = 0;
 
--- Clients at an address that name themselves. A connection that was never answered does not say which of them made it.
+-- Clients at an address that have a client id. A connection without an answer does not show which of them opened it.
 create temp view resident as
 select client_address, case when count(distinct client) = 1 then min(client) end as client,
     case when count(distinct client) = 1 then min(client) || ' (' || client_address || ')' else client_address end as called
 from connection where client_id is not null group by client_address;
 
--- SYNs that nobody answered.
+-- SYNs without an answer.
 create temp view silent as
 select *, 1 + coalesce(syn_retries, 0) as syns from connection
 where not coalesce(refused, false) and broker_packets = 0 and client_bytes = 0 and syn_retries is not null;
 
--- Of these, addresses that never answered anyone, and that brokers gave the client, which talks to another one: they
--- are named as they are; or the client tried after brokers had named more hosts, by names, than answer at that port.
+-- Of these, addresses that never answered, and that brokers advertised to the client, which talks to another broker:
+-- by address; or the client tried after brokers had advertised more host names than hosts answer at that port.
 create temp view advertised_silent as
 with speaking as (
     select client_address, min(response_time) as told from client_call c where api_name = 'Metadata' and response_time is not null group by client_address
@@ -313,7 +313,7 @@ from silent s join speaking t using (client_address)
 where not exists (from connection o where o.broker = s.broker and o.broker_packets > 0)
     and (s.broker in (select host || ':' || port from brokers) or s.first_time >= t.told and s.broker_port in (from more_named));
 
--- Connections that a broker, or what is asked as one, accepted and closed without a byte. `was_read`: it had read a request, and ended with a FIN;
+-- Connections that a broker, or an address used as one, accepted and closed without a byte. `was_read`: it had read a request, and ended with a FIN;
 -- `is_outdated`: a version that newer brokers do not take.
 create temp view closed_unheard as
 select n.run_id, n.connection_id, n.broker, n.client_address, n.client_id, n.client, n.protocol, n.first_time, n.first_frame,
@@ -353,13 +353,13 @@ where h.spoken is not null;
 
 -- Connections that were reset in the name of their broker, or client, by another machine, as far as the reset shows:
 -- `sure` by its time to live; else by a reset without an acknowledgement, as a machine sends that does not know the
--- connection, although its broker had not closed it. `alive`: the broker went on within five seconds.
+-- connection, although its broker had not closed it. `alive`: the broker continued within five seconds.
 create temp view boxed as
 with odd as (
     select *, reset_ttl_step <> 0 as sure from connection
     where "end" = 'reset' and not coalesce(refused, false) and reset_frame = close_frame and (broker_bytes > 0 or handshake)
         and (reset_ttl_step <> 0 or reset_by = 'broker' and not reset_acknowledges
-            -- who numbers its packets has numbered the reset, too
+            -- a host that numbers its packets has numbered the reset, too
             or reset_by = 'broker' and reset_acknowledges and reset_ident_step > 64)
 ),
 spoken as (
@@ -370,8 +370,8 @@ spoken as (
 select o.run_id, o.connection_id, o.sure, coalesce(s.moment < o.close_time + to_seconds(5), false) as alive
 from odd o asof left join spoken s on s.broker = o.broker and o.close_time < s.moment;
 
--- Responses in which the client closed the connection, or right behind which it reset it with bytes of them unread,
--- that were larger than any that it took.
+-- Responses larger than any that the client accepted: it closed the connection inside them, or reset it right after
+-- them with bytes unread.
 create temp view refused_response as
 with last_answer as (
     select run_id, connection_id, arg_max(call_id, (response_time, response_frame)) as call_id from client_call

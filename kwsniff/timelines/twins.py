@@ -241,7 +241,7 @@ def _same_numbers(a: Row, b: Row) -> bool:
     one, other = a["messages_hash"], b["messages_hash"]
     # Stacks draw their numbers, programs that write captures often do not: numbers alone prove nothing.
     same = _sizes(a) == _sizes(b) if one is None or other is None else one == other
-    # What changes a port alone is no other place.
+    # A machine that changes only a port is not another place.
     moved = any(a[key] != b[key] for key in ("client_address", "broker_address"))
     return moved and same and _overlap(a, b) and _fit(_lengths(a), _lengths(b))
 

@@ -206,7 +206,7 @@ def test_bad_usage_gets_a_line() -> None:
     analyzer.open_capture("x")
     analyzer.feed(head)
     kept = routed(head, data)
-    with pytest.raises(UsageError, match="no runs"):
+    with pytest.raises(UsageError, match="not runs"):
         analyzer.begin_runs(b"\xff", kept[-1], frames_before=0)
     analyzer.begin_runs(*kept, frames_before=0)
     assert analyzer.feed_runs(100)
@@ -252,15 +252,15 @@ def test_what_was_kept_and_is_damaged_is_noticed() -> None:
         analyzer = Analyzer(*ARGUMENTS, bucket=(0, 1))
         analyzer.open_capture("x")
         analyzer.feed(head)
-        with pytest.raises((CaptureError, UsageError), match=r"is not what it was|no runs"):
+        with pytest.raises((CaptureError, UsageError), match=r"is not what it was|not runs"):
             analyzer.begin_runs(wrong, shared, frames_before=0)
             while analyzer.feed_runs():
                 pass
-    with pytest.raises(UsageError, match="no runs"):
+    with pytest.raises(UsageError, match="not runs"):
         analyzer.begin_runs(own, shared[:-1], frames_before=0)
     for place in (32, 24, 16):  # from the end: the part's first and last time, its last segment's
         far = shared[:-place] + struct.pack("<q", 5 - 2**63) + shared[len(shared) - place + 8 :]
-        with pytest.raises(UsageError, match="no runs"):
+        with pytest.raises(UsageError, match="not runs"):
             analyzer.begin_runs(own, far, frames_before=0)
 
 

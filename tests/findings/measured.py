@@ -40,7 +40,7 @@ HIDDEN: Final = {
     (
         "path_dead",
         "broker",
-    ): "nothing was under way when the path died: there it is a client that says nothing",
+    ): "nothing was in flight when the path died: there it is a client that says nothing",
     ("loss_2_3_9", "broker"): "lost requests come late, and nothing shows it",
 }
 """Recordings in which what was done cannot be seen, and why; they count as not found."""
@@ -178,7 +178,7 @@ def page(judged: Sequence[Judged]) -> str:
         f"the true cause is among the first {FIRST} findings": (len(found), len(caused)),
         "the same, of those in which it can be seen": (sum(each.is_right for each in shown), len(shown)),
         "it comes first": (sum(each.rank == 1 for each in caused), len(caused)),
-        "where it is found, who has to act is right": (sum(each.blames_right for each in found), len(found)),
+        "where it is found, the owner is right": (sum(each.blames_right for each in found), len(found)),
         "nothing is wrong, and nothing is said": (sum(each.is_right for each in healthy), len(healthy)),
     }
     lines = [_HEAD, *(f"| {what} | {_share(*counts)} |" for what, counts in figures.items()), _BLIND]

@@ -68,7 +68,7 @@ def test_who_is_reached_by_others_is_behind_a_firewall_or_has_gone() -> None:
     other = kafka(3, 0, 50, client_address=OTHER, client_id="till")
     (finding,) = judge("unreachable", [silent(1, 1), silent(2, 9), other])
     assert "SYNs of 10.0.0.1. " in finding.text
-    assert "Others reach it, or did" in finding.text
+    assert "Other clients reach it, or did" in finding.text
 
 
 def test_a_connection_without_an_answer_names_no_client_where_there_are_several() -> None:
@@ -83,19 +83,19 @@ def test_a_connection_without_an_answer_names_no_client_where_there_are_several(
 @pytest.mark.parametrize(
     ("word", "blames", "said"),
     [
-        ("prohibited", "configuration", "10.0.0.254 said prohibited (ICMP): a firewall forbids"),
+        ("prohibited", "configuration", "10.0.0.254 reported prohibited (ICMP): a firewall forbids"),
         (
             "port_unreachable",
             "configuration",
-            "10.0.0.254 said port unreachable (ICMP): a firewall refuses the port",
+            "10.0.0.254 reported port unreachable (ICMP): a firewall refuses the port",
         ),
         (
             "host_unreachable",
             "network",
-            "10.0.0.254 said host unreachable (ICMP): the machine does not answer",
+            "10.0.0.254 reported host unreachable (ICMP): the machine does not answer",
         ),
-        ("net_unreachable", "network", "10.0.0.254 said net unreachable (ICMP): a router knows no way"),
-        ("time_exceeded", "network", "10.0.0.254 said time exceeded (ICMP): the packets do not get there"),
+        ("net_unreachable", "network", "10.0.0.254 reported net unreachable (ICMP): a router has no route"),
+        ("time_exceeded", "network", "10.0.0.254 reported time exceeded (ICMP): the packets do not arrive"),
     ],
 )
 def test_icmp_says_why_and_one_syn_is_enough(word: str, blames: str, said: str) -> None:

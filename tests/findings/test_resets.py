@@ -85,7 +85,7 @@ def test_who_sent_a_reset_is_told_by_what_it_has_in_common_with_the_broker(case:
 def test_without_a_sign_of_life_it_may_be_the_brokers_machine_that_began_again() -> None:
     (finding,) = judge("middlebox_reset", [struck(**BARE)], api_calls=ASKED)
     assert finding.confidence == "possible"
-    assert "or the broker's own that was started again" in finding.text
+    assert "or the broker's own after a restart" in finding.text
 
 
 NOT_STRUCK: dict[str, dict[str, Any]] = {
@@ -143,7 +143,8 @@ def test_only_a_silence_longer_than_all_before_ended_it(lengths: tuple[float, ..
         (finding,) = found["idle_closed"]
         assert finding.value == pytest.approx(lengths[-1] - 0.01, abs=0.001)
         assert (
-            "met a connection that a machine between it and 10.0.0.2:9092 had forgotten after" in finding.text
+            "failed on a connection that a machine between it and 10.0.0.2:9092 had forgotten after"
+            in finding.text
         )
 
 
@@ -152,7 +153,7 @@ def test_the_silence_is_that_before_the_end_not_before_the_next_request() -> Non
     ended = {"end": "fin", "closed_by": "broker", "close_frame": 1, "close_time": 3_010_000}
     (finding,) = judge("idle_closed", [kafka(1, 0, 5, **ended, calls=2)], api_calls=pauses(4))
     assert finding.value == pytest.approx(2, abs=0.001)
-    assert "met a connection that had been closed after 2.0 s of silence" in finding.text
+    assert "failed on a connection that had been closed after 2.0 s of silence" in finding.text
     soon = {**ended, "close_time": 1_500_000}
     assert judge("idle_closed", [kafka(1, 0, 5, **soon, calls=2)], api_calls=pauses(4)) == []
 
@@ -171,7 +172,7 @@ NEW = [{**RANGE, "api_key": 0}, {**RANGE, "api_key": 1, "min_version": 4}]
         ([], 0, "client", "likely", "Brokers since 4.0.0 take Produce from version 3 on"),
         ([], 1, "broker", "certain", "The broker's log"),
         (OLD, 0, "broker", "certain", "The broker's log"),
-        (NEW, 0, "client", "certain", "By what else it offers, it is of release 4.0.0 or later"),
+        (NEW, 0, "client", "certain", "It offers the APIs of release 4.0.0 or later"),
         (NEW, 1, "broker", "certain", "The broker's log"),
     ],
 )

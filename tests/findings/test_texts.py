@@ -48,7 +48,7 @@ def test_a_name_that_cannot_be_one_was_asked_for_one_time() -> None:
         ({"dropped_by_kernel": 7}, "The capturing system dropped 7 packets.", "Capture with a larger buffer"),
         (
             {"truncated": True, "snaplen": 96},
-            "Of each packet it has no more than 96 bytes. The file ends inside a packet.",
+            "It has at most 96 bytes of each packet. The file ends inside a packet.",
             "Capture whole packets: tcpdump -s 0. Copy the file",
         ),
         (
@@ -63,7 +63,7 @@ def test_what_made_a_capture_incomplete_is_named_as_far_as_it_is_known(
 ) -> None:
     row = {"capture": "a.pcap", "tcp_payload_bytes": 10, "first_time": 1, "last_time": 2}
     (found,) = find("capture_incomplete", {"captures": [{**row, **told}]})
-    assert found.text == f"a.pcap is not whole. {why}"
+    assert found.text == f"a.pcap is incomplete. {why}"
     assert found.advice.startswith(todo)
 
 
@@ -76,7 +76,7 @@ def test_bytes_that_are_missing_are_counted_and_want_a_larger_buffer() -> None:
         "broker_missing_bytes": 50,
     }
     (found,) = find("capture_incomplete", {"captures": [capture], "connections": [connection]})
-    assert found.text == "a.pcap is not whole. 250 bytes of Kafka connections (25.0 %) are not in it."
+    assert found.text == "a.pcap is incomplete. 250 bytes of Kafka connections (25.0 %) are not in it."
     assert found.advice.startswith("Capture with a larger buffer")
 
 

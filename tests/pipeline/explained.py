@@ -26,7 +26,7 @@ from tests.pipeline.clocks import (
 KINDS = {
     "sent again": "something was sent again, and what it took is only bounded",
     "the line's": "the time in line, and with it this part, is that of the call in front",
-    "late timer": "the broker stood still, or its timer came late, while a fetch waited: kwsniff blames it",
+    "late timer": "the broker stalled, or its timer came late, while a fetch waited: kwsniff blames it",
     "followers": "acks=all waited for followers, which nothing on the connection proves: the broker's",
     "long way": "this time the way took longer than the round trip: beside the broker the call agrees",
     "own time": "a call that waited, and for which the broker took more than 1 ms itself: counted as wait",

@@ -182,10 +182,10 @@ def test_what_is_named_and_is_not_there_is_noticed() -> None:
     with on_disk(data) as capture:
         assert read(part, capture).bytes_named == len(data) - len(head)
         for length in range(1, len(run)):
-            with pytest.raises((CaptureError, UsageError), match=r"is not what it was|these are no runs"):
+            with pytest.raises((CaptureError, UsageError), match=r"is not what it was|these are not runs"):
                 read(part._replace(kept=(run[:length], shared)), capture)
         for size, at in ((1 << 31 | 16, 1 << 63), (1 << 31, 24), ((1 << 32) - 1, (1 << 62) - 1)):
-            with pytest.raises((CaptureError, UsageError), match=r"is not what it was|these are no runs"):
+            with pytest.raises((CaptureError, UsageError), match=r"is not what it was|these are not runs"):
                 read(part._replace(kept=(struct.pack("<IIIQ", 0, 1, size, at), shared)), capture)
     for shorter in (data[:-1], data[:200], b""):
         with on_disk(shorter) as capture, pytest.raises(CaptureError, match="is not what it was"):

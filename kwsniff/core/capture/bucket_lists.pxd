@@ -10,25 +10,25 @@ from kwsniff.core.capture.packets cimport Reader
 cdef struct RunHeader:
     uint32_t skip           # packets between the run before and this one
     uint32_t packets
-    uint32_t num            # bytes; with NAMED: of the capture, at the offset (u64) that stands here in their place
+    uint32_t num            # bytes; with NAMED: of the capture, at the offset (u64) that is here instead of them
 
 cdef enum:
     NAMED = 0x80000000
     NAMED_BYTES = 8             # of the offset
 
-# A bucket's runs under way; packets count from the part's first one.
+# A bucket's current runs; packets count from the part's first one.
 cdef struct Place:
     Buffer out
-    size_t header_at        # of the run under way, in `out`
+    size_t header_at        # of the current run, in `out`
     bint begun
     RunHeader run
-    int64_t frames          # up to the end of the run under way
-    uint32_t epoch          # what all buckets read came in between: a run does not go on over it
-    bint named              # the run under way
+    int64_t frames          # up to the end of the current run
+    uint32_t epoch          # what all buckets read came in between: a run does not continue over it
+    bint named              # the current run
     uint64_t end            # of its last record, in the capture
     uint64_t elsewhere      # bytes that are named
 
-# Behind the runs that all buckets read: what the part's other packets told.
+# After the runs that all buckets read: what the part's other packets showed.
 cdef struct PartEnd:
     int64_t packets
     int64_t first
@@ -36,9 +36,9 @@ cdef struct PartEnd:
     int64_t tcp             # time of the part's last segment,
     int64_t tcp_frame       # its number in the part; 0: there is none
 
-# Where reading of runs stands.
+# The progress of reading runs.
 cdef struct Run:
-    Octets left             # the bytes of the run under way where it has them, and what follows it
+    Octets left             # the bytes of the current run where it has them, and what follows it
     uint64_t num            # bytes left of it
     bint named              # they are in the capture,
     uint64_t offset         # from here on

@@ -66,7 +66,7 @@ cdef bint take_record(Place* place, Octets record, uint64_t end, int64_t frame, 
 
 
 cdef bint name_run(Place* place, uint64_t begin) noexcept nogil:
-    """What was copied of the run under way is named in its place."""
+    """The bytes that were copied of the current run are named instead."""
     place.out.len = place.header_at + sizeof(RunHeader)
     place.named = True
     place.elsewhere += place.run.num
@@ -74,7 +74,7 @@ cdef bint name_run(Place* place, uint64_t begin) noexcept nogil:
 
 
 cdef void end_place(Place* place) noexcept nogil:
-    """Completes the run under way, if there is one."""
+    """Completes the current run, if there is one."""
     cdef RunHeader header = place.run
     if place.begun:
         if place.named:
@@ -106,7 +106,7 @@ cdef void next_run(Run* run) noexcept nogil:
 
 
 cdef bint take_header(Octets* left, RunHeader* header, uint64_t* at) noexcept nogil:
-    """Takes off what stands in front of a run; whether it is named, by an offset. One without bytes is none."""
+    """Takes off the header of a run; whether it is named, by an offset. A run has at least one byte."""
     cdef bint named
     copy_out(left[0], 0, header, sizeof(RunHeader))
     left[0] = drop(left[0], sizeof(RunHeader))
@@ -158,7 +158,7 @@ cdef bint goes_on(Run* run) noexcept nogil:
 
 
 cdef int next_bytes(Run* run, Window* window, Octets* found) noexcept nogil:
-    """Bytes of the run under way, at least one."""
+    """Bytes of the current run, at least one."""
     cdef int seen
     if not run.named:
         found[0] = keep(run.left, <size_t>run.num)
@@ -182,7 +182,7 @@ cdef int feed_some(Runs* runs, Reader* reader, Window* window, uint64_t most) no
     cdef int fed
     while most:
         run = &runs.own
-        # Of two that begin behind the same packet, the shared one holds blocks that are no packets.
+        # Of two that begin behind the same packet, the shared one holds blocks that are not packets.
         if run.ended or not runs.shared.ended and runs.shared.frames_before <= run.frames_before:
             run = &runs.shared
         if run.ended:
@@ -218,7 +218,7 @@ cdef int feed_some(Runs* runs, Reader* reader, Window* window, uint64_t most) no
 
 
 cdef int end_runs(Runs* runs, Reader* reader) noexcept nogil:
-    """What all packets of the part have told, those of other buckets, too."""
+    """What all packets of the part showed, those of other buckets, too."""
     cdef PartEnd* end = &runs.end
     reader.frame = runs.frames_before + end.packets
     reader.num_buckets = runs.num_buckets

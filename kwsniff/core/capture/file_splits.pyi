@@ -27,7 +27,7 @@ analyzer of its own, which reads what was kept for it, in the capture's order:
 
 The rows of all buckets are those of one analyzer that was fed all captures, ids and frame numbers included.
 The facts of the capture are `capture_facts(scans, facts of any one bucket)`; bins of `accounting()` are
-summed over the buckets; topic names of all buckets (`topic_names()`) mend rows of any of them that had to
+summed over the buckets; topic names of all buckets (`topic_names()`) correct rows of any of them that had to
 show an id. A capture that is fed whole to every bucket's analyzer gives the same result.
 """
 
@@ -79,11 +79,11 @@ class Again(NamedTuple):
 
 def read_head(data: Buffer) -> bytes:
     """The first bytes of a capture, as many as it takes to begin reading anywhere: pcap's file header,
-    pcapng's blocks before the first packet. Raises CaptureError for what is no capture. Empty: a capture
+    pcapng's blocks before the first packet. Raises CaptureError for what is not a capture. Empty: a capture
     too short to have one."""
 
 def find_record(head: bytes, data: Buffer, offset: int, *, at: int = 0, earliest: int = 0) -> int | None:
-    """The first record boundary at or after `offset` of the file; None when none can be told from there on
+    """The first record boundary at or after `offset` of the file; None when none can be found from there on
     (the split before then goes on to the end, or to the next boundary that was found).
 
     `data` is the whole file, or what follows place `at` of it; then `earliest` is the second of the first
@@ -113,7 +113,7 @@ def scan(
 def meet(head: bytes, scans: Iterable[Scan], size: int = 0) -> tuple[list[Scan], Again | None]:
     """The scans that hold together from the beginning of the capture of `size` bytes on, in order, and the
     part to scan (again), if any: do so, add it to the scans that came back, ask again. Without one, the
-    scans are all of the capture that can be read; with one, those behind it stand after them.
+    scans are all of the capture that can be read; with one, those behind it follow them.
 
     A scan is trusted because the one before ended exactly where it begins, with the head that it was
     scanned with. Those behind one that stopped are left out. With no scans at all there is nothing to scan

@@ -4,10 +4,10 @@
 Rules
   1. The first copy of every eight bytes wins; an overlap changes nothing.
   2. A datagram is whole when its last fragment was seen and no unit before it is missing. What a short snaplen cut off
-     is missing for good.
-  3. A fragment that goes beyond the end that the last one told, or tells another end, is none of this datagram: what
-     is handed on holds no byte that was not captured.
-  4. So many datagrams are put together at a time; the oldest one makes room. None is larger than IP allows.
+     stays missing.
+  3. A fragment beyond the end that the last one gave, or with another end, is not part of this datagram: what is
+     handed on holds no byte that was not captured.
+  4. The number of datagrams in reassembly is bounded; the oldest one makes room. None is larger than IP allows.
   5. A whole datagram keeps its place while it is read: fragments inside it, of a tunnel, take others.
 
     unit      0    1    2    3    4    5

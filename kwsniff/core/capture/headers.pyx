@@ -7,7 +7,7 @@ Rules
   3. Lengths come from IP where IP has them. What the link layer padded is cut off, what the capture cut off is
      in `length` but not in `payload`. IP total length 0 means that the network card cut the packet up later:
      then the captured frame's own length counts.
-  4. What may stand between link layer and IP without hiding it is stepped over: VLAN tags, LLC/SNAP, PPPoE, MPLS, NSH.
+  4. What may be between link layer and IP without hiding it is stepped over: VLAN tags, LLC/SNAP, PPPoE, MPLS, NSH.
      Tunnels (tunnels.pyx, IP in IP) are opened, up to four deep; the innermost addresses count.
 
     frame | Ethernet, SLL ... | tags, MPLS, PPPoE | IP | TCP
@@ -254,7 +254,7 @@ cdef int read_udp(Reader* reader, Octets packet, uint32_t length, Segment* segme
     inner.header += 8
     verdict = read_tunnel(reader, &inner, 17, packet, length, segment, depth)
     if reader.strict or verdict == PACKET_MALFORMED:
-        reader.strict = False           # nothing that fits was inside: somebody else's datagram
+        reader.strict = False           # nothing that fits was inside: a datagram of another protocol
         reader.chain = chain
         return pass_by(reader, PACKET_NOT_TCP, UNREAD_PROTOCOL + 17)
     return verdict
@@ -284,7 +284,7 @@ cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* se
     cdef int i
     if packet.num < 40:
         return PACKET_MALFORMED
-    # Payload length 0 stands for a jumbogram (RFC 2675) or an offloaded segment: the frame's length counts.
+    # Payload length 0 means a jumbogram (RFC 2675) or an offloaded segment: the frame's length counts.
     total = be16(packet, 4) + 40
     if total == 40:
         total = original
@@ -322,7 +322,7 @@ cdef int read_ipv6(Reader* reader, Octets packet, uint32_t original, Segment* se
 
 cdef int join(Reader* reader, uint32_t protocol, uint32_t id, uint32_t offset, bint more, Octets payload,
               uint32_t length, Segment* segment, int depth) noexcept nogil:
-    """The packet that completes a datagram stands for all of it."""
+    """The packet that completes a datagram represents all of it."""
     cdef Octets whole
     if protocol not in (4, 6, 17, 41, 47) or protocol == 17 and offset == 0 and not (
             is_tunnel_port(be16(payload, 0)) or is_tunnel_port(be16(payload, 2))):

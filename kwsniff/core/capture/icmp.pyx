@@ -2,7 +2,7 @@
 """ICMP errors: what became of a TCP segment.
 
 Rules
-  1. An error is no TCP. It quotes the beginning of the packet that it is about; whoever asks is handed that header.
+  1. An error is not TCP. It quotes the beginning of the packet that it is about; the sink gets that header.
   2. What quotes no TCP, or too little of it to know the connection, says nothing.
 
     type, code | checksum | four bytes | IP | ports, number ...

@@ -2,7 +2,7 @@
 """Headers of link types that are met now and then: PPP, Cisco HDLC, NFLOG, PPI, radiotap and IEEE 802.11.
 
 Rules
-  1. Only headers are read: headers.pyx goes on with what they carry. Ethernet, SLL and raw IP are read there.
+  1. Only headers are read: headers.pyx continues with what they carry. Ethernet, SLL and raw IP are read there.
   2. Of IEEE 802.11 whole data frames are read; management and control frames, frames without data, encrypted ones and
      aggregates carry nothing that can be read.
 
@@ -45,7 +45,7 @@ cdef Opened open_link(int32_t link_type, Octets packet, bint swapped) noexcept n
     elif link_type == LINK_PPP_WITH_DIR:
         opened.header = 1
         open_ppp(packet, &opened)
-    elif link_type == LINK_PPP_PPPD:        # the direction stands over the address: of the two fields one is left
+    elif link_type == LINK_PPP_PPPD:        # the direction overwrites the address: one of the two fields is left
         opened.header = 2 if u8(packet, 1) == 0x03 else 1
         open_ppp(packet, &opened)
     elif link_type == LINK_PPP_ETHER:

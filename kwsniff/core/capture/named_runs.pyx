@@ -53,7 +53,7 @@ cdef int read_at(Window* window, uint64_t at, uint64_t least, uint64_t most) noe
 
 cdef int look_at(Window* window, uint64_t at, uint64_t num, uint64_t least) noexcept nogil:
     """Moves the window to this offset: to `num` bytes, or as many as it holds, and to no less than `least` where the
-    capture has so many."""
+    capture has them."""
     cdef uint64_t take = min(num, <uint64_t>WINDOW)
     cdef int seen
     if window.data == NULL:

@@ -9,7 +9,7 @@ def connection_number(one: int, other: int) -> int:
     """The number of a connection with these ends, in any order."""
 
 class PacketPlaces:
-    """Where the packets of some connections stand in one capture, which is fed from front to back."""
+    """The offsets of the packets of some connections in one capture, which is fed from front to back."""
 
     def __init__(
         self,

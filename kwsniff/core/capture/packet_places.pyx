@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Where the packets of some connections stand in a capture, for whoever copies them.
+"""The offsets of the packets of some connections in a capture, for copying them.
 
 Rules
   1. Records are read by the one reader (packets.pyx); here they are only placed.
@@ -78,7 +78,7 @@ def connection_number(one, other):
 
 cdef class PacketPlaces:
     cdef Reader reader
-    cdef PacketPlace place      # of the record under way
+    cdef PacketPlace place      # of the current record
     cdef Buffer packets
     cdef Buffer blocks
     cdef Buffer wanted

@@ -33,7 +33,7 @@ from kwsniff.core.capture.links cimport (
 # In the order of PacketVerdict.
 PACKET_VERDICTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time")
 
-# In the order of the bits of Reader.link_types; 63 stands for every other one.
+# In the order of the bits of Reader.link_types; 63 means every other one.
 LINK_TYPES = ("null", "ethernet", "raw", "loop", "linux_sll", "ipv4", "ipv6", "linux_sll2", "ppp", "c_hdlc", "ieee802_11",
               "ieee802_11_radiotap", "ppi", "nflog")
 cdef enum:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A capture being read, the segment under way, and what becomes of a packet: for packets.pyx and headers.pyx alike."""
+"""A capture being read, the current segment, and what becomes of a packet: for packets.pyx and headers.pyx alike."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -45,10 +45,10 @@ cdef struct Segment:
 
 ctypedef void (*SegmentSink)(void* context, Segment* segment) noexcept nogil
 
-# Told of an ICMP error: the header that it quotes (addresses, ports, number), IcmpError, and who says so.
+# Gets an ICMP error: the header that it quotes (addresses, ports, number), IcmpError, and who says so.
 ctypedef void (*IcmpSink)(void* context, Segment* quoted, int error, const uint8_t* sender) noexcept nogil
 
-# Told of a key log that stands in the capture.
+# Gets a key log that the capture contains.
 ctypedef void (*SecretsSink)(void* owner, Octets text) noexcept nogil
 
 cdef enum Block:
@@ -144,22 +144,22 @@ cdef struct Reader:
     uint64_t link_types     # bit set of positions in LINK_TYPES
     size_t max_record
     Fragments fragments
-    bint scanning           # nobody waits for datagrams: fragments are not put together
-    bint fragmented         # the packet under way is a fragment
+    bint scanning           # datagrams are not needed: fragments are not reassembled
+    bint fragmented         # the current packet is a fragment
     int64_t fragment_verdicts[7]    # those of `verdicts` that are about fragments,
     int64_t fragment_payload_bytes  # and their share of `payload_bytes`
     int64_t tunnels[7]          # packets in which a tunnel was opened, by Tunnel; one inside two counts for both
     int64_t fragment_tunnels[7]
     int64_t unread[593]
     int64_t fragment_unread[593]
-    int unread_at           # of the packet under way, or -1
+    int unread_at           # of the current packet, or -1
     uint32_t chain          # Segment.encapsulation,
     uint64_t network        # tags,
     uint32_t place          # interface by the packet's own word,
     uint32_t ident
     uint32_t ttl
     bint strict             # what follows is a packet or no tunnel
-    int icmp_error          # of the packet under way: IcmpError and one, or 0,
+    int icmp_error          # of the current packet: IcmpError and one, or 0,
     uint8_t icmp_from[16]   # and who sent it
     Octets joined[8]        # datagrams that were put together and are read now
     int num_joined
@@ -169,7 +169,7 @@ cdef struct Reader:
     int64_t tcp_time
     SegmentSink sink
     SegmentSink other_sink  # gets those of other buckets; or NULL
-    IcmpSink icmp_sink      # or NULL: nobody asks
+    IcmpSink icmp_sink      # or NULL: not needed
     void* context
-    SecretsSink take_secrets    # or NULL: nobody wants them
+    SecretsSink take_secrets    # or NULL: not needed
     void* owner

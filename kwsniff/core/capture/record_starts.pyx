@@ -4,14 +4,14 @@
 Rules
   1. Every reading of the bytes is followed until those that are left agree: a capture inside a capture ends with the
      record around it, and chance does not last long.
-  2. The answer is a good guess all the same, and always the same one: whoever relies on it checks that a walk from the
-     beginning arrives there.
-  3. What such a walk would read, but hardly anybody writes, is not looked for: packets of hardly any bytes, of more
+  2. The answer is still a good guess, and always the same one: the caller checks that a walk from the beginning
+     arrives there.
+  3. What such a walk would read, but programs hardly ever write, is not looked for: packets of hardly any bytes, of more
      than were on the wire, from a day before the first one or ten years after it.
 
 Every offset of a window as long as the longest record is taken for one, from the last to the first, so
 that each offset's fate is known from the one it leads to. Of those that lead out of the window, the least advanced one
-goes on, until one is left or all have met:
+continues, until one is left or all have met:
 
     offset |  x ......... o---->o------>o-|->o------>o      x leads nowhere
            |     y----------------^       |                 y leads to one that others lead to as well
@@ -60,7 +60,7 @@ cdef struct Search:
 
 
 cdef inline bint is_block(uint32_t kind) noexcept nogil:
-    """Kinds that are registered, or for anybody's own use."""
+    """Kinds that are registered, or for private use."""
     return (1 <= kind <= 0xC or kind == BLOCK_SECTION or kind >> 31 or kind in (
         BLOCK_CUSTOM, BLOCK_CUSTOM_NO_COPY, BLOCK_SYSDIG, BLOCK_SYSDIG_FLAGS, BLOCK_SYSDIG_2, BLOCK_SYSDIG_2_FLAGS,
         BLOCK_SYSDIG_LARGE, BLOCK_SYSDIG_LARGE_FLAGS))
@@ -91,7 +91,7 @@ cdef size_t record_length(Search* search, size_t at) noexcept nogil:
 
 
 cdef size_t follow(Search* search, size_t* ends, uint32_t num) noexcept nogil:
-    """Where all readings that go on have met; 0: none does, or they do not. Those that break off become 0."""
+    """Where all readings that continue have met; 0: none does, or they do not. Those that break off become 0."""
     cdef uint32_t i, least = 0
     cdef int steps, chained = 0
     cdef bint differ

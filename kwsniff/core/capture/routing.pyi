@@ -7,8 +7,8 @@ from kwsniff.core.capture.file_splits import Scan
 class Router:
     """Walks captures, one behind the other, and keeps every record for the bucket of its connection.
 
-    What it keeps are parts: `cut` ends one, for all buckets; a part belongs to one capture. Whoever feeds
-    asks `waiting`, cuts, and takes, so that memory stays bounded.
+    What it keeps are parts: `cut` ends one, for all buckets; a part belongs to one capture. The caller
+    that feeds asks `waiting`, cuts, and takes, so that memory stays bounded.
     """
 
     def __init__(
@@ -26,16 +26,16 @@ class Router:
 
     def open(self, head: bytes, begin: int = 0, end: int | None = None, *, least_named: int = 0) -> None:
         """A walk from boundary `begin` (0: behind the head) to the first boundary at or after `end` (None:
-        until no more is fed). Where a bucket gets so many bytes of neighbours, it gets their offset instead
-        (named_runs.pyx); 0: never. Raises UsageError for what is no head."""
+        until no more is fed). Where a bucket gets this number of bytes of neighbours, `least_named`, it gets
+        their offset instead (named_runs.pyx); 0: never. Raises UsageError for what is not a head."""
 
     def feed(self, data: Buffer) -> bool:
         """Takes the next bytes from `begin` on, in pieces of any size; whether more of them are wanted. The
-        interpreter is not held. Raises CaptureError for what is no capture."""
+        interpreter is not held. Raises CaptureError for what is not a capture."""
 
     @property
     def packets(self) -> int:
-        """Of the part under way."""
+        """Of the current part."""
 
     @property
     def waiting(self) -> int:
@@ -46,7 +46,7 @@ class Router:
         """Bytes of those that are named."""
 
     def cut(self) -> tuple[int, bytes]:
-        """Ends the part under way: its packets, and native int64, where it ends in what is kept of every
+        """Ends the current part: its packets, and native int64, where it ends in what is kept of every
         bucket and, last, of what all of them need."""
 
     def take(self, write: Callable[[memoryview], object]) -> None:

@@ -4,10 +4,10 @@
 Rules
   1. Records are read by the one reader (packets.pyx); here they are counted and copied as they are.
   2. Any chunking gives the same: what a chunk breaks off is carried over.
-  3. A bucket gets the packets of its connections, ICMP errors about these, and what nobody can place without state: IP fragments, and the
+  3. A bucket gets the packets of its connections, ICMP errors about these, and what cannot be placed without state: IP fragments, and the
      blocks that say how packets are to be read. Those are kept once for all buckets (the shared place).
-  4. What waits in the buckets is bounded by whoever feeds: it asks how much that is, and takes it. What is named counts
-     as if it were copied, since whoever reads the bucket puts it there.
+  4. The caller that feeds bounds what waits in the buckets: it asks how much that is, and takes it. What is named
+     counts as if it were copied, since the reader of the bucket copies it.
 
     bytes | record record record ...        places | bucket 0 | bucket 1 | ... | shared
              0      1      shared                     part | part             ends of parts: where a capture ends, or
@@ -54,15 +54,15 @@ cdef struct Walk:
     Reader reader
     uint64_t begin
     uint64_t offset             # of the next record
-    uint64_t skipped            # bytes of the block under way that are passed over
+    uint64_t skipped            # bytes of the current block that are passed over
     uint64_t end                # the walk ends with the first record that begins here or behind it
     uint32_t num_buckets        # 0: nothing is copied
     uint32_t least_named        # bytes of runs that are named instead; 0: none are
-    uint32_t bucket             # of the record under way
+    uint32_t bucket             # of the current record
     uint32_t epoch
     Place* places               # num_buckets, and the shared one behind them
     int64_t first_frame
-    int64_t part_frame          # the packet before the part under way
+    int64_t part_frame          # the packet before the current part
     bint from_section           # a section began: what came before it is not needed any more
     bint secrets                # a block of TLS secrets came
     Samples samples
@@ -82,7 +82,7 @@ cdef void place_quoted(void* opaque, Segment* quoted, int error, const uint8_t* 
 
 
 cdef void pass_secrets(void* owner, Octets text) noexcept nogil:
-    """Blocks of them are read whole, for whoever reads the parts."""
+    """Their blocks are read whole, for the readers of the parts."""
     pass
 
 

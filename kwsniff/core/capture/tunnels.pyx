@@ -2,9 +2,9 @@
 """Headers of tunnels: what is inside, how far behind, and in whose network.
 
 Rules
-  1. Headers are read, nothing is followed: headers.pyx goes on with what is inside.
-  2. A port is no proof. Behind UDP a tunnel is one only where its own header is right and what is inside is a packet
-     that fits into the datagram (`is_plausible_ip`); anything else is somebody's UDP.
+  1. Headers are read, nothing is followed: headers.pyx continues with what is inside.
+  2. A port is not a proof. Behind UDP a tunnel is one only where its own header is right and what is inside is a packet
+     that fits into the datagram (`is_plausible_ip`); anything else is another protocol's UDP.
   3. Options, sequence numbers and checksums are stepped over, not checked.
 
     VXLAN    flags 8 (I = 0x08) | reserved 24 | VNI 24 | reserved 8 | Ethernet frame

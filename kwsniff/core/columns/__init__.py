@@ -1,1 +1,1 @@
-"""Growing Arrow buffers, and the closed lists whose words stand in them."""
+"""Growing Arrow buffers, and the closed lists whose words they hold."""

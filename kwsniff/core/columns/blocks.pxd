@@ -17,7 +17,7 @@ cdef struct Spares:
     int64_t refused         # texts that were left out so
     int64_t most_waiting    # bytes of memory that wait
     bint closed             # the owner has left
-    const int64_t* place    # two numbers that say where the capture is when a row is ended; or NULL: nobody asks
+    const int64_t* place    # two numbers that say where the capture is when a row is ended; or NULL: not needed
 
 cdef Spares* start_spares() noexcept nogil
 cdef void leave_spares(Spares* spares) noexcept nogil

@@ -3,8 +3,8 @@
 
 Rules
   1. A block belongs to its readers until the last of them goes; then it waits for the next column of its size.
-  2. What waits is bounded, and is freed with the owner; blocks that come back later are freed at once.
-  3. Blocks come back and are handed out by whoever holds the interpreter's lock, so that nothing here needs its own.
+  2. What waits is bounded, and is freed with the owner; blocks that come back later are freed immediately.
+  3. Blocks come back and are handed out under the interpreter's lock, so that nothing here needs its own.
   4. Buffers grow to powers of two (buffer.pxd): a size is one list. Small ones are left to malloc.
 """
 

@@ -1,7 +1,7 @@
 from kwsniff.core.columns.numbers import Array, WholeColumn
 
 class Codes:
-    """What texts stand for, by their codes, null at the end; see the source."""
+    """The meaning of texts, by their codes, null at the end; see the source."""
 
     def __init__(
         self,

@@ -3,9 +3,9 @@
 
 Rules
   1. Groups are a client's number times the kinds and the kind. A number that has no sums ends the pass.
-  2. Calls of brokers, and those without a request, count for nobody.
-  3. A tick of time in which a client asked is marked once while no other follows; whoever keeps the marks sorts
-     out those that come again.
+  2. Calls of brokers, and those without a request, do not count.
+  3. A tick of time in which a client asked is marked once while no other follows; the caller that keeps the marks
+     removes repeated ones.
 
        sums    | calls of group 0, 1, ... | known | empty | took | records | bytes
        spans   | first time of group 0, 1, ... | last time | least wait
@@ -83,7 +83,7 @@ cdef int sizes_fit(
 
 
 cdef class Codes:
-    """What texts stand for, by their codes, null at the end: `named` and `placed` numbers of clients, -1 where a
+    """The meaning of texts, by their codes, null at the end: `named` and `placed` numbers of clients, -1 where a
     client has no name; `of_clients` whether they call; `kinds` those of APIs, `unanswered` where the status is
     not `answered`.
     """
@@ -113,8 +113,8 @@ def sum_calls(
     record_count, record_bytes, max_wait_ms.
 
     `keys` and `ids` keep the earliest calls of each group, `latest` the tick that was marked last, of all calls
-    and of that kind, by client. Gives how many marks there are of both; less than none where a time is no time of
-    a clock.
+    and of that kind, by client. Gives how many marks there are of both; a negative number where a time is not
+    the time of a clock.
     """
     cdef View[NUM_COLUMNS] views
     cdef Py_ssize_t[2] marked = [0, 0]

@@ -46,7 +46,7 @@ cdef struct Table:
     int64_t room            # rows that fit without growing
     uint32_t generation     # counts the times that the table was taken, from 1
     bint wanted             # false: rows are not even begun
-    bint failed             # memory was refused: the row under way is lost
+    bint failed             # memory was refused: the current row is lost
     int64_t filled          # its share of `spares.filled`
     uint32_t holds          # how often texts were held in place
     bint holding

@@ -7,9 +7,9 @@ Rules
   2. Strings are dictionary-coded as they come in: a row costs a hash and a compare, not a copy. Entries are the
      wire's bytes; what is not UTF-8 becomes U+FFFD when the table is taken, as Kafka itself reads it.
   3. Taking a table hands its memory over and empties it, dictionaries included: nothing grows with the run.
-  4. A text that stands in one place of a message and is said of many rows is hashed once (`hold_texts`).
-  5. What waits is counted in bytes (`filled`). Once it is enough, whoever reads the capture has it taken between two
-     calls; a call that says still more loses long texts, which are null and counted in `refused`.
+  4. A text that is in one place of a message and in many rows is hashed once (`hold_texts`).
+  5. What waits is counted in bytes (`filled`). Once it is enough, the reader of the capture has it taken between two
+     calls; a call that has still more loses long texts, which are null and counted in `refused`.
 
     values    | v0 | v1 | v2 | ...          validity  bit i of byte i/8, least significant first: 1 = there is a value
     string    int32 index per row -> ends[index] .. ends[index + 1] of bytes
@@ -33,7 +33,7 @@ from kwsniff.core.declared import COLUMNS, INNER_COLUMNS
 cdef enum:
     ROOM_AT_FIRST = 64
     ROOM_STEP = 1024            # rows: their zeroes are still in the cache when the values come
-    MANY_ROWS = 4096            # a table that had so many gets room for as many again
+    MANY_ROWS = 4096            # a table that had this number gets room for as many again
     ENTRY_BYTES = 20            # of a dictionary, beside the text
     SHORT_TEXT = 256            # texts up to this are never left out
 
@@ -72,7 +72,7 @@ cdef bint start_tables(Table* tables):
 
 
 cdef void set_enough(Table* tables, int64_t enough) noexcept nogil:
-    """When tables are to be taken: at so many bytes; never where it is 0."""
+    """When tables are to be taken: at `enough` bytes; never where it is 0."""
     tables[0].spares.enough = enough if enough else 0x7FFFFFFFFFFFFFFF
     tables[0].spares.most = 2 * enough if enough else 0x7FFFFFFFFFFFFFFF
     if enough:

@@ -2,7 +2,7 @@
 """Memory that was freed, and that the C library keeps for what may come: rows come and go by the megabyte.
 
 Rules
-  1. Nothing in here knows whose it was; whoever watches the process's size asks for it.
+  1. Nothing in here knows whose it was; the caller that watches the process's size asks for it.
   2. Other libraries than glibc's are left alone.
 """
 
@@ -31,7 +31,7 @@ def give_memory_back():
 
 
 def keep_freed_memory():
-    """Has the C library keep up to 8 MiB of what was freed for each arena: else columns under way are given
+    """Has the C library keep up to 8 MiB of what was freed for each arena: else growing columns are given
     back to the system, and asked for again, with every batch of rows."""
     keep()
 

@@ -25,7 +25,7 @@ cdef Py_ssize_t take_views(tuple columns, View* views, Py_ssize_t num) except -1
 
 
 cdef inline int64_t look_up(const int64_t[::1] by_code, int64_t code) noexcept nogil:
-    """What a code stands for; INT64_MAX where it stands for nothing."""
+    """The number of a code; INT64_MAX where it has none."""
     cdef Py_ssize_t nulls = by_code.shape[0] - 1
     if code < 0:
         return by_code[nulls]

@@ -106,7 +106,7 @@ cdef class WholeColumn:
 
 
 cdef Py_ssize_t take_views(tuple columns, View* views, Py_ssize_t num) except -1:
-    """The views of so many columns; gives their rows. They hold while `columns` does."""
+    """The views of `num` columns; gives their rows. They hold while `columns` does."""
     cdef WholeColumn column
     cdef Py_ssize_t at, rows = -1
     if len(columns) != num:
@@ -119,7 +119,7 @@ cdef Py_ssize_t take_views(tuple columns, View* views, Py_ssize_t num) except -1
 
 
 cdef Py_ssize_t equal_bytes(const int8_t* values, Py_ssize_t rows, int8_t wanted) noexcept nogil:
-    """Most codes of words are bytes, of which a processor compares sixteen at once, if it may count so as well."""
+    """Most codes of words are bytes, of which a processor compares sixteen at a time, if it may count so as well."""
     cdef Py_ssize_t begin = 0, row, size, found = 0
     cdef int8_t some
     while begin < rows:

@@ -4,7 +4,7 @@ Column = Any
 """One that shows its memory, of whole numbers: numpy's arrays, which the core does not know."""
 
 def follow(ids: Column, wanted: Column, places: Column) -> bool:
-    """Where each of `wanted` stands in `ids`, if all do and in that order; else False, and places are any."""
+    """The place of each of `wanted` in `ids`, if all are there, in order; else False, and places are any."""
 
 def follow_ends(
     slots: Column,
@@ -17,4 +17,4 @@ def follow_ends(
     before: Column,
     beside: Column,
 ) -> None:
-    """The greatest end of each slot, and how it stood in front of some rows; see the source."""
+    """The greatest end of each slot, and its state before some rows; see the source."""

@@ -2,7 +2,7 @@
 """Passes over whole columns, for which numpy takes several, with arrays in between.
 
 Rules
-  1. Arrays belong to whoever calls. Their sizes, and numbers that are places in others, are looked at before
+  1. Arrays belong to the caller. Their sizes, and numbers that are places in others, are looked at before
      they are used.
 """
 
@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 
 
 def follow(const int64_t[::1] ids, const int64_t[::1] wanted, int64_t[::1] places):
-    """Where each of `wanted` stands in `ids`, if all do and in that order; else False, and places are any."""
+    """The place of each of `wanted` in `ids`, if all are there and in that order; else False, and places are any."""
     cdef Py_ssize_t row, place = 0, num = ids.shape[0]
     if wanted.shape[0] != places.shape[0]:
         raise ValueError("columns of different sizes")
@@ -31,8 +31,8 @@ def follow_ends(
 ):
     """The greatest end of each slot, with its time and id, of equal ones the last; negative ends are none.
 
-    `latest` has a column for each slot, and how it stood in front of the rows of `asked`, which are sorted, is
-    put into `before`; how the slot of `others` stood, which is negative where there is none, into `beside`.
+    `latest` has a column for each slot. Its state before the rows of `asked`, which are sorted, is put into
+    `before`; the state of the slot of `others`, which is negative where there is none, into `beside`.
     """
     cdef Py_ssize_t row, rows = slots.shape[0], num = latest.shape[1], place = 0, places = asked.shape[0]
     cdef int64_t slot, other

@@ -8,7 +8,7 @@ Rules
 
        places  | -1  12  -1  3 ...     of each row, where something was written
        sums    | bytes of place 0, 1, ... | calls | first time | last time
-       writers | place 0: nobody's name, client 0, 1, ... | place 1: ...     one where it wrote
+       writers | place 0: no name, client 0, 1, ...    | place 1: ...     one where it wrote
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t

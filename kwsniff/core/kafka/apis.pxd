@@ -2,7 +2,7 @@
 # The APIs that there are layouts for, by slot: their number in ascending order of the keys.
 #
 # Rule 1: nothing is sized by a key. A key goes to its slot through a hash with open addressing, at most half full.
-# Rule 2: what an API is for comes from the words of its layout (kwsniff/layout/traits.py); no key stands in code.
+# Rule 2: what an API is for comes from the words of its layout (kwsniff/layout/traits.py); no key is in code.
 #
 #     key 9999 -> hash -> slots[i]: slot + 1, 0: free -> ranges[slot]
 

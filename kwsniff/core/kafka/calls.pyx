@@ -4,7 +4,7 @@
 Rules
   1. A broker answers one connection in order (KafkaChannel, muted while a request is in flight): calls wait in a ring,
      and the oldest one ends first.
-  2. Unconfirmed calls leave no rows; their bytes are counted all the same.
+  2. Unconfirmed calls leave no rows; their bytes are still counted.
   3. Beyond the limits of one connection or of all of them together the oldest call of the connection makes room.
   4. A call that ends without a response says why: not sent, or not seen.
 

@@ -2,7 +2,7 @@
 # What the rooms between frames and rows share: a connection's dialog, its calls, and the context of an analysis.
 #
 # Rule 1: a call's struct stays in its ring's slot for the next call; only its two buffers are kept, up to SPARE_TEXT.
-# Rule 2: `waiting_total` counts every byte that calls and parked responses hold, whoever allocates or frees it.
+# Rule 2: `waiting_total` counts every byte that calls and parked responses hold, wherever it is allocated or freed.
 # Rule 3: what grows is counted in one of the totals of memory.pxd.
 # Rule 4: every payload byte is counted in exactly one bin, when it is known which.
 #
@@ -78,7 +78,7 @@ cdef struct Call:
     int64_t end_offset          # stream position behind it
     int64_t broker_gaps         # gaps of the broker's direction when it became known
     int reason                  # why its facts are not whole, or REASON_NONE
-    bint doubtful               # it does not decode, or much stands behind it: no proof of what the connection is
+    bint doubtful               # it does not decode, or much follows it: no proof of what the connection is
     int passed                  # later calls that were answered before it
     Arrival passed_by           # the first of those answers
     int64_t passed_offset
@@ -160,7 +160,7 @@ cdef struct Served:
     int64_t ended
     int wait                    # Wait that took most of this time
 
-# Where a call that is over stood in both streams.
+# The position in both streams of a call that is over.
 cdef struct Spoken:
     int64_t id
     int64_t asked
@@ -173,7 +173,7 @@ cdef enum:
 
 cdef struct Dialog:
     Connection* connection
-    int client                  # endpoint that asks, or -1 while nobody knows
+    int client                  # endpoint that asks, or -1 while unknown
     int role
     int protocol
     bint forced                 # by port
@@ -225,7 +225,7 @@ cdef struct Dialog:
     int64_t muted_until         # the broker said that it reads nothing before then
     int64_t served_id           # the latest call whose time is known
     Served front[8]             # calls that the next ones may have waited for, the longest first,
-    int num_front               # which is also the earliest: none later took so long
+    int num_front               # which is also the earliest: none later took as long
     Spoken spoken[8]
     uint32_t num_spoken
     bint clocks_differ          # records came that were made after they came
@@ -251,7 +251,7 @@ cdef struct RowSink:
     void (*event)(Context* context, Connection* connection, Dialog* dialog, TcpEvent* event,
                   int64_t call_id) noexcept nogil
 
-# The most that was kept at once of what all connections share a bound on.
+# The most that was kept at one time of what all connections share a bound on.
 cdef struct Shared:
     int64_t connections
     int64_t topic_ids
@@ -336,7 +336,7 @@ cdef inline int side_of(Dialog* dialog, int direction) noexcept nogil:
 
 
 cdef inline int called_client(Dialog* dialog) noexcept nogil:
-    """The endpoint that rows call the client: where nobody knows, the one with the higher port."""
+    """The endpoint that rows call the client: where that is unknown, the one with the higher port."""
     if dialog.client >= 0:
         return dialog.client
     return 1 if dialog.connection.port[1] > dialog.connection.port[0] else 0

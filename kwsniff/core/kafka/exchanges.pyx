@@ -163,7 +163,7 @@ cdef void take_gap(void* opaque, Connection* connection, int direction, Arrival*
     if dialog.framing[direction].state == FRAMING_IGNORED:
         return
     if cause < GAP_CUT or dialog.framing[direction].gaps == 0:
-        # What a short snaplen cuts, or nobody could decrypt, is told once per direction, not once per packet.
+        # What a short snaplen cuts, or what has no key, is reported once per direction, not once per packet.
         write_anomaly(context, connection, -1, arrival, side_of(dialog, direction), offset, name, num)
     context.frame_sink.dialog = dialog
     if dialog.framing[direction].state == FRAMING_START:
@@ -263,7 +263,7 @@ cdef void end_too_many(Context* context, int64_t time) noexcept nogil:
 
 
 cdef void forget_sealed(Context* context) noexcept nogil:
-    """Nobody wants their rows any more."""
+    """Their rows are not needed any more."""
     while context.sealed.oldest != NULL:
         close_dialog(context, <Dialog*>context.sealed.oldest.dialog)
         free_sealed(context, context.sealed.oldest)
@@ -275,7 +275,7 @@ cdef void end_all_sealed(Context* context) noexcept nogil:
 
 
 cdef inline bint is_cut_off(Connection* connection, Dialog* dialog) noexcept nogil:
-    """Whether the client closed the connection when the response under way, if there is one, had begun."""
+    """Whether the client closed the connection when the unfinished response, if there is one, had begun."""
     cdef int64_t begun
     if dialog.client < 0 or connection.closer != dialog.client:
         return False

@@ -3,8 +3,8 @@
 
 Rules
   1. A request of epoch 0 names every partition; the session that its answer opens begins with them. One of a later
-     epoch names what was added or changed, and what is forgotten; all others go on.
-  2. A session whose beginning or some later request was not captured is not known, and then nobody knows how many
+     epoch names what was added or changed, and what is forgotten; all others continue.
+  2. A session whose beginning or some later request was not captured is not known, and then it is unknown how many
      partitions a fetch asks for.
   3. A session beyond `session_partitions`, or for which there is no memory, is given up, not cut short.
   4. A request costs what it names, whatever the size of the session: topics and partitions are found by hash.
@@ -57,7 +57,7 @@ cdef void follow_asked(Context* context, Dialog* dialog, Facts* facts) noexcept 
     elif not dialog.session.is_known or dialog.session.id != facts.session_id.value \
             or not follows(dialog.session.epoch, facts.session_epoch.value) or not change(context, dialog, facts):
         end_session(dialog)
-        facts.partitions = -1               # more than are listed, and nobody knows how many
+        facts.partitions = -1               # more than are listed, and it is unknown how many
     else:
         dialog.session.epoch = facts.session_epoch.value
         facts.partitions = <int64_t>num_parts(&dialog.session)
@@ -90,7 +90,7 @@ cdef bint add_parts(Context* context, Dialog* dialog, Facts* facts) noexcept nog
     if facts.partitions > <int64_t>num:
         return False
     for i in range(num):
-        # Partitions of one topic stand together and point at the same name or id.
+        # Partitions of one topic are neighbours and point at the same name or id.
         if i and (hits[i].topic.at != hits[i - 1].topic.at or hits[i].topic_id.at != hits[i - 1].topic_id.at):
             topic = NO_TOPIC
         if not add_part(&dialog.session, context.topic_ids.seed, context.limits.session_partitions, &hits[i], &topic):

@@ -4,8 +4,8 @@
 Rules
   1. They are kept only while a TLS alert, which is seven bytes long, or the first words of another protocol may become of
      them, and no response is whole in them.
-  2. A TLS alert in the place of a first response, and first words of other protocols, are noted; what follows is passed
-     over. A side that greets before it is asked is no broker, but it may be asked in Kafka's words all the same.
+  2. A TLS alert instead of a first response, and first words of other protocols, are noted; what follows is passed
+     over. A side that greets before it is asked is not a broker, but a client may still send it Kafka requests.
   3. What is kept is fed on when more comes, and counted at the latest when the connection ends.
 
     | 15 | 03 | 0x | 00 02 | level | description |      or a response: | size u32 | correlation id ...

@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""How a connection begins: who asks, whether it is Kafka, where its first frame stands.
+"""How a connection begins: who asks, whether it is Kafka, where its first frame is.
 
 Rules
   1. The user's word (a port) comes before the handshake, the handshake before what the bytes look like.
   2. The first bytes of the side that asks are collected, up to START_BYTES, until they show what they are. What cannot
      be Kafka is turned away and never looked at again.
   3. Where no handshake was captured either side may ask; then a header is not enough, the body must be one too.
-  4. In the middle of something nothing is believed before a request, or a chain of answers, stands there.
+  4. In the middle of a connection nothing is believed before a request, or a chain of answers.
   5. The side that answers may speak another protocol: its bytes are passed over; the other side is followed if it asks.
 
     | preamble | size | key version correlation client_id | body |
@@ -114,7 +114,7 @@ cdef void take_first_bytes(Context* context, Dialog* dialog, int direction, Arri
 
 
 cdef void take_early_answers(Context* context, Dialog* dialog, int direction, Octets data) noexcept nogil:
-    """They came before anybody knew that the other side asks, or what they are; `data` follows them."""
+    """They came before it was known that the other side asks, or what they are; `data` follows them."""
     cdef uint8_t[ANSWER_BYTES] room
     start_answers(context, dialog, join_kept(&dialog.framing[direction], data, room))
     feed_early(context, dialog, direction)
@@ -187,7 +187,7 @@ cdef inline int what_begins(Dialog* dialog, Octets data) noexcept nogil:
 
 
 cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets data, bint enough) noexcept nogil:
-    """Decides by the first bytes of the side that asks (or of either side, while nobody knows which one it is)."""
+    """Decides by the first bytes of the side that asks (or of either side, while that is unknown)."""
     cdef int look = look_at_request(&context.apis, data, context.limits.frame_bytes)
     cdef int protocol = what_begins(dialog, data)
     cdef bint unnamed = protocol == PROTOCOL_OTHER or dialog.connection.opener < 0
@@ -217,7 +217,7 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
     if protocol == PROTOCOL_OTHER and not enough and dialog.connection.opener == direction and may_become(data, ASKS):
         return LOOK_MORE
     if protocol == PROTOCOL_OTHER and dialog.answered_in != NO_PROTOCOL:
-        turn_away(context, dialog, dialog.answered_in)      # whoever greeted said what it is
+        turn_away(context, dialog, dialog.answered_in)      # the greeting showed what it is
         return LOOK_NO
     if look == LOOK_NO and protocol == PROTOCOL_OTHER and dialog.connection.opener == direction \
             and data.num >= 14 and be32(data, 0) <= context.limits.frame_kept_bytes and may_be_foreign(data):
@@ -238,7 +238,7 @@ cdef int judge_start(Context* context, Dialog* dialog, int direction, Octets dat
 
 
 cdef int look_twice(Context* context, Octets data) noexcept nogil:
-    """While nobody knows which side asks, a header is not enough: a response with correlation id 11 reads as the
+    """While it is unknown which side asks, a header is not enough: a response with correlation id 11 reads as the
     header of a Produce v11. The body must be one too, and a request whose end is not here must name its client."""
     cdef uint32_t size = be32(data, 0)
     cdef EngineStop stop
@@ -286,7 +286,7 @@ cdef void settle_start(Context* context, Dialog* dialog, int direction) noexcept
 
 
 cdef void settle_rest(Context* context, Dialog* dialog) noexcept nogil:
-    """Nothing more comes: first bytes that might have become another protocol's are nobody's."""
+    """Nothing more comes: first bytes that might have become another protocol's stay unknown."""
     cdef int asks = dialog.client
     if (asks >= 0 and dialog.connection.opener == asks and not dialog.forced and dialog.phase[asks] in (PHASE_START, PHASE_PASSED)
             and dialog.framing[asks].state == FRAMING_START and dialog.framing[asks].kept.len

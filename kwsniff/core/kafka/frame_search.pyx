@@ -5,7 +5,7 @@ Rules
   1. A response is believed in when it answers a call that waits and decodes; one whose end is not here when enough of
      it made sense, or where a segment begins. Decodings per segment are bounded.
   2. A request must name the client that is known, or begin with a segment; what is there of its body must be one.
-  3. Responses that nobody waits for are believed in by a chain of headers, beside requests that are Kafka's or where no
+  3. Responses without a waiting request are believed in by a chain of headers, beside requests that are Kafka's or where no
      request was captured at all.
 """
 

@@ -37,7 +37,7 @@ cdef enum Found:
     FOUND_AT_SEGMENT = 2    # where a segment begins
 
 cdef enum:
-    EARLY = 4               # captures that the first bytes of a direction may be told apart by
+    EARLY = 4               # captures by which the first bytes of a direction are distinguished
     CHAIN_LENGTH = 3        # headers in a row that make a chain of responses believable
 
 # A response seen while searching, of which only the header was read.
@@ -52,7 +52,7 @@ cdef struct Link:
 cdef struct Framing:
     int state
     int direction           # 0 client to broker, 1 broker to client
-    Buffer kept             # bytes of the frame under way
+    Buffer kept             # bytes of the current frame
     int64_t have            # bytes of the frame that went by, missing ones included
     int64_t need            # its length with prefix, 0 while the prefix is not whole
     bint torn
@@ -60,13 +60,13 @@ cdef struct Framing:
     int found
     Arrival first
     int64_t offset          # stream position of the frame's first byte
-    int64_t captured        # bytes of the frame under way that the latest capture gave
+    int64_t captured        # bytes of the current frame that the latest capture gave
     int64_t capture
     int64_t searched
     int64_t gaps            # times that bytes of this direction were missing
     int gap_cause           # of the latest of them
     int64_t hole_end        # stream position behind all that was missing or passed over unread,
-    int64_t lost_end        # and behind what of it nobody acknowledged
+    int64_t lost_end        # and behind what of it was never acknowledged
     int num_early           # before it is known what the direction carries: the captures that its bytes came from,
     int64_t early[4]        # and how many each of them gave
     int64_t early_capture[4]
@@ -81,7 +81,7 @@ cdef struct Framing:
 cdef struct FrameSink:
     void* context
     void* dialog
-    # Whether a frame could begin here. `data` may go on beyond it; `first`: a segment begins here too.
+    # Whether a frame could begin here. `data` may continue beyond it; `first`: a segment begins here too.
     int (*look)(void* context, void* dialog, int direction, Octets data, bint first) noexcept nogil
     # A whole or torn frame. False: this was no frame, the stream is out of step.
     bint (*frame)(void* context, void* dialog, int direction, Frame* frame) noexcept nogil
@@ -89,7 +89,7 @@ cdef struct FrameSink:
     void (*chained)(void* context, void* dialog, Link* chain, int num) noexcept nogil
     # Whether a chain of headers alone may be believed in here.
     bint (*may_chain)(void* context, void* dialog) noexcept nogil
-    # Payload bytes that ended up in no frame; continued: their frame went on in the next capture.
+    # Payload bytes that ended up in no frame; continued: the next capture has the rest of their frame.
     void (*passed)(void* context, void* dialog, int64_t capture, int64_t num, bint continued) noexcept nogil
     # The stream is out of step (value: bytes skipped so far, or the impossible length), or in step again.
     void (*out_of_step)(void* context, void* dialog, int direction, Arrival* arrival, int64_t offset, bint lost, int64_t value) noexcept nogil

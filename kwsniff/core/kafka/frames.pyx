@@ -9,7 +9,7 @@ Rules
      this one ends. A gap over a frame's start, or a length that cannot be, puts the stream out of step.
   4. Out of step, a position is taken for a frame's start only if what is known of the connection says so (`look`),
      and the frame found there must then prove itself (Frame.found). Responses of unknown requests are believed in when
-     three headers in a row stand where the one before says, with correlation ids that count up.
+     three headers in a row are where the one before says, with correlation ids that count up.
   5. A frame of which its receiver wanted no more is torn where the connection was closed.
   6. Every captured byte is part of one frame or is reported as passed over.
 
@@ -28,9 +28,9 @@ from kwsniff.core.tcp.connections cimport GAP_CUT, GAP_CUT_OFF, GAP_LOST, GAP_NO
 cdef enum:
     PREFIX = 4
     ID_BYTES = 4                # a correlation id follows the size
-    SHORT_SEGMENT = 8           # fewer bytes are no header of a response
+    SHORT_SEGMENT = 8           # fewer bytes are not a header of a response
     SPARE_BYTES = 65536         # a frame buffer up to this size is kept for the next frame
-    SPARE_TOTAL = 1 << 22       # while all together are this few: spare buffers count as frames under way
+    SPARE_TOTAL = 1 << 22       # while all together are this few: spare buffers count as current frames
     CHAIN_STEP = 16             # how far correlation ids of neighbours may be apart: some requests get no response
 
 
@@ -68,19 +68,19 @@ cdef void fall_out(Framing* framing, FrameSink* sink, int64_t* kept_total, Arriv
 
 
 cdef inline void note_hole(Framing* framing, int64_t end) noexcept nogil:
-    """What nobody could read ends at this stream position."""
+    """What could not be read ends at this stream position."""
     if framing.hole_end < end:
         framing.hole_end = end
 
 
 cdef inline void doubt_frames(Framing* framing) noexcept nogil:
-    """What is here is no frame, although nothing is missing. After a search the cause is the one that began it."""
+    """What is here is not a frame, although nothing is missing. After a search the cause is the one that began it."""
     if framing.found == FOUND_IN_STEP:
         framing.gap_cause = GAP_PASSED_OVER
 
 
 cdef bint keep_bytes(Framing* framing, Limits* limits, int64_t* kept_total, Octets data) noexcept nogil:
-    """Keeps the next bytes of the frame under way, unless that would pass a limit; then the frame is torn there."""
+    """Keeps the next bytes of the current frame, unless that would pass a limit; then the frame is torn there."""
     cdef int64_t cap = <int64_t>framing.kept.cap
     if framing.torn:
         return True
@@ -309,7 +309,7 @@ cdef size_t resume(Framing* framing, FrameSink* sink, int64_t* kept_total, Arriv
 
 cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64_t offset,
                        Octets data) noexcept nogil:
-    """Reads the headers in `data` that stand where a chain of responses needs them. When chain_num has reached
+    """Reads the headers in `data` that are where a chain of responses needs them. When chain_num has reached
     CHAIN_LENGTH, chain_next is the position of the header that completes the chain."""
     cdef int64_t at, end = offset + <int64_t>data.num
     cdef Link* link
@@ -351,7 +351,7 @@ cdef void follow_chain(Framing* framing, Limits* limits, Arrival* arrival, int64
 
 cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_t* kept_total,
                        Arrival* arrival, int64_t offset, int64_t num, int cause) noexcept nogil:
-    """`num` bytes from stream position `offset` on are missing; -1: nobody knows how many."""
+    """`num` bytes from stream position `offset` on are missing; -1: an unknown number."""
     cdef int64_t take
     framing.gaps += 1
     framing.gap_cause = cause
@@ -388,7 +388,7 @@ cdef void skip_framing(Framing* framing, FrameSink* sink, Limits* limits, int64_
 
 
 cdef void cut_off_framing(Framing* framing, FrameSink* sink, int64_t* kept_total, Arrival* arrival) noexcept nogil:
-    """The receiver closed inside the frame under way: what came of it is handed on, if that is enough to know it."""
+    """The receiver closed inside the current frame: what came of it is handed on, if that is enough to know it."""
     if framing.state != FRAMING_IN_STEP or framing.have < PREFIX + ID_BYTES or framing.have >= framing.need or (
             framing.torn and framing.cause >= 0):
         return

@@ -1,9 +1,9 @@
 # cython: language_level=3
 # The texts that a call keeps of its request: one run of bytes, and a span of it for each KeptText.
 #
-# Rule 1: who writes and who reads name a KeptText; where it stands in the bytes is nobody else's business.
+# Rule 1: writers and readers name a KeptText; only the code here knows its place in the bytes.
 # Rule 2: what there is no room for is not kept, whole: no text is cut but KEPT_MESSAGE, by its writer.
-# Rule 3: topics stand one behind the other inside KEPT_TOPICS; TOPIC_BY_ID in a length says that the bytes are an id.
+# Rule 3: topics follow each other inside KEPT_TOPICS; TOPIC_BY_ID in a length says that the bytes are an id.
 #
 #     call.text   | client id | group | ... | topics: u32 length, bytes, u32 length, bytes ... | member | ... |
 #     call.kept[KEPT_GROUP_ID] -> at, num (-1: none)

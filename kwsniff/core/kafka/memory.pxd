@@ -44,7 +44,7 @@ cdef inline int64_t bytes_in_use(Context* context) noexcept nogil:
 
 
 cdef inline size_t most_cells(Context* context, size_t message) noexcept nogil:
-    """How many fields of a message of so many bytes there is room for."""
+    """How many fields of a message of `message` bytes there is room for."""
     cdef int64_t room
     if message <= <size_t>LEAST_CELLS:      # about one byte each, at the least
         return <size_t>context.limits.cells

@@ -34,7 +34,7 @@ cdef inline int64_t least_of(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef void share_memory(Context* context, bint drained) noexcept nogil:
-    """Sets the bounds of the parts. `drained`: somebody takes the rows when they are enough."""
+    """Sets the bounds of the parts. `drained`: the caller takes the rows when they are enough."""
     cdef Limits* limits = &context.limits
     cdef int64_t rest = limits.memory - INTERPRETER
     if rest < LEAST_REST:

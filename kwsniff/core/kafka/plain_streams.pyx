@@ -2,9 +2,9 @@
 """Plain streams inside TLS, on their way back into the dialog whose records they were in.
 
 Rules
-  1. A connection is TLS until its first plaintext; from there on its dialog begins anew, with what the handshake showed.
+  1. A connection is TLS until its first plaintext; from there on its dialog begins again, with what the handshake showed.
   2. Bytes count as not Kafka's when they come, encrypted; plaintext is taken off there, and counted as what it is.
-  3. What is missing on the wire is told when it is missed (exchanges.pyx), what could not be opened here.
+  3. What is missing on the wire is reported when it is missed (exchanges.pyx), what could not be opened here.
 
     take_bytes -> feed -> feed_cipher -> [ core/tls ] -> take_plain -> feed -> frames
 """
@@ -35,7 +35,7 @@ cdef TlsSink plain_sink(Context* context) noexcept nogil:
 
 
 cdef void begin_plain(void* opaque, Connection* connection) noexcept nogil:
-    """What the connection is has to be found out anew: nothing of it was read as Kafka's so far."""
+    """What the connection is has to be found out again: nothing of it was read as Kafka's so far."""
     cdef Context* context = <Context*>opaque
     cdef Dialog* dialog = <Dialog*>connection.dialog
     cdef Framing* framing

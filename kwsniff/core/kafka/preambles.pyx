@@ -39,7 +39,7 @@ cdef enum:
 
 cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arrival, int64_t* offset,
                  Octets data) noexcept nogil:
-    """What is behind the preamble in `data`; nothing while it is under way. `offset` moves along."""
+    """What is behind the preamble in `data`; nothing while it is incomplete. `offset` moves along."""
     cdef Framing* framing = &dialog.framing[direction]
     cdef size_t before, num
     cdef int64_t length
@@ -84,7 +84,7 @@ cdef Octets peel(Context* context, Dialog* dialog, int direction, Arrival* arriv
 
 
 cdef void note_early(Framing* framing, int64_t capture, int64_t num) noexcept nogil:
-    """So many more bytes are kept, of this capture; of more than EARLY captures the last ones count as one."""
+    """`num` more bytes are kept, of this capture; of more than EARLY captures the last ones count as one."""
     cdef int last = framing.num_early - 1
     if last < 0 or framing.early_capture[last] != capture and last + 1 < <int>EARLY:
         last += 1
@@ -161,7 +161,7 @@ cdef int64_t measure_start(Dialog* dialog, int direction, Octets data, size_t be
 
 
 cdef int64_t measure_greeting(Octets data) noexcept nogil:
-    """Version, and methods that there are (RFC 1928 3); a client that does not wait goes on with a password or a request."""
+    """Version, and methods that there are (RFC 1928 3); a client that does not wait continues with a password or a request."""
     cdef size_t i, num = u8(data, 1)
     if data.num < 2:
         return MORE

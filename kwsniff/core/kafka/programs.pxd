@@ -72,5 +72,5 @@ cdef inline Program* read_message(Context* context, int key, int version, int di
 
 
 cdef inline bint has_few_behind(Octets message, int status, EngineStop* stop) noexcept nogil:
-    """Whether the message decodes and some bytes more stand behind it: some clients and brokers send them."""
+    """Whether the message decodes and a few bytes follow it: some clients and brokers send them."""
     return status == ENGINE_BYTES_LEFT_OVER and stop.offset + MOST_TRAILING >= message.num

@@ -29,7 +29,7 @@ cdef enum:
     MAX_VERSION = 999           # of a connection that is in step and Kafka's: far above what any release speaks
     FIRST_LINE = 8192           # of HTTP, at most
     LONGEST_RECORD = 18432      # of TLS, encrypted (RFC 5246 6.2.3)
-    NEWER_VERSIONS = 4          # a client newer than kwsniff may speak so many versions above the known ones
+    NEWER_VERSIONS = 4          # a client newer than kwsniff may use this number of versions above the known ones
 
 
 cdef int look_at_request(Apis* apis, Octets data, int64_t frame_bytes) noexcept nogil:
@@ -218,8 +218,8 @@ cdef inline size_t word_end(Octets data, size_t at) noexcept nogil:
 
 
 cdef bint is_gssapi_token(Octets data) noexcept nogil:
-    """A frame that holds a GSS-API initial token and nothing else: clients of 0.9 send it without a handshake. Behind the
-    tag 0x60 stand its length (DER), then the mechanism: that of Kerberos 5 or of SPNEGO, or any other where the length
+    """A frame that holds a GSS-API initial token and nothing else: clients of 0.9 send it without a handshake. After the
+    tag 0x60 come its length (DER), then the mechanism: that of Kerberos 5 or of SPNEGO, or any other where the length
     agrees with the frame's (RFC 2743 3.1, RFC 4121 4.1, RFC 4178 4.2)."""
     cdef uint32_t size = be32(data, 0)
     cdef size_t at = 6

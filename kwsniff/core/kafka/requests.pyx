@@ -6,7 +6,7 @@ Rules
      plausible requests in a row. One that is all here and does not decode is not plausible, but where the user says so.
   2. A request whose `acks` field is 0 gets no response and does not wait for one (ProduceRequest), unless this broker was
      seen to answer such (responses.pyx).
-  3. After an answered SaslHandshake v0 what is no request is a token; at any other time it is no frame.
+  3. After an answered SaslHandshake v0 what is not a request is a token; at any other time it is not a frame.
   4. Bytes behind the last field harm nothing: brokers pass them over. While nothing is confirmed, only few of them
      are believed, behind a client's name.
   5. A request that no layout describes is a call like any other: its header says who asks, its body stays closed.
@@ -135,7 +135,7 @@ cdef bint keep_request(Context* context, Dialog* dialog, Frame* frame, int key, 
         keep_message(context, dialog, frame, MESSAGE_REQUEST, REQUEST, call, version, call.correlation_id)
     if needs_no_answer(call) and not dialog.answers_all:
         note_unasked(dialog, call.correlation_id)
-        dialog.num -= 1         # it stands at the ring's end and waits for nothing
+        dialog.num -= 1         # it is at the ring's end and waits for nothing
         finish_call(context, dialog, call, STATUS_NO_RESPONSE_EXPECTED, call.reason, NULL, NULL)
         return True
     if dialog.num_parked:

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # What the broker did for the calls before, as far as those in line behind them may have waited for it.
 #
-# Rule: `front` is ordered, the longest first, which is also the earliest: none later took so long.
+# Rule: `front` is ordered, the longest first, which is also the earliest: none later took as long.
 
 from libc.stdint cimport int64_t
 

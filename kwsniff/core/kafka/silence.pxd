@@ -2,14 +2,14 @@
 """What the silence of a broker proves: whether the answer to a call may have been sent and missed.
 
 Rules
-  1. An answer stands in the broker's stream behind what the request's own packets acknowledge (`answer_from`): the client
+  1. An answer comes in the broker's stream after what the request's own packets acknowledge (`answer_from`): the client
      had all before that when it asked. Holes in front of it hide no answer, however late they are noticed.
   2. A call was left without an answer only if the broker's stream is whole from there on: no hole, nothing passed over
-     unread, no frame under way that a hole may have made up. Everything else leaves it open.
+     unread, no unfinished frame that a hole may have made up. Everything else leaves it open.
   3. Where no packet of the request tells a position, the stream must be whole from its first byte, and that byte be what
      the client was waiting for: by the handshake, or by the first acknowledgement that was seen.
   4. A reset may show more of the broker's stream than the capture has: by its own number, by what its sender or receiver
-     goes on with or, if it comes from a client that had closed, by the packet that it answers (resets.pxd).
+     continues with or, if it comes from a client that had closed, by the packet that it answers (resets.pxd).
   5. What an acknowledgement of encrypted bytes is in plaintext is not known exactly in front of what was opened: inside
      TLS the stream must be whole for UNCERTAIN bytes more, and be opened.
 
@@ -33,7 +33,7 @@ cdef enum:
 
 
 cdef inline int64_t answer_from(Call* call) noexcept nogil:
-    """The position of the broker's stream in front of which the answer cannot stand; -1: none is known."""
+    """The position of the broker's stream before which the answer cannot be; -1: none is known."""
     return call.last.acked if call.ended else call.first.acked
 
 
@@ -70,7 +70,7 @@ cdef inline bint is_holed(Dialog* dialog, Call* call) noexcept nogil:
 
 
 cdef inline bint is_under_way(Dialog* dialog, Call* call) noexcept nogil:
-    """Whether the stream stands in a frame that has begun and may be the answer: bytes of it are missing, or it begins
+    """Whether the stream is inside a frame that has begun and may be the answer: bytes of it are missing, or it begins
     behind a hole and may be none."""
     cdef Framing* answers = &dialog.framing[1 - dialog.client]
     if dialog.decrypted and dialog.tls.side[1 - dialog.client].kept.len:
@@ -106,7 +106,7 @@ cdef inline bint resets_unseen(Connection* connection, int broker) noexcept nogi
 
 
 cdef inline int why_missed(Dialog* dialog, Call* call) noexcept nogil:
-    """The reason of a call whose answer may have been missed; of some holes nobody says that they ever arrived."""
+    """The reason of a call whose answer may have been missed; some holes have no proof that they ever arrived."""
     cdef Framing* answers = &dialog.framing[1 - dialog.client]
     cdef Direction* own = &dialog.connection.direction[1 - dialog.client]
     if is_holed(dialog, call) or is_under_way(dialog, call):
@@ -122,7 +122,7 @@ cdef inline int why_missed(Dialog* dialog, Call* call) noexcept nogil:
 
 
 cdef inline bint was_received(Dialog* dialog, Frame* response, Call* call) noexcept nogil:
-    """Whether the client had this when it began to ask, as far as positions are known: then it is no answer."""
+    """Whether the client had this when it began to ask, as far as positions are known: then it is not an answer."""
     return response.offset < call.first.acked and not dialog.decrypted
 
 

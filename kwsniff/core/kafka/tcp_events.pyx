@@ -5,7 +5,7 @@ Rules
   1. Only connections that are Kafka's, or carried nothing, have rows: events wait until that is known, EVENTS of them.
   2. An event delayed the call whose bytes it is about: a position in the stream of a direction lies in one request or
      response. The call may be over, waiting, or not known yet; then the event waits for it.
-  3. A connection has `tcp_events` rows at most; what is beyond is told by an anomaly, once.
+  3. A connection has `tcp_events` rows at most; an anomaly reports what is beyond, once.
   4. Positions of plaintext are not TCP's: inside TLS no call is named.
 
     stream   | request | request |  hole  |             spoken  | the latest SPOKEN calls that are over |
@@ -92,7 +92,7 @@ cdef int64_t find_call(Dialog* dialog, TcpEvent* event) noexcept nogil:
 
 
 cdef void settle_events(Context* context, Dialog* dialog, Call* call, Frame* response) noexcept nogil:
-    """A call is over, and a row: remembers where it stood, and writes the events that waited for it."""
+    """A call is over, and a row: remembers its positions, and writes the events that waited for it."""
     cdef Connection* connection = dialog.connection
     cdef Spoken* spoken = &dialog.spoken[dialog.num_spoken & (SPOKEN - 1)]
     cdef TcpEvent* event

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # A growing run of bytes, and the only writer of captured bytes into memory.
 #
-# Rule 1: a buffer grows as bytes arrive, by doubling, or fourfold where a frame says that so much comes;
+# Rule 1: a buffer grows as bytes arrive, by doubling, or fourfold where a frame declares that number;
 #         never from a length that the wire claims alone.
 # Rule 2: a failed allocation leaves the buffer as it was and says so; nothing is half-appended.
 
@@ -76,7 +76,7 @@ cdef inline void release(Buffer* buffer) noexcept nogil:
     buffer.len = 0
     buffer.cap = 0
 
-# What is left of memory that somebody else owns, and that is being filled.
+# What is left of memory that another part owns, and that is being filled.
 cdef struct Room:
     uint8_t* at
     size_t num

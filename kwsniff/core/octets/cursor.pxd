@@ -2,7 +2,7 @@
 # Bounds-checked reading of hostile bytes: the one file of the project with pointer arithmetic.
 #
 # Rules
-#   The end pointer stands beside the position pointer; room is always `end - pos`, never `pos + n > end`.
+#   The end pointer accompanies the position pointer; room is always `end - pos`, never `pos + n > end`.
 #   A reader answers 1 and moves, or answers 0 and leaves the cursor where it was (varints: see below).
 #   Nothing here allocates.
 #
@@ -52,7 +52,7 @@ cdef inline bint skip_bytes(Cursor* cursor, size_t count) noexcept nogil:
 
 
 cdef inline bint read_slice(Cursor* cursor, size_t count, Cursor* piece) noexcept nogil:
-    # A sub-cursor of exactly count bytes; the outer cursor goes on behind it.
+    # A sub-cursor of exactly count bytes; the outer cursor continues after it.
     if count > <size_t>(cursor.end - cursor.pos):
         return 0
     piece.pos = cursor.pos

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # A number that a message has or has not.
 #
-# Rule: what is not known has the value 0, and nobody reads it.
+# Rule: what is not known has the value 0, and no code reads it.
 
 from libc.stdint cimport int64_t
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""What an analyzer tells whoever puts its rows together with those of others: how much it kept, which topics have names.
+"""What merges an analyzer's rows with those of others needs from it: how much it kept, which topics have names.
 
 Rules
   1. A bound of all connections holds for all analyzers: where the most that each kept between two questions adds up to

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""The messages' own bytes, for what stands above the core and reads a few of them in full.
+"""The messages' own bytes, for layers above the core that read a few of them in full.
 
 Rules
   1. Only calls of APIs whose layout asks for it have a row; it counts in api_calls, which is taken in the same moment.
-  2. A message that is longer than there was room for is cut; whoever reads it finds it broken, as on the wire.
+  2. A message that is longer than there was room for is cut; its reader finds it broken, as on the wire.
 
     request:  ... correlation id | client id, body ...        response:  ... correlation id | header's rest, body ...
 """

@@ -5,8 +5,8 @@ Rules
   1. A partition has one row per call: what the request says of it and what the response says of it, joined by topic
      (name or id) and partition. Brokers answer in the order of the request, so the join looks a few places ahead only.
   2. A row needs something to say: an offset, records, or an answer to what was asked. Metadata's partitions have none.
-  3. What only one of the two messages says stands there with the other's columns null.
-  4. A name of many partitions is looked at once, not for each: it may have 32 kB, and a partition a few bytes.
+  3. What only one of the two messages has is a row with the other's columns null.
+  4. A name of many partitions is looked at one time, not for each: it may have 32 kB, and a partition a few bytes.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -222,7 +222,7 @@ cdef void put_lag(Table* table, Known offset, PartitionHit* answered) noexcept n
 
 
 cdef inline void put_stamp(Table* table, int column, Known milliseconds) noexcept nogil:
-    """Producers write what they like: what is no date of this age is null."""
+    """Producers write what they like: what is not a date of this age is null."""
     if milliseconds.is_known and 0 <= milliseconds.value <= LAST_MILLISECOND:
         put_int64(table, column, milliseconds.value * MILLISECOND)
     else:

@@ -13,14 +13,14 @@ Rules
      counts from when it was noticed until it was filled. Where an answer to the next request was what showed it, as
      soon as one could come, the lost answer had been on its way: the broker, quick then, is not blamed for the time
      before.
-  3. A broker that throttles by KIP-219 answers at once and leaves the connection muted for the throttle time; what the
+  3. A broker that throttles by KIP-219 answers immediately and leaves the connection muted for the throttle time; what the
      next request waits for that is deliberate. One from before answers late: the throttle lies in the call itself.
   4. A fetch that came back with less than min_bytes and no error, after max_wait or more, waited max_wait for data
      (DelayedFetch), and the few milliseconds by which the broker's timer was late. What is left is the broker's: one
      that stalls is blamed. One that came back with data waited for it if the batches were made meanwhile, by their own
      timestamps, and did not if they leave more to be fetched. One with read_committed waits for the end of a transaction
      as well (the last stable offset, KIP-98): the marker of that end, made meanwhile, proves it; a first batch that is
-     of a transaction may have been held back, and then what is left proves nothing. Of a wait whose end nobody tells, all is deliberate but
+     of a transaction may have been held back, and then what is left proves nothing. Of a wait whose end no message shows, all is deliberate but
      a usual broker's own time, and never more than max_wait.
   5. JoinGroup and SyncGroup wait for the other members (DelayedJoin): the layouts call them rendezvous. The first
      generation of a group waits group.initial.rebalance.delay.ms. Where nothing proves a wait, of fetches neither, a
@@ -71,8 +71,8 @@ cdef extern from *:
     #define LOADED 2000000000LL
     """
     const int64_t MILLISECOND
-    const int64_t LOCAL             # what a broker takes for a call that waits for nobody
-    const int64_t LATE              # by so much a broker's timers may end after their time
+    const int64_t LOCAL             # what a broker takes for a call that waits for no other party
+    const int64_t LATE              # a broker's timers may end this much after their time
     const int64_t SHORT             # nothing that took less was waited for, unless something proves it
     const int64_t LONG_PRODUCE      # one that takes longer may have waited for followers
     const int64_t FIRST_DELAY       # group.initial.rebalance.delay.ms, its default
@@ -148,7 +148,7 @@ cdef Parts split(Context* context, Dialog* dialog, Call* call, Frame* response, 
 
 cdef void split_broker(Parts* parts, Context* context, Dialog* dialog, Call* call, Facts* facts, int64_t turn,
                        int64_t done, int64_t later) noexcept nogil:
-    """What of the time from `turn` to `done` was meant; `later` by so much than the broker's clock."""
+    """What of the time from `turn` to `done` was deliberate; `later`: how much later than by the broker's clock."""
     cdef int64_t rest
     parts.wait = WAIT_NONE
     parts.deliberate = 0
@@ -260,7 +260,7 @@ cdef void find_front(Parts* parts, Dialog* dialog, int64_t arrived) noexcept nog
 # -- the network ------------------------------------------------------------------------------------------------
 
 cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t done, int64_t way) noexcept nogil:
-    """When the request passed the capture for good: later than `sent` if it, or what stood before it, was lost."""
+    """When the last copy of the request passed the capture: later than `sent` if it, or what came before it, was lost."""
     cdef int64_t i, arrived = sent
     cdef Again* again
     for i in range(at_most(asks.num_again, AGAIN)):
@@ -273,7 +273,7 @@ cdef int64_t arrived_again(Direction* asks, Call* call, int64_t sent, int64_t do
 
 cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, int64_t arrived, int64_t done,
                              int64_t way) noexcept nogil:
-    """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up so
+    """The round trip of the request that `arrived` here: `way`, or more where no receiver holds an acknowledgement up that
     long. A call that waits on purpose may have lost its acknowledgement in all that time: the answer's tells nothing."""
     cdef int64_t acked, took = done - arrived  # at most
     cdef int vantage

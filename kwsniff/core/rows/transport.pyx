@@ -2,8 +2,8 @@
 """What is known of connections and of what happened to them, written as rows.
 
 Rules
-  1. A connection that carried no payload has a row, too: what would be told by bytes is null.
-  2. Sides are told by who asks; where nobody knows, a direction is null.
+  1. A connection that carried no payload has a row, too: what bytes would show is null.
+  2. The side that asks is the client; where that is unknown, a direction is null.
 
     opener -- SYN --> | hello, alert, PROXY header | calls | FIN, RST
 """
@@ -264,7 +264,7 @@ cdef inline Octets alert_text(int alert, uint8_t* room) noexcept nogil:
 
 
 cdef void put_alert(Table* table, Dialog* dialog) noexcept nogil:
-    """What became of a handshake; an alert in it, or in the place of a response, and who sent it."""
+    """What became of a handshake; an alert in it, or instead of a response, and who sent it."""
     cdef uint8_t[8] room
     cdef int alert = dialog.alert, by = 1 - dialog.client
     cdef int far = TLS_HANDSHAKE_UNSEEN, certificate = TLS_CLIENT_CERTIFICATE_UNSEEN

@@ -52,7 +52,7 @@ cdef int tell_vantage(Direction* asks, Direction* answers) noexcept nogil:
 
 
 cdef int64_t way_to_broker(Direction* asks, Direction* answers) noexcept nogil:
-    """The round trip from the capture to the broker as of now; 0 where nobody tells, and at the broker."""
+    """The round trip from the capture to the broker as of now; 0 where it is unknown, and at the broker."""
     cdef int64_t way
     cdef int vantage = tell_vantage(asks, answers)
     if not asks.floor > 0 and asks.num_near < TWO_TRIPS or asks.num_near == 0 or vantage == VANTAGE_SAME_MACHINE:

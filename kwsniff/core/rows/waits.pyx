@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Requests that have no answer yet, for whoever watches a capture that goes on.
+"""Requests that have no answer yet, for a live capture.
 
 Rules
-  1. Only what the broker owes is listed: an answer that may have passed unseen is nobody's debt.
+  1. Only what the broker owes is listed: an answer that may have passed unseen is not owed.
   2. A Fetch is due when the wait that it asked for is over; what comes while the broker said that it reads nothing, when
-     that is over; what stands in line behind another call, not before that one, and behind one that is `always` told of,
+     that is over; what is queued behind another call, not before that one, and behind one of the APIs in `always`,
      which waits for others, not at all.
   3. Rows here are Python's: they are few, a look at a time, and no more than asked for.
 
@@ -54,7 +54,7 @@ cdef tuple count_waits(Connection* oldest):
 
 cdef list list_waits(Context* context, Connection* oldest, int64_t before, frozenset always, int64_t most):
     """Tuples (call id, API, version, caller, client, its address and port, broker's address and port, asked, due, group,
-    member, topics), times in nanoseconds, of calls that are due `before`, and of APIs that are `always` told of."""
+    member, topics), times in nanoseconds, of calls that are due `before`, and of the APIs in `always`."""
     cdef list rows = []
     cdef Connection* connection = oldest
     cdef Dialog* dialog
@@ -65,7 +65,7 @@ cdef list list_waits(Context* context, Connection* oldest, int64_t before, froze
         dialog = <Dialog*>connection.dialog
         was_reset = connection.reset_by >= 0
         connection = connection.newer
-        # Behind a reset nobody owes anything, until it is taken back.
+        # After a reset nothing is owed, until it is taken back.
         if dialog == NULL or not dialog.confirmed or dialog.client < 0 or was_reset:
             continue
         ahead = NO_TIME

@@ -4,7 +4,7 @@
 Rules
   1. One that asks for the same byte as before, alone and with bytes behind it on their way, says that a segment is lost
      (RFC 5681 2).
-  2. A handshake's acknowledgement tells the whole round trip, once: it comes alone, and at once. Where the capture
+  2. A handshake's acknowledgement tells the whole round trip, once: it comes alone, and immediately. Where the capture
      missed it, what comes instead tells when the client had something to say.
   3. When bytes were acknowledged is remembered of the latest ones, within PASSED_TOGETHER: a call asks for it when its
      answer comes.
@@ -31,7 +31,7 @@ cdef extern from *:
 
 
 cdef inline bint is_under_way(Direction* own, uint32_t acked) noexcept nogil:
-    """Whether bytes behind this number were seen; held ones stand behind the hole that is asked for."""
+    """Whether bytes behind this number were seen; held ones are behind the hole that is asked for."""
     return (distance(own.next_seq, acked) > 0
             or own.held_last != NULL and distance(own.held_last.seq + own.held_last.length, acked) > 0)
 

@@ -2,7 +2,7 @@
 """Where a direction without a SYN begins.
 
 Rules
-  1. Where its sender stood, or its receiver before anything else was seen, shows what is before its first payload.
+  1. The position of its sender, or of its receiver before anything else was seen, shows what is before its first payload.
      Elsewhere it begins at the lowest number of the first packets: what comes is held until that is settled.
   2. A single first byte that was acknowledged before it came is a keep-alive: no side of Kafka sends bytes one by one.
   3. Positions count from the first byte. What the other direction holds already said how far its sender had come in

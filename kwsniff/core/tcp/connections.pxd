@@ -46,7 +46,7 @@ cdef enum StreamOddity:
     ODD_EVICTED = 5
     ODD_RESET = 6           # an RST that no receiver would take
     ODD_RESET_TAKEN_BACK = 7
-    ODD_HANDSHAKE = 8       # a SYN in the middle of a connection that went on
+    ODD_HANDSHAKE = 8       # a SYN in the middle of a connection that continued
 
 # What TCP had to do twice, or could not do.
 cdef struct TcpEvent:
@@ -68,7 +68,7 @@ cdef struct Held:
     uint32_t seq
     uint32_t length
     uint32_t captured
-    bint is_rest            # of a segment of which another part stands before it
+    bint is_rest            # of a segment of which another part comes before it
     bint is_again           # all of its segment was held already, and it is counted as sent again
     bint has_ack
     bint stamped
@@ -82,7 +82,7 @@ cdef struct Recent:
     uint32_t length
     uint64_t hash
 
-# A segment that was sent again before anybody acknowledged it.
+# A segment that was sent again before it was acknowledged.
 cdef struct Again:
     int64_t offset      # stream position of its first byte
     int64_t time
@@ -90,7 +90,7 @@ cdef struct Again:
     bint proven         # the receiver had asked for it by repeating its acknowledgement
 
 cdef enum:
-    AGAIN = 4                   # so many of the latest are remembered
+    AGAIN = 4                   # the number of the latest that are remembered
     NEAR_TRIPS = 8
 
 # When a receiver first acknowledged the bytes before a position, and those until soon after.
@@ -99,7 +99,7 @@ cdef struct Passed:
     int64_t time
 
 cdef enum:
-    PASSED = 16                 # so many of the latest are remembered: a power of two
+    PASSED = 16                 # the number of the latest that are remembered: a power of two
 
 # A packet of the latest ones, for copies of it; see copies.pyx.
 cdef struct Seen:
@@ -115,7 +115,7 @@ cdef struct Range:
     uint32_t end            # the number behind
 
 cdef enum:
-    SACKED = 8              # so many ranges of a direction are kept
+    SACKED = 8              # the number of ranges that are kept of a direction
 
 # What tells whether a reset comes from the side that it names, see resets.pyx.
 cdef struct ResetMarks:
@@ -142,9 +142,9 @@ cdef struct Direction:
     uint32_t acked          # highest acknowledgement of this direction's bytes, by its receiver
     bint acked_known
     uint32_t acked_from     # and the first one that was seen
-    int64_t acked_frame     # where the latest was that told of bytes not shown by then
+    int64_t acked_frame     # where the latest was that covered bytes not shown by then
     int64_t acked_time
-    uint32_t fewer_acked    # the highest of those since that told less,
+    uint32_t fewer_acked    # the highest of those since that covered less,
     uint32_t fewer_acks     # and how many these are in a row
     uint32_t sent           # highest number that its sender said it had come to, without payload,
     bint sent_known
@@ -154,7 +154,7 @@ cdef struct Direction:
     uint32_t sent_stamp     # and when, by its own clock
     Range sacked[8]         # in no order; see selective.pxd
     uint32_t num_sacked
-    uint32_t flight         # most bytes under way at once
+    uint32_t flight         # most bytes in flight at one time
     bint beginning          # where the stream begins is not settled: what came is held
     int64_t begun_at        # packets of the connection by then
     uint32_t told_ack       # what its latest segment with payload or FIN acknowledged
@@ -191,7 +191,7 @@ cdef struct Direction:
     bint stamped            # its segments have stamps: see stamps.pxd
     uint32_t first_stamp
     int64_t first_stamp_time
-    int64_t spell_since     # when the spell under way began
+    int64_t spell_since     # when the current spell began
     int64_t behind[2]       # least time from stamp to capture, of this spell and the one before; from that of the first
     int repeated_acks       # in a row: the receiver asks for something that is missing,
     int64_t repeated_time   # since this packet
@@ -200,7 +200,7 @@ cdef struct Direction:
     int64_t sent_at         # its latest segment with payload
     Again again[4]
     int64_t num_again
-    int64_t hole_since      # when the hole that the held segments stand behind was noticed
+    int64_t hole_since      # when the hole before the held segments was noticed
     int64_t mended          # nanoseconds that the stream waited for segments that then came
     bint mending            # held segments are handed on because what was missing has come
     int64_t held_ready      # when the latest segment handed on, while others were held behind it, was ready
@@ -311,7 +311,7 @@ cdef struct Streams:
     uint64_t seed
     int64_t num
     int64_t frames_before   # packets of the captures before this one
-    int64_t ordinal         # of the packet under way, counted over all captures from 1; whoever hands segments in sets it
+    int64_t ordinal         # of the current packet, counted over all captures from 1; the caller that hands segments in sets it
     int64_t capture
     int64_t seen_at         # number of the place where the capture was taken: a connection continues in captures of one place only
     int64_t held_total
@@ -328,8 +328,8 @@ cdef struct Streams:
     Connection* last_reset
     Limits limits
     StreamSink sink
-    void* above             # the context that whoever hands segments in works for
-    Samples* samples        # of the capture under way; or NULL: captures are not compared
+    void* above             # the context of the caller that hands segments in
+    Samples* samples        # of the current capture; or NULL: captures are not compared
     bint no_memory
 
 cdef Connection* find_connection(Streams* streams, Segment* segment, int sender) noexcept nogil

@@ -163,7 +163,7 @@ cdef Connection* add_connection(Streams* streams, Segment* segment, int sender) 
 
 cdef void note_icmp_error(void* opaque, Segment* quoted, int error, const uint8_t* source) noexcept nogil:
     """What ICMP says of a packet of a connection that is known. The first error stays, but one that only asks for smaller
-    packets. It is no packet of the connection: nothing else depends on it."""
+    packets. It is not a packet of the connection: nothing else depends on it."""
     cdef Streams* streams = <Streams*>opaque
     cdef int sender = source_endpoint(quoted)
     cdef const uint8_t* low = &quoted.source[0] if sender == 0 else &quoted.target[0]
@@ -303,7 +303,7 @@ cdef void link_reset(Streams* streams, Connection* connection) noexcept nogil:
     """As the latest one whose RST waits to be believed."""
     connection.reset_touched = streams.ordinal
     if connection.reset_time < streams.latest or connection.reset_time == NO_TIME:
-        streams.alone = True    # one that waits longer may stand before it
+        streams.alone = True    # one that waits longer may be before it
     connection.reset_newer = NULL
     connection.reset_older = streams.last_reset
     if streams.last_reset != NULL:

@@ -5,7 +5,7 @@ Rules
   1. A copy has the TCP header of the packet, bit by bit, with its timestamps, and IP's identification. Only the checksum may
      differ: the sender's card makes it behind the place of a capture there. A retransmission is a packet of its own: stacks
      give it another identification, or a later timestamp.
-  2. That alone is no proof: appliances send the very same packet again. A copy comes soon after, before anybody sends
+  2. That alone is not a proof: appliances send the very same packet again. A copy comes soon after, before a host sends
      again: from another place (VLAN, tunnel, interface, time to live) within a second, from the same one within 5 ms,
      where identification or timestamp tell a sender's packets from each other; within 100 ms and 1 ms where they do not.
      A timestamp does not where the receiver had asked: what is sent again then may come in the same millisecond.

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""How a connection ends: what was held is handed on, what is missing is named, and it is told why.
+"""How a connection ends: what was held is handed on, what is missing is named, and the reason is recorded.
 
 Rules
   1. What was acknowledged or passed by its sender's own numbers and never shown is a gap like any other.
-  2. A FIN takes a number and is no byte.
+  2. A FIN takes a number and is not a byte.
   3. A connection ends once; what hands on bytes may have ended it.
 
     next_seq v         acked            furthest
-    ---------[ missing ][ lost, nobody says ][FIN]
+    ---------[ missing ][ lost, unconfirmed ][FIN]
 
 Source: RFC 9293 3.4, 3.6.
 """
@@ -44,7 +44,7 @@ cdef void settle_tail(Streams* streams, Connection* connection, int sender) noex
 
 
 cdef inline uint32_t is_behind_fin(Direction* own, uint32_t number) noexcept nogil:
-    """1 for the number that a FIN takes, which is no byte. Where one number is left at a stream's end, it was a FIN's."""
+    """1 for the number that a FIN takes, which is not a byte. Where one number is left at a stream's end, it was a FIN's."""
     cdef uint32_t i
     if own.fin:
         return number == own.fin_seq + 1

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""SYNs: at the beginning, again, and where nobody expects one.
+"""SYNs: at the beginning, repeated, and unexpected.
 
 Rules
   1. A SYN in the middle of a connection means nothing until its SYN+ACK, or a segment with the number behind it, says that
@@ -31,7 +31,7 @@ cdef bint opens_anew(Connection* connection, Segment* segment, int sender) noexc
     if connection.packets == 0:
         return False
     if own.syn and segment.seq == own.isn:
-        # A repeated SYN, even after the end. Windows asks anew where it was refused, with the same number.
+        # A repeated SYN, even after the end. Windows retries where it was refused, with the same number.
         return connection.refused and not is_copy(connection, sender, segment)
     if connection.ended or connection.reset_by >= 0:
         return True
@@ -94,7 +94,7 @@ cdef void begin_behind_syn(Streams* streams, Connection* connection) noexcept no
 
 
 cdef void pass_over_syn(Streams* streams, Connection* connection, int sender, Arrival* arrival) noexcept nogil:
-    """The side that seemed to have begun anew goes on as before."""
+    """The side that seemed to have begun again continues as before."""
     cdef Direction* own = &connection.direction[sender]
     cdef int i
     streams.sink.oddity(streams.sink.context, connection, sender, arrival, ODD_HANDSHAKE,

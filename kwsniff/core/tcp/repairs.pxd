@@ -3,13 +3,13 @@
 
 Rules
   1. Any acknowledgement tells how long the way takes at most. How long it takes tell those that nothing held up.
-  2. A segment that comes again after it was acknowledged is nobody's loss.
+  2. A segment that comes again after it was acknowledged is not a loss.
   3. What fills a hole was sent again where its sender's stamps, or its receiver, prove it; else it may have been
      overtaken on its way.
   4. A hole counts from the segment that showed it to the one that fills it; one that is given up does not.
 
     sent   ---- 1 ---- 2 ------- 2 again ->        seen   ---- 1 ---- 3 ---- 4 ---- 2 ->
-                       [ Again ]                                      [  mended  ]
+                       [ Again ]                                      [ `mended` ]
 """
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -22,13 +22,13 @@ from kwsniff.core.tcp.segments cimport distance
 from kwsniff.core.tcp.connections cimport AGAIN, NEAR_TRIPS, Again, Arrival, Connection, Direction, Streams, TcpEvent
 
 cdef enum:
-    REPEATED_ACKS = 3           # so many say that a segment is missing (RFC 5681 3.2)
+    REPEATED_ACKS = 3           # this number shows that a segment is missing (RFC 5681 3.2)
 
 cdef extern from *:
     """
     #define DELAYED_ACK 35000000LL
     """
-    const int64_t DELAYED_ACK   # so much later than at once: a receiver that waited for more (RFC 1122 4.2.3.2)
+    const int64_t DELAYED_ACK   # later by this: a receiver that waited for more (RFC 1122 4.2.3.2)
 
 
 cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length) noexcept nogil:
@@ -40,7 +40,7 @@ cdef inline void time_segment(Direction* own, Segment* segment, uint32_t length)
 
 
 cdef inline void note_round_trip(Direction* own, Segment* segment, int64_t took) noexcept nogil:
-    """Nothing holds up a handshake's acknowledgement, nor those that come by themselves and at once."""
+    """Nothing holds up a handshake's acknowledgement, nor those that come by themselves and immediately."""
     if own.round_trip < 0 or took < own.round_trip:
         own.round_trip = took
     if own.syn and own.timed_seq == own.isn + 1:
@@ -118,7 +118,7 @@ cdef inline void tell_event(Streams* streams, Connection* connection, int kind, 
     event.frame = frame
     event.capture = capture
     streams.sink.event(streams.sink.context, connection, &event)
-    # Whoever keeps the event may have taken room for it, and does not know these totals.
+    # The sink that keeps the event may have taken room for it, and does not know these totals.
     streams.event_rooms += connection.events != NULL and not had_room
 
 

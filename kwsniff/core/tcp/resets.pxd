@@ -40,7 +40,7 @@ cdef inline bint is_behind_reset(Direction* own, uint32_t seq, uint32_t length) 
 
 
 cdef inline bint is_reset(Connection* connection, int64_t time) noexcept nogil:
-    """Whether the reset has been there for so long that nobody will gainsay it."""
+    """Whether the reset has been there for long enough not to be contradicted any more."""
     return (connection.reset_by >= 0 and not connection.ended and time != NO_TIME
             and connection.reset_time != NO_TIME and time - connection.reset_time > RESET_PATIENCE)
 

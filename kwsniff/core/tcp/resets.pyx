@@ -3,11 +3,11 @@
 
 Rules
   1. A reset counts where its receiver would take it: at a number between the last acknowledged and the furthest that the
-     bytes under way ever reached.
-  2. It ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both sides go on talking before,
-     there was none. Behind one with the number expected what is sent is held until then: it was for nobody, or nothing
+     bytes in flight ever reached.
+  2. It ends the connection when RESET_PATIENCE went by, or the connection's packets do; if both sides continue before that,
+     there was none. Behind one with the number expected what is sent is held until then: it had no receiver, or nothing
      is lost. One beyond is a challenge to its receiver, or follows lost segments: what comes is handed on.
-  3. Where a side was never seen, one with the number expected ends the connection at once; so it does where one had
+  3. Where a side was never seen, one with the number expected ends the connection immediately; so it does where one had
      closed already, unless bytes are missing, of which an acknowledgement may still come.
   4. A side that took a reset answers nothing more, and one that sent it says nothing more: that is how both are known.
   5. A reset that a box in between sends has its own time to live, numbers and options. Who knows the connection sends one
@@ -35,8 +35,8 @@ from kwsniff.core.tcp.segments cimport distance
 
 cdef bint resets(Direction* own, Direction* other, Segment* segment) noexcept nogil:
     """Whether a receiver would take this RST: one that answers a SYN by its acknowledgement (RFC 9293 3.10.7.3), any
-    other by its number. Where the receiver stands is not known better than between its last acknowledgement and the
-    furthest number sent; what it has room for not better than by what was under way before."""
+    other by its number. The receiver's position is not known better than between its last acknowledgement and the
+    furthest number sent; what it has room for not better than by what was in flight before."""
     cdef int32_t room = LEAST_WINDOW
     if other.syn and not own.syn and not own.known and segment.flags & TCP_ACK and segment.seq == 0:
         return segment.ack == other.isn + 1 or distance(segment.ack, furthest(other)) == 0
@@ -104,7 +104,7 @@ cdef bint doubt_reset(Streams* streams, Connection* connection, int sender, Segm
 
 
 cdef inline void forget_behind_reset(Direction* own) noexcept nogil:
-    """What was said behind a reset that stands tells nothing of the stream before."""
+    """What follows a reset that holds shows nothing of the stream before."""
     cdef uint32_t i
     if own.sent_known and distance(own.sent, own.at_reset) > 0:
         own.sent = own.at_reset
@@ -118,7 +118,7 @@ cdef inline void forget_behind_reset(Direction* own) noexcept nogil:
 
 
 cdef void drop_behind_reset(Streams* streams, Connection* connection, int sender) noexcept nogil:
-    """Nobody gainsaid the reset: what was sent behind it was for nobody."""
+    """Nothing contradicted the reset: what was sent after it had no receiver."""
     cdef Direction* own = &connection.direction[sender]
     cdef Held* before = NULL
     cdef Held* held = own.held

@@ -4,9 +4,9 @@
 Rules
   1. Only what lies behind the acknowledgement tells something new. What lies before it, as what came twice does
      (D-SACK), had been acknowledged already; what came twice inside another block is part of that.
-  2. Ranges that touch are one. At most SACKED are kept, and of more those that were told latest; what the
+  2. Ranges that touch are one. At most SACKED are kept, and of more those that were reported latest; what the
      acknowledgement passed is forgotten.
-  3. A receiver may drop what it had told (RFC 2018 8): it was on the wire all the same.
+  3. A receiver may drop what it had reported (RFC 2018 8): it was on the wire anyway.
 
     acked           next_seq
     --[ missing ]------|----[ sacked ]----[ sacked ]

@@ -3,10 +3,10 @@
 
 Rules
   1. A stamp is the sender's time in milliseconds, from a number of its own on. Where it goes slower or faster, or
-     nobody has seen it go for a while, it tells nothing.
+     was not seen to go for a while, it shows nothing.
   2. The least time between stamp and capture, of the last two spells, is the usual way: two clocks drift apart.
-     A stamp that is not believed is no least time: one damaged segment would make all that follow late.
-  3. A stamp is cut to whole milliseconds: up to one of them is nobody's.
+     A stamp that is not believed is not a least time: one damaged segment would make all that follow late.
+  3. A stamp is cut to whole milliseconds: up to one of them is rounding.
 
     sender   | stamp n        | stamp n + 40
     capture  |----- way ----->| .. late ..
@@ -26,8 +26,8 @@ cdef extern from *:
     #define STAMP_SLACK 32
     """
     const int64_t STAMP_TICK
-    const int64_t STAMP_SPELL       # so long a least way counts, and then as long again as the one before
-    const int64_t STAMP_PROOF       # a clock has to be seen for so long: one of half the speed is off by more than
+    const int64_t STAMP_SPELL       # a least way counts for this long, and then as long again as the one before
+    const int64_t STAMP_PROOF       # a clock has to be seen for this long: one of half the speed is off by more than
     const int64_t STAMP_MOST        # what is believed of a way, and
     const int64_t STAMP_SLACK       # this part of the time that it was seen
 

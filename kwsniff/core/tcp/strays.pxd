@@ -2,14 +2,14 @@
 """Numbers far ahead that their sender never came to.
 
 Rules
-  1. What is under way is never more than its receiver has room for. Who goes on further below a number than that has not
-     sent it: a segment, a FIN or an acknowledgement of another connection, or a forged one.
-  2. What was seen up to it, held or acknowledged, stands for it.
+  1. Bytes in flight are never more than their receiver has room for. A sender that continues further below a number has
+     not sent it: a segment, a FIN or an acknowledgement of another connection, or a forged one.
+  2. What was seen up to it, held or acknowledged, confirms it.
   3. A segment without payload says exactly how far its sender has come; one with payload may be sent again, and is
-     believed only where much more lies between than was ever under way.
+     believed only where much more is between than was ever in flight.
   4. Nothing comes behind a FIN that was reached.
-  5. A receiver never acknowledges less than before. One that goes on below has not said what was not shown: far below
-     one such acknowledgement tells, else so many in a row as never overtake each other.
+  5. A receiver never acknowledges less than before. One that continues below has not sent what was not shown: far below
+     one such acknowledgement is enough, else FEWER_ACKS in a row, which never overtake each other.
 
     next_seq             + flight, LEAST_WINDOW or more
     ---|--- segment --------------|---------------- FIN, held
@@ -29,7 +29,7 @@ from kwsniff.core.tcp.segments cimport distance
 
 cdef enum:
     FEWER_ACKS = 3              # in a row
-    UNHEARD_OF = 1 << 20        # never under way on a connection that is not known to have had much
+    UNHEARD_OF = 1 << 20        # never in flight on a connection that is not known to have had much
 
 
 cdef inline void doubt(Streams* streams, Connection* connection, int sender, Segment* segment,
@@ -48,7 +48,7 @@ cdef inline int64_t room_of(Direction* own) noexcept nogil:
 
 cdef inline void doubt_sent(Streams* streams, Connection* connection, int sender, Segment* segment,
                             Arrival* arrival) noexcept nogil:
-    """Takes back how far the sender seemed to have come, and its FIN, where it goes on far below."""
+    """Takes back how far the sender seemed to have come, and its FIN, where it continues far below."""
     cdef Direction* own = &connection.direction[sender]
     cdef Arrival stray = arrival[0]
     cdef uint32_t far = own.sent
@@ -74,7 +74,7 @@ cdef inline void doubt_sent(Streams* streams, Connection* connection, int sender
 
 
 cdef inline void doubt_held(Streams* streams, Connection* connection, int sender, Segment* segment) noexcept nogil:
-    """Passes over what is held far ahead of where its sender goes on."""
+    """Passes over what is held far ahead of where its sender continues."""
     cdef Direction* own = &connection.direction[sender]
     cdef uint32_t shown = segment.seq + segment.length
     cdef int64_t room = room_of(own)

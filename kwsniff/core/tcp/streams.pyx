@@ -6,7 +6,7 @@ Rules
   2. The first copy of a byte wins. What a retransmission repeats is counted, not delivered again.
   3. A hole is waited for until the receiver has acknowledged it and `gap_patience` more packets went by (a capture
      may record packets a little out of order), until a named limit is reached, or until the connection ends.
-     Then it is delivered as a gap, and the stream goes on behind it.
+     Then it is delivered as a gap, and the stream continues after it.
   4. Memory held for out-of-order segments is bounded per direction and in all; connections are bounded: those
      that have ended make room, then the one that was silent longest.
   5. Bytes that were held are handed on after those of the other direction that their sender had received by then: when
@@ -62,7 +62,7 @@ from kwsniff.core.tcp.segments cimport distance, source_endpoint
 from kwsniff.core.tcp.strays cimport doubt
 
 cdef enum:
-    STRANGE_SEGMENTS = 3        # so many in a row outside the window: it is the stream that moved
+    STRANGE_SEGMENTS = 3        # this number in a row outside the window: it is the stream that moved
 
 cdef extern from *:
     """
@@ -248,7 +248,7 @@ cdef void drop_silent(Streams* streams, int64_t time, Connection* spared) noexce
             and silent_too_long(streams, streams.open.oldest, time)):
         streams.place[1] = streams.open.oldest.touched
         if streams.open.oldest.is_behind:
-            streams.alone = True        # one that was silent for less long may stand before it
+            streams.alone = True        # one that was silent for less long may be before it
         evict(streams, streams.open.oldest)
 
 
@@ -315,7 +315,7 @@ cdef void take_reset(Streams* streams, Connection* connection, int sender, Segme
                             distance(segment.seq, own.next_seq if own.known else own.acked))
         return
     if waits_behind_reset(connection):
-        # Whoever is gone answers every segment that was under way with another one.
+        # A side that is gone answers every segment that was in flight with another one.
         if sender == connection.reset_sender and answers_unseen(own, other, segment):
             connection.reset_answers_unseen = True
         return
@@ -374,7 +374,7 @@ cdef void take_fin(Connection* connection, Direction* own, Segment* segment, int
         connection.closer = sender
         connection.close_frame = segment.frame
         connection.close_time = segment.time
-    if not own.known:           # a direction whose payload was never captured ends here all the same
+    if not own.known:           # a direction whose payload was never captured still ends here
         own.fin_done = True
 
 

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, autotestdict=False
-"""Which packet brought which byte of the plaintext, and how far the plain stream had come where the encrypted one stood.
+"""Which packet brought which byte of the plaintext, and how far the plain stream had come at a position of the encrypted one.
 
 Rules
   1. Every byte comes with time and frame of the packet that its encrypted byte was in, the last byte of a record with
-     its last packet: before that, nobody could read the record.
+     its last packet: before that, the record was unreadable.
   2. An acknowledgement of encrypted bytes means the plaintext of the records that were whole there.
   3. What is remembered is bounded: of too many packets under one record the last ones count as one, of too many turns
      the oldest go.
@@ -25,7 +25,7 @@ from kwsniff.core.tls.records cimport RECORD_DATA, RECORD_HEADER
 from kwsniff.core.tls.sealed cimport Carrier, Opened, Opening, Tls, TlsSide, Turn
 
 cdef enum:
-    MOST_CARRIERS = 512         # packets that what is kept is told apart by
+    MOST_CARRIERS = 512         # packets that are distinguished in what is kept
     MOST_TURNS = 4096           # runs of records that the receiver has not acknowledged
     SPARE_KEPT = 4096           # of an empty buffer that stays
 
@@ -91,7 +91,7 @@ cdef Arrival arrival_at(TlsSide* side, uint32_t at) noexcept nogil:
 # -- positions --------------------------------------------------------------------------------------------------
 
 cdef void note_turn(TlsSide* side) noexcept nogil:
-    """The plain stream stands where it does when the encrypted one has come to what is kept."""
+    """The position of the plain stream when the encrypted one has come to what is kept."""
     cdef Turn turn
     cdef Buffer* turns = &side.turns
     cdef size_t num = turns.len // sizeof(Turn), half
@@ -154,7 +154,7 @@ cdef void hand_on(Opening* opening, Tls* tls, Connection* connection, int direct
 
 cdef void hand_gap(Opening* opening, Tls* tls, Connection* connection, int direction, Arrival* arrival, int64_t num,
                    int cause) noexcept nogil:
-    """Bytes of the plain stream are missing: `num` of them, or nobody knows how many."""
+    """Bytes of the plain stream are missing: `num` of them, or an unknown number."""
     cdef TlsSide* side = &tls.side[direction]
     cdef Arrival plain
     if num == 0:

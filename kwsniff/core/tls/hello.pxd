@@ -12,7 +12,7 @@ cdef enum HelloState:
 # What one side says before anything is encrypted.
 cdef struct HelloSide:
     int state
-    uint8_t head[5]             # of the record under way
+    uint8_t head[5]             # of the current record
     uint32_t head_num
     uint32_t left               # bytes of that record that have not come
     Buffer message              # its first handshake message, from the type on

@@ -6,8 +6,8 @@ Rules
      ServerHello must agree on what a HelloRetryRequest chose (RFC 8446 4.1.4).
   2. A message is collected over records and segments, up to MOST_BYTES. Of one that is cut short, what is whole counts;
      the version does not, unless supported_versions is there: the older field says 1.2 for 1.3 too.
-  3. An alert in the place of a hello says why there is none (RFC 8446 6), in however many pieces it comes.
-  4. What does not hold together is no hello, and nothing is said of it.
+  3. An alert instead of a hello says why there is none (RFC 8446 6), in however many pieces it comes.
+  4. What does not hold together is not a hello, and leaves no trace.
   5. Of ids and tickets that resume a session of TLS 1.2 a mark is kept: which earlier session it was tells its secret.
 
     record       | type 22 | version u16 | length u16 | part of a message ...
@@ -297,7 +297,7 @@ cdef Octets cipher_text(Hello* hello, uint8_t* room) noexcept nogil:
 
 def read(parts):
     """What an exchange of bytes shows: (client, version, server name, cipher suite), None where it shows nothing.
-    `parts` are pairs of endpoint (0 or 1) and bytes, or None in the place of bytes that are missing."""
+    `parts` are pairs of endpoint (0 or 1) and bytes, or None instead of bytes that are missing."""
     cdef Hello* hello = make_hello()
     cdef uint8_t[8] room
     cdef const uint8_t[::1] view

@@ -184,7 +184,7 @@ cdef void note_proven(Opening* opening) noexcept nogil:
 
 
 cdef size_t open_run(Opening* opening, void* key, uint64_t number, Octets records, int64_t most) noexcept nogil:
-    """Opens whole records from the front of `records` on, `most` of them (-1: all), up to the first one that is no data or
+    """Opens whole records from the front of `records` on, `most` of them (-1: all), up to the first one that is not data or
     does not open: what they hold is in `opening.plain`, what they were in `opening.opened`. Returns how many opened."""
     cdef size_t num = 0
     opening.plain.len = 0

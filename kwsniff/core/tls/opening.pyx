@@ -187,7 +187,7 @@ cdef int earlier_side(Tls* tls, bint* stuck) noexcept nogil:
 
 cdef void take_cipher_gap(Opening* opening, Tls* tls, Connection* connection, int direction, Arrival* arrival,
                           int64_t offset, int64_t num, int cause) noexcept nogil:
-    """`num` encrypted bytes from position `offset` on are missing; -1: nobody knows how many."""
+    """`num` encrypted bytes from position `offset` on are missing; -1: an unknown number."""
     cdef TlsSide* side = &tls.side[direction]
     cdef int64_t have = <int64_t>side.kept.len, need
     if side.phase == SIDE_GIVEN_UP:
@@ -213,7 +213,7 @@ cdef void take_cipher_gap(Opening* opening, Tls* tls, Connection* connection, in
 
 cdef void pass_record(Opening* opening, Tls* tls, Connection* connection, int direction, Arrival* arrival,
                       int64_t length, int cause) noexcept nogil:
-    """The record under way has lost some of its bytes, and none of the next ones: it counts, and cannot be opened."""
+    """The current record has lost some of its bytes, and none of the next ones: it counts, and cannot be opened."""
     cdef TlsSide* side = &tls.side[direction]
     cdef bint holds_data = u8(contents(&side.kept), 0) == RECORD_DATA
     cdef int64_t plain = -1
@@ -338,7 +338,7 @@ cdef size_t take_sealed(Opening* opening, Tls* tls, Connection* connection, int 
 # -- what changes keys ------------------------------------------------------------------------------------------
 
 cdef void take_control(Tls* tls, int direction, int kind, Octets data) noexcept nogil:
-    """The contents of a record that is no data."""
+    """The contents of a record that is not data."""
     cdef TlsSide* side = &tls.side[direction]
     if kind == RECORD_ALERT:
         take_opened_alert(tls.hello, direction, data)

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # What became of a TLS handshake: how far it came, who ended it by an alert, whether the client had a certificate.
 #
-# Rule 1: nothing is said of a handshake of which bytes are missing, nor without a ClientHello.
+# Rule 1: there is no outcome of a handshake of which bytes are missing, nor without a ClientHello.
 # Rule 2: an alert in the clear, or one that was opened, has its name; of others only the length tells, and who sent it.
 #         One that closes a connection whose handshake is complete is none of a handshake.
 #
@@ -56,7 +56,7 @@ cdef inline int how_far(Hello* hello) noexcept nogil:
 
 
 cdef inline bint has_sealed_alert(Hello* hello, int side) noexcept nogil:
-    """Whether an encrypted alert of this endpoint stands where the handshake should have gone on."""
+    """Whether an encrypted alert of this endpoint is where the handshake should have continued."""
     cdef Steps* own = &hello.side[side].records.steps
     if not is_newest(hello):
         return own.sealed_alert

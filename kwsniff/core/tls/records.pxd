@@ -3,7 +3,7 @@
 #
 # Rule 1: a record counts once its header is there. Where bytes are missing, those of which nothing is there do not.
 # Rule 2: records in the clear are looked into for the steps of a handshake (steps.pxd).
-# Rule 3: behind a hole that ends inside the record under way, counting goes on; behind others with the first packet that
+# Rule 3: after a hole that ends inside the current record, counting continues; after others with the first packet that
 #         begins like a record, and has another one behind it if there is room.
 #
 #     [ 23 3 3 length ][ ... ][ 23 3 3 length ][ ...        header: type, version 3.x, length of what follows
@@ -27,15 +27,15 @@ cdef enum:
 cdef struct Records:
     int64_t num             # with data, as far as their headers say
     Steps steps
-    uint8_t head[5]         # of the header under way,
+    uint8_t head[5]         # of the current header,
     uint32_t head_num
     uint32_t left           # and bytes of the record that have not come
-    bint lost               # nobody knows where the next one begins
+    bint lost               # it is unknown where the next one begins
     bint torn               # bytes were missing: the steps are not all there
 
 
 cdef inline bint begins_record(Octets data) noexcept nogil:
-    """Whether five bytes of a record's header stand here."""
+    """Whether five bytes of a record's header are here."""
     return (RECORD_CHANGE <= u8(data, 0) <= RECORD_DATA and u8(data, 1) == 3 and u8(data, 2) <= 4
             and 0 < be16(data, 3) <= LONGEST_RECORD - RECORD_HEADER)
 
@@ -64,7 +64,7 @@ cdef inline void begin_record(Records* records, Steps* other) noexcept nogil:
 
 
 cdef inline void look_into(Records* records, Octets part) noexcept nogil:
-    """Bytes of the record under way."""
+    """Bytes of the current record."""
     cdef Steps* own = &records.steps
     if records.head[0] == RECORD_HANDSHAKE and not own.changed:
         take_clear_handshake(own, part)
@@ -103,7 +103,7 @@ cdef inline void count_records(Records* records, Steps* other, Octets data) noex
 
 
 cdef inline void miss_records(Records* records, int64_t num) noexcept nogil:
-    """`num` bytes are missing; -1: nobody knows how many."""
+    """`num` bytes are missing; -1: an unknown number."""
     records.torn = True
     if 0 <= num <= <int64_t>records.left:
         records.left -= <uint32_t>num

@@ -2,7 +2,7 @@
 """Keys for the next record, and the next record itself where some were lost: its beginning, and the number it has.
 
 Rules
-  1. A record's beginning is where a header stands, with another one, or nothing yet, behind the record. Only one that
+  1. A record begins where a header is, with another one, or nothing yet, after the record. Only one that
      opens is believed.
   2. Its number is one of those that the missing bytes leave room for, from the next one on; or one from 0 on, with the
      keys that come next: in a handshake those of data, or of the first update. Tries are bounded for each loss; then the
@@ -43,7 +43,7 @@ cdef bint is_1_3(Tls* tls) noexcept nogil:
 # -- keys -------------------------------------------------------------------------------------------------------
 
 cdef void change_key(TlsSide* side, int epoch) noexcept nogil:
-    """What follows is opened with other keys, and counted anew."""
+    """What follows is opened with other keys, and counted from 0."""
     drop_key(side.key)
     side.key = NULL
     side.asked = -1
@@ -128,7 +128,7 @@ cdef bint guess_session(Opening* opening, Tls* tls, int direction, Octets record
 # -- after a loss -----------------------------------------------------------------------------------------------
 
 cdef void lose_record(TlsSide* side, int64_t missing, int cause) noexcept nogil:
-    """`missing` encrypted bytes, or nobody knows how many, are not there: the next record has to be found."""
+    """`missing` encrypted bytes, or an unknown number, are not there: the next record has to be found."""
     if side.phase == SIDE_LOST:
         if missing < 0 or side.missing < 0:
             side.missing = -1

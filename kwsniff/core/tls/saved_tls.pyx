@@ -2,7 +2,7 @@
 """What is known of TLS connections, in a saved state: how far they are, and never their secrets.
 
 Rules
-  1. Keys are asked for again by whoever goes on: hello, epoch and number say which.
+  1. The analyzer that continues asks for keys again: hello, epoch and number say which.
   2. NULL is handed back, and the source is failed, when a state ends early or memory is refused.
 """
 

@@ -48,7 +48,7 @@ cdef struct TlsSide:
     uint32_t left           # bytes of a damaged record that are still to come: they are passed over
     int64_t plain           # position in the plain stream
     Buffer turns            # Turn
-    uint8_t head[4]         # of the handshake message under way inside records,
+    uint8_t head[4]         # of the current handshake message inside records,
     uint32_t head_num
     uint32_t message_left   # and bytes of its body that have not come
     int64_t missing         # LOST: encrypted bytes since the last record that was opened, or -1;
@@ -67,7 +67,7 @@ cdef struct Tls:
     int64_t known           # grows with what may give a key
     bint by_trying          # which secrets are this connection's was found out by trying them
 
-# Where plaintext goes. `offset` is a position in the plain stream; num -1: nobody knows how many.
+# Where plaintext goes. `offset` is a position in the plain stream; num -1: an unknown number.
 cdef struct TlsSink:
     void* context
     void (*begin)(void* context, Connection* connection) noexcept nogil

@@ -1,7 +1,7 @@
 # cython: language_level=3
 # How far a TLS handshake came, as kinds and lengths of records show it without keys.
 #
-# Rule 1: up to TLS 1.2 handshake messages stand in the clear until change_cipher_spec; behind it the one that follows is
+# Rule 1: up to TLS 1.2 handshake messages are in the clear until change_cipher_spec; behind it the one that follows is
 #         Finished. Of TLS 1.3 what follows the ServerHello looks like data; the first record of the client that is longer
 #         than an alert ends its part.
 # Rule 2: an encrypted alert of TLS 1.3 has ALERT_SEALED bytes, or ALERT_PADDED from the JDK: no handshake message's record
@@ -34,7 +34,7 @@ cdef struct Steps:
     uint32_t first_long         # the length of the first of these
     int64_t behind              # of both, how many came after the other side's first long one
     int64_t behind_long
-    uint8_t head[4]             # of the handshake message under way, in the clear,
+    uint8_t head[4]             # of the current handshake message, in the clear,
     uint32_t head_num
     uint32_t left               # and bytes of its body that have not come
     bint key_exchange           # a ClientKeyExchange message

@@ -3,7 +3,7 @@
 
 Rules
   1. Nothing is decompressed: how long a batch would be is known where the codec's own frames say so.
-  2. Frames that do not fill the batch to its last byte say nothing: a part is no size.
+  2. Frames that do not fill the batch to its last byte show nothing: a part is not a size.
   3. A producer without an id has no epoch and no sequence either.
   4. A message of format 0 or 1 that is compressed hides how many records it holds.
 

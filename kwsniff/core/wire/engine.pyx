@@ -14,7 +14,7 @@ Kafka's reader decides what is an error (its generated readers and ByteBufferAcc
     where the field is not nullable (of bytes: unless the caller says otherwise); a compact string longer than 32767
     is an error
   - a negative number of tagged fields is none; unknown tags are skipped by their size and kept
-  - Kafka ignores the declared size of a known tag and goes on where the parse ended. We do the same, because
+  - Kafka ignores the declared size of a known tag and continues where the parse ended. We do the same, because
     the broker has acted upon that reading; where the two differ a TAG cell reports declared - used. Parsing
     inside the declared size would only differ for bytes that no Kafka writer makes, and would then show
     something else than the receiver saw.
@@ -440,7 +440,7 @@ cdef int read_strings(Cursor* cursor, Tape* out, size_t max_cells, const uint8_t
 
 cdef int next_tag(Cursor* cursor, Tape* out, size_t max_cells, const uint8_t* data,
                   const Op* ops, uint32_t num_ops, Level* level, uint32_t* i) noexcept nogil:
-    # A known tag's payload was read: report a wrong size, then go on in the section.
+    # A known tag's payload was read: report a wrong size, then continue in the section.
     cdef uint32_t here = <uint32_t>offset_from(cursor, data)
     cdef int64_t used = <int64_t>here - level.payload
     if level.tag == 0 or i[0] != op_at(ops, level.tag).a:

@@ -52,7 +52,7 @@ cdef struct Forgotten:
     Octets topic_id
     Octets partitions
 
-# What is forgotten with every message stands first; `topics` is the first of what is kept.
+# What is forgotten with every message comes first; `topics` is the first of what is kept.
 cdef struct Facts:
     Octets client_id
     Octets group

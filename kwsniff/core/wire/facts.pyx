@@ -4,7 +4,7 @@
 Rules
   1. Fields are known by the meaning that their layout gives them, never by API or name.
   2. A value belongs to its struct and to what is nested in it: it is forgotten at that struct's end. An error
-     therefore finds its topic, partition and message whether they stand before or behind it in the struct.
+     therefore finds its topic, partition and message whether they are before or after it in the struct.
   3. A message that breaks off gives the facts up to the break.
   4. Whatever the number of cells, one pass; the topics and errors that are kept are bounded by the message's bytes.
 
@@ -29,8 +29,8 @@ from kwsniff.core.wire.topic_ids cimport TopicIds, find_topic, learn_topic
 cdef enum:
     MAX_DEPTH = 40              # the engine's own bound is lower
     MAX_PENDING = 64            # error fields of open structs; one per struct in every known layout
-    OWN_DEPTH = 2               # the message's own struct, and those that stand right in it
-    RECENT_TOPICS = 8           # a topic is looked for among so many before it counts as another
+    OWN_DEPTH = 2               # the message's own struct, and those that are directly in it
+    RECENT_TOPICS = 8           # a topic is looked for among this number before it counts as another
 
 cdef struct Register:
     Octets span
@@ -58,7 +58,7 @@ cdef struct Fold:
     bint header_read            # the first struct of a message is its header
     int64_t listed              # names still to come of an array of topic names
     Forgotten forgotten
-    int forgotten_depth         # inside the topics that a fetch session drops: they are no part of the call
+    int forgotten_depth         # inside the topics that a fetch session drops: they are not part of the call
     # From here on nothing is read before it is written.
     int64_t left[40]            # elements still to come of the array at that depth
     Pending pending[64]
@@ -181,7 +181,7 @@ cdef void end_hit(Facts* facts, Fold* fold, int depth) noexcept nogil:
 
 
 cdef inline PartitionHit* hit_here(Facts* facts, Fold* fold) noexcept nogil:
-    """The hit that the current struct fills; NULL where nobody asks for it, and in the structs inside a partition:
+    """The hit that the current struct fills; NULL where it is not wanted, and in the structs inside a partition:
     the offsets of aborted transactions and snapshots are not the partition's own."""
     if not facts.wants_partitions or 0 < fold.partition_depth == fold.hit_depth < fold.depth:
         return NULL
@@ -321,7 +321,7 @@ cdef void take_number(Facts* facts, Fold* fold, const Op* op, Cell* cell) noexce
 
 cdef inline void take_listed_topic(Facts* facts, Fold* fold, Cell* cell) noexcept nogil:
     """An array of topic names: its own cell has the count, the elements' cells follow under the same node."""
-    # They are told apart by order: an element is one only while elements are outstanding.
+    # Order distinguishes them: an element is one only while elements are outstanding.
     if fold.listed == 0:
         fold.listed = cell.value if cell.value > 0 else 0
         return
@@ -366,7 +366,7 @@ cdef void note_topic_id(Facts* facts, Octets topic_id, TopicIds* topic_ids) noex
     cdef int i
     if name.at == NULL:
         for i in range(16):
-            if topic_id.num == 16 and topic_id.at[i]:       # the zero id stands for none
+            if topic_id.num == 16 and topic_id.at[i]:       # the zero id means none
                 topic_id.num |= TOPIC_BY_ID
                 note_topic(facts, topic_id)
                 return

@@ -1,5 +1,5 @@
 # cython: language_level=3
-# next_batch walks the entries of a record set without copying or allocating: rules and sketch in records.pyx. It stands
+# next_batch walks the entries of a record set without copying or allocating: rules and sketch in records.pyx. It is
 # here because captures' facts walk every record set, and a call to another module costs as much as the reading.
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

@@ -3,7 +3,7 @@
 
 Rules
   - A record set is a length in bytes, never a count. It may be empty, mix formats, end in a cut entry.
-  - Nothing is decompressed or allocated here; the payload is left to whoever wants it.
+  - Nothing is decompressed or allocated here; the payload is left to the caller.
   - An entry that contradicts itself ends the walk with a status: where the next one begins cannot be known.
   - As in Kafka (ByteBufferLogInputStream) the size is judged before the magic.
 
@@ -15,7 +15,7 @@ Rules
                                                                   +------ CRC-32C from here to the end
 
 CRC-32C uses the processor's instruction where there is one (asked at run time) and a table of 8 x 256
-otherwise; CRC-32 always the table. The loops over bytes stand in the C block below, beside cursor.pxd the only pointer
+otherwise; CRC-32 always the table. The loops over bytes are in the C block below, beside cursor.pxd the only pointer
 arithmetic: an end pointer beside the position, compared by subtraction.
 """
 

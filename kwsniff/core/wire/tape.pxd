@@ -1,5 +1,5 @@
 # cython: language_level=3
-# The two byte formats that the rest of kwsniff stands on: programs in, tapes out.
+# The two byte formats on which the rest of kwsniff depends: programs in, tapes out.
 #
 #   op   (16 bytes):  kind u8 | flags u8 | meaning u8 | width u8 | a u32 | b u32 | c u32
 #   cell (16 bytes):  node u32 | offset u32 | value i64          node = index of the op that read it

@@ -26,7 +26,7 @@ cdef struct TopicIds:
     uint32_t num
     uint32_t limit
     uint64_t seed           # see hash.pxd
-    const int64_t* packet   # the one under way
+    const int64_t* packet   # the current one
     uint32_t named          # how many have one
     bint renamed            # an id has had two names
 

@@ -2,12 +2,12 @@
 """Topic ids to topic names, learned from every message that shows both (KIP-516).
 
 Rules
-  1. The zero id stands for "none" and is never learned or found.
+  1. The zero id means "none" and is never learned or found.
   2. The newest name of an id wins; an id never changes its topic in Kafka, so a change means another cluster.
   3. The number of ids is bounded; beyond it nothing new is learned.
-  4. An id that a row had to show for want of a name is marked: should the name come later, that row can be mended.
+  4. An id that a row had to show without a name is marked: should the name come later, that row can be corrected.
   5. Kafka gives its metadata log a fixed id, whose name needs no learning (org.apache.kafka.common.Uuid).
-  6. A name never moves: the facts of the message under way point at it while more ids are learned.
+  6. A name never moves: the facts of the current message point at it while more ids are learned.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
