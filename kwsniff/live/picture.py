@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
-from kwsniff.core.analyzer import Analyzer
+from kwsniff.analyzers import resume_analyzer
 from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import Catalog
 from kwsniff.live.batches import Batches, one_batch
@@ -38,12 +37,7 @@ class CaptureName:
 
 def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], source: LiveSource) -> Batches:
     """The rows of a snapshot. `delivered`: tables from the core."""
-    analyzer = Analyzer.resume(
-        *analyzer_arguments(catalog),
-        picture.state,
-        compile_early=early_access(catalog),
-        tables=delivered,
-    )
+    analyzer = resume_analyzer(catalog, picture.state, delivered)
     facts = analyzer.close_capture()
     analyzer.finish()
     builder = Builder(catalog, ENUMS)

@@ -17,10 +17,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.analysis.summary import Summary
-from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.analyzers import core_tables, start_analyzer
+from kwsniff.core.declared import ENUMS
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.batches import Batches, gather, gathered, one_batch
@@ -86,14 +85,8 @@ class Session:
         self.summary = Summary()
         self.tables = tuple(tables)
         delivered = {*tables, "api_calls", "latencies", "connections", "anomalies", *sources_of(self.tables)}
-        self._delivered = tuple(name for name in (*COLUMNS, DETAILS) if name in delivered)
-        self._analyzer = Analyzer(
-            *analyzer_arguments(catalog),
-            ports=ports,
-            limits=limits or {},
-            tables=self._delivered,
-            compile_early=early_access(catalog),
-        )
+        self._delivered = core_tables(delivered)
+        self._analyzer = start_analyzer(catalog, self._delivered, ports=ports, limits=limits)
         self._analyzer.when_full = self._make_room
         if source.bounds != (None, None):
             self._analyzer.bound(*source.bounds)

@@ -5,14 +5,14 @@ writes the rows to files of its own.
 """
 
 import uuid
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
+from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.findings.bounds import Figures
@@ -89,9 +89,8 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
-    analyzer = start_analyzer(
-        catalog, work.ports, work.limits, tables=tables, bucket=bucket, secrets=Secrets(work.tls_keylog)
-    )
+    analyzer = start_analyzer(catalog, tables, ports=work.ports, limits=work.limits, bucket=bucket)
+    analyzer.open_tls(Secrets(work.tls_keylog))
     analyzer.bound(*work.times)
     figures = new_figures() if "findings" in work.tables else None
     rows = Rows(
@@ -153,28 +152,6 @@ def _write_bins(folder: Place, analyzer: Analyzer, num_captures: int) -> tuple[s
     with folder.open_output(path) as file:
         file.write(np.array([[*each.values()] for each in told], np.int64).tobytes())
     return path, tuple(told[0]) if told else ()
-
-
-def start_analyzer(
-    catalog: Catalog,
-    ports: Sequence[int],
-    limits: Mapping[str, int],
-    *,
-    tables: Container[str] = (*COLUMNS, DETAILS),
-    bucket: tuple[int, int] | None = None,
-    secrets: Secrets | None = None,
-) -> Analyzer:
-    """An analyzer that gives those of `tables` that are the core's."""
-    analyzer = Analyzer(
-        *analyzer_arguments(catalog),
-        ports=ports,
-        limits=limits,
-        tables=tuple(name for name in (*COLUMNS, DETAILS) if name in tables),
-        compile_early=early_access(catalog),
-        bucket=bucket,
-    )
-    analyzer.open_tls(secrets or Secrets())
-    return analyzer
 
 
 class Rows:
