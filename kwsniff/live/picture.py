@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kwsniff.analyzers import resume_analyzer
-from kwsniff.core.declared import ENUMS
 from kwsniff.layout.catalog import Catalog
-from kwsniff.live.batches import Batches, one_batch
+from kwsniff.live.batches import Batches, gathered
 from kwsniff.sources.live_source import LiveSource
-from kwsniff.tables.build import Builder
 from kwsniff.tables.captures import account, capture_row, captures_batch
-from kwsniff.tables.schema import DETAILS
-from kwsniff.timelines.held_rows import hold_back, without_topics
-from kwsniff.timelines.timelines import HELD, OFFSETS_OF, Timelines, noted
+from kwsniff.tables.schema import TABLES
+from kwsniff.timelines.row_path import RowPath, public_rows, take
+from kwsniff.timelines.timelines import Timelines
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +38,17 @@ def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], so
     analyzer = resume_analyzer(catalog, picture.state, delivered)
     facts = analyzer.close_capture()
     analyzer.finish()
-    builder = Builder(catalog, ENUMS)
-    taken = {table: analyzer.take(table) for table in delivered if analyzer.rows(table)}
-    batches = {table: builder.build(table, columns) for table, columns in taken.items()}
+    path = RowPath(catalog, TABLES)
+    batches = path.build_all(take(analyzer, delivered))
     timelines = Timelines(catalog)
     timelines.resume(picture.timelines)
-    details = batches.pop(DETAILS, None)
-    if "api_calls" in batches:
-        calls, timed = batches["api_calls"], None
-        if HELD in batches:
-            batches[HELD], timed = hold_back(batches[HELD], calls, catalog)
-        timelines.add(noted(calls, details, batches.get(OFFSETS_OF), catalog, timed))
+    if noted := path.note(batches):
+        timelines.add(noted)
     timelines.finish()
     row = capture_row(CaptureName(source.interface), facts | {"truncated": False})
     row["dropped_by_kernel"] = source.dropped
     if row["last_time"] is not None:  # no packets since: waiting calls have waited longer
         row["last_time"] += picture.silent_ns
     account(row, analyzer.accounting(0))
-    parts = {table: [batch] for table, batch in batches.items()}
-    for table, batch in timelines.take(1):
-        parts.setdefault(table, []).append(without_topics(batch) if table == HELD else batch)
-    parts["captures"] = [captures_batch([row])]
-    return {table: one_batch(each) for table, each in parts.items()}
+    settled = [{table: public_rows(table, rows)} for table, rows in timelines.take(1)]
+    return gathered([batches, *settled, {"captures": captures_batch([row])}])

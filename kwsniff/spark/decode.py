@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analyzers import start_analyzer
+from kwsniff.analyzers import CORE_OUTPUT, start_analyzer
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.findings.bounds import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
@@ -25,11 +24,8 @@ from kwsniff.spark.plan import Plan, Planned
 from kwsniff.spark.routed import BucketReader, feed
 from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
-from kwsniff.tables.build import Builder
-from kwsniff.tables.schema import DETAILS
-from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.held_rows import hold_back
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, sources_of
+from kwsniff.timelines.row_path import RowPath, large_tables, take
+from kwsniff.timelines.timelines import FOLLOWED, sources_of
 
 _STEP_BYTES: Final = 16 << 20
 
@@ -175,22 +171,16 @@ class Rows:
         `spans`: of notes."""
         self.analyzer = analyzer
         self.parts = PartWriter(staging, task, run_id)
-        self.notes = Notes(scratch, task, catalog, packets_before, spans)
+        self.notes = Notes(scratch, task, packets_before, spans)
         self._tables = tables
         self._figures = figures
-        self._noted = not tables.isdisjoint(FOLLOWED)
-        self._builder = Builder(catalog, ENUMS)
-        self._catalog = catalog
+        self._path = RowPath(catalog, tables)
         analyzer.when_full = self.take_all
 
     def drain(self) -> None:
         """Takes the larger tables once one of them fills a row group."""
-        rows = {table: self.analyzer.rows(table) for table in COLUMNS}
-        if max(rows.values()) >= ROW_GROUP_ROWS:
-            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
-            if self._noted and {OFFSETS_OF, HELD} & large:
-                large.add("api_calls")
-            self._take(table for table in COLUMNS if table in large)
+        if large := large_tables(self.analyzer):
+            self._take(large)
 
     def end_capture(self, packets: int) -> None:
         """Calls that wait are of this capture and those before, which count packets of their own."""
@@ -199,37 +189,27 @@ class Rows:
     def finish(self) -> None:
         """No more captures come."""
         self.take_all()
-        if self._noted:  # calls that end now are noted by their connections, which come with the last of them
+        if (
+            self._path.follows
+        ):  # calls that end now are noted by their connections, which come with the last of them
             self.analyzer.when_full = None
         self.analyzer.finish()
-        if self._noted:
-            connections = self._builder.build("connections", self.analyzer.take("connections"))
+        if self._path.follows:
+            connections = self._path.build("connections", self.analyzer.take("connections"))
             self.notes.begin_end(connections)
             self._keep("connections", connections)
         self.take_all()
 
     def take_all(self) -> None:
         """Takes what waits in all tables."""
-        self._take(COLUMNS)
+        self._take(CORE_OUTPUT)
 
     def _take(self, tables: Iterable[str]) -> None:
-        """Partitions and bytes of calls come with their calls where these are noted."""
-        for table in tables:
-            if self._noted and table in {OFFSETS_OF, HELD}:
-                continue
-            if self.analyzer.rows(table):
-                batch = self._built(table)
-                if self._noted and table == "api_calls":
-                    partitions, timed = self._built(OFFSETS_OF), None
-                    if HELD in self._tables:
-                        left, timed = hold_back(self._built(HELD), batch, self._catalog)
-                        self._keep(HELD, left)
-                    self.notes.add(batch, self._built(DETAILS), partitions, timed)
-                    self._keep(OFFSETS_OF, partitions)
-                self._keep(table, batch)
-
-    def _built(self, table: str) -> pa.RecordBatch:
-        return self._builder.build(table, self.analyzer.take(table))
+        batches = self._path.build_all(take(self.analyzer, tables))
+        if noted := self._path.note(batches):
+            self.notes.add(batches["api_calls"], noted)
+        for table, batch in batches.items():
+            self._keep(table, batch)
 
     def _keep(self, table: str, batch: pa.RecordBatch) -> None:
         if table in self._tables and batch.num_rows:
