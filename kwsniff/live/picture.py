@@ -7,7 +7,7 @@ from kwsniff.analyzers import resume_analyzer
 from kwsniff.layout.catalog import Catalog
 from kwsniff.live.batches import Batches, gathered
 from kwsniff.sources.live_source import LiveSource
-from kwsniff.tables.captures import account, capture_row, captures_batch
+from kwsniff.tables.captures import CaptureName, account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.row_path import RowPath, public_rows, take
 from kwsniff.timelines.timelines import Timelines
@@ -21,16 +21,6 @@ class Picture:
     timelines: tuple[Any, ...]
     silent_ns: int
     """Time since the last packet."""
-
-
-@dataclass(slots=True)
-class CaptureName:
-    """Facts on the source for kwsniff/tables/captures.py."""
-
-    name: str
-    compression: str | None = None
-    truncated: bool = False
-    note: str | None = None
 
 
 def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], source: LiveSource) -> Batches:

@@ -24,11 +24,11 @@ from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.batches import Batches, gather, gathered, one_batch
 from kwsniff.live.late_secrets import LateSecrets, has_bytes
 from kwsniff.live.owed import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
-from kwsniff.live.picture import CaptureName, Picture, developed
+from kwsniff.live.picture import Picture, developed
 from kwsniff.live.ring import PacketRing
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.tls import KeyLog, Secrets
-from kwsniff.tables.captures import account, capture_row, captures_batch
+from kwsniff.tables.captures import CaptureName, account, capture_row, captures_batch
 from kwsniff.tables.schema import TABLES
 from kwsniff.timelines.held_rows import UNSETTLED
 from kwsniff.timelines.rebalances import Standing

@@ -11,12 +11,11 @@ from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
 from kwsniff.spark.decode import Rows
-from kwsniff.spark.finish import Source
 from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
-from kwsniff.tables.captures import CaptureRow, capture_row
+from kwsniff.tables.captures import CaptureName, CaptureRow, capture_row
 from kwsniff.tables.schema import TABLES
 
 _PACKETS_BYTES = 8  # in front of the state: packets of the captures before the one that is open
@@ -78,7 +77,7 @@ def advance_bucket(
             rows.drain()
         if piece.closes:
             facts = analyzer.close_capture()
-            captures.append(capture_row(Source(piece.name), facts))
+            captures.append(capture_row(CaptureName(piece.name), facts))
             rows.end_capture(facts["packets"])
     if step.finish:
         rows.finish()
