@@ -17,6 +17,7 @@ from kwsniff.analysis.result import Analysis
 from kwsniff.analysis.side_by_side import OneAnalyzerNeeded, SideBySide
 from kwsniff.analysis.summary import Summary
 from kwsniff.analysis.worth_sharing import num_analyzers, rows_beside
+from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import CaptureError
 from kwsniff.findings.tables import with_sources
@@ -219,12 +220,11 @@ def _read_beside(plan: _Plan, found: Found, rows: Rows, tables: Sequence[str]) -
 
 
 def _analyzer(plan: _Plan, tables: Sequence[str], bucket: tuple[int, int] | None = None) -> Analyzer:
-    return Analyzer(
-        *analyzer_arguments(plan.catalog),
+    return start_analyzer(
+        plan.catalog,
+        tables,
         ports=plan.ports,
         limits=plan.bounds.as_dict(),
-        tables=tables,
-        compile_early=early_access(plan.catalog),
         bucket=bucket,
         beside=bucket is not None,
         # What cannot be read again is read as files of one place.
@@ -249,30 +249,6 @@ def _account(summary: Summary, analyzer: Analyzer | SideBySide, found: Found) ->
         account(row, analyzer.accounting(number))
     summary.captures += map(unread_row, found.unread)
     summary.unread += found.unread
-
-
-Compiler = Callable[[int, int, int], tuple[bytes, tuple[str, ...]] | None]
-ApiRange = tuple[int, ...]
-
-
-def early_access(catalog: Catalog) -> Compiler:
-    """How to get the program of a version as it was before its release, where that was another one."""
-
-    def compile_early(api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
-        programs = catalog.alternates(api_key, version, direction)
-        return (programs[0].code, programs[0].paths) if programs else None
-
-    return compile_early
-
-
-def analyzer_arguments(catalog: Catalog) -> tuple[Compiler, list[ApiRange]]:
-    """What the core needs to know of the protocol: how to get a program, and which versions there are."""
-
-    def compile_program(api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
-        program = catalog.program(api_key, version, direction)
-        return (program.code, program.paths) if program else None
-
-    return compile_program, catalog.spoken()
 
 
 def _read(plan: _Plan, found: Found, analyzer: Analyzer | SideBySide, rows: Rows) -> Places:

@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.core.declared import COLUMNS
+from kwsniff.analyzers import core_tables
 from kwsniff.errors import UsageError
 from kwsniff.tables.arrays import whole_numbers
 from kwsniff.tables.kernels import kept
-from kwsniff.tables.schema import DETAILS, TABLES
+from kwsniff.tables.schema import TABLES
 from kwsniff.texts import suggested
 from kwsniff.timelines.timelines import sources_of
 
@@ -62,4 +62,4 @@ def chosen_tables(tables: str | Sequence[str] | None, *, some_calls: bool = Fals
 def delivered_tables(chosen: Sequence[str]) -> tuple[str, ...]:
     """The tables that the core must make for these, and for the summary to tell what the capture is."""
     needed = {*chosen, "api_calls", "connections", "anomalies", *sources_of(chosen)}
-    return tuple(name for name in (*COLUMNS, DETAILS) if name in needed)
+    return core_tables(needed)

@@ -12,21 +12,17 @@ from kwsniff.analysis.headroom import keep_below
 from kwsniff.analysis.side_by_side import Taken
 from kwsniff.analysis.summary import Summary
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.findings.bounds import Figures
 from kwsniff.layout.catalog import Catalog
-from kwsniff.tables.build import Builder, ColumnData
 from kwsniff.tables.merged_rows import CALLS, Names, Part, joined, merged, named, part_of
 from kwsniff.tables.schema import DETAILS
 from kwsniff.tables.write import ROW_GROUP_ROWS, TableWriter
-from kwsniff.timelines.held_rows import hold_back, without_topics
 from kwsniff.timelines.late_names import ShownIds
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, without_twins
+from kwsniff.timelines.row_path import TOGETHER, Columns, RowPath, large_tables, public_rows
+from kwsniff.timelines.timelines import Timelines, without_twins
 from kwsniff.timelines.twins import Twins
 
 _TIMELINE_ROWS: Final = 4096
-# Taken together: every latency and every partition comes with its call.
-_TOGETHER: Final = {"api_calls", "latencies", "partitions", DETAILS}
 _FEW_BYTES: Final = 4_000_000
 _WRITERS: Final = 4
 """Threads that write tables, where there are several analyzers. With one, a thread for writing alone cost
@@ -62,8 +58,7 @@ class Rows:
         self.batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in chosen}
         self.shown_ids = ShownIds()
         """Ids of topics that rows show instead of names: no message had named them by then."""
-        self._catalog = catalog
-        self._builder = Builder(catalog, ENUMS)
+        self._path = RowPath(catalog, chosen)
         self._writer = writer
         self._memory = memory
         self._timelines = Timelines(catalog, memory)
@@ -83,19 +78,16 @@ class Rows:
 
     def drain(self, analyzer: Analyzer) -> None:
         """Takes the larger tables once one of them fills a row group."""
-        rows = {table: analyzer.rows(table) for table in COLUMNS}
-        if max(rows.values()) >= ROW_GROUP_ROWS:
-            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
-            if large & _TOGETHER:
-                large |= _TOGETHER
-            self.take(analyzer, [table for table in (*COLUMNS, DETAILS) if table in large])
+        if large := large_tables(analyzer):
+            self.take(analyzer, large)
 
     def take(self, analyzer: Analyzer, tables: Iterable[str]) -> None:
         """Takes tables off the analyzer, after what was taken before is settled."""
         self.settle()
         keep_below(self._memory)
-        taken = [(table, analyzer.take(table)) for table in tables]
-        self._under_way = self._thread.submit(self._take_in, taken)
+        # Tables without rows, too: the summary counts them.
+        columns = {table: analyzer.take(table) for table in tables}
+        self._under_way = self._thread.submit(self._take_in, columns)
 
     def take_turn(self, parts: Sequence[Taken], names: Names, last: bool) -> None:
         """Takes what several analyzers gave of the same packets, those of each one behind the other. `names`:
@@ -170,7 +162,7 @@ class Rows:
             built = {}
             for table in tables:
                 columns, order = part.pop(table)
-                rows = part_of(self._builder.build(table, columns), order)
+                rows = part_of(self._path.build(table, columns), order)
                 built[table] = named(table, rows, names)
                 del columns, rows
             given.append(built)
@@ -178,7 +170,7 @@ class Rows:
 
     def _is_enough(self, table: str, batches: dict[str, pa.RecordBatch], last: bool) -> bool:
         """Whether rows of a table are passed on; a few of them wait, and are passed on with later ones."""
-        if table in _TOGETHER:
+        if table in TOGETHER:
             return True
         waiting = self._few.setdefault(table, [])
         waiting.append(batches[table])
@@ -189,34 +181,27 @@ class Rows:
         waiting.clear()
         return True
 
-    def _take_in(self, taken: Iterable[tuple[str, Sequence[ColumnData]]]) -> None:
-        self._take_batches({table: self._builder.build(table, columns) for table, columns in taken})
+    def _take_in(self, columns: Columns) -> None:
+        self._take_batches(self._path.build_all(columns))
 
     def _take_batches(self, batches: dict[str, pa.RecordBatch]) -> None:
-        calls, details, timed = batches.get("api_calls"), batches.pop(DETAILS, None), None
-        if HELD in batches and HELD in self.batches:
-            batches[HELD], timed = hold_back(batches[HELD], calls, self._catalog)
+        noted = self._path.note(batches)
+        calls = batches.get("api_calls")
         for table, batch in batches.items():
             if table == "connections":
                 self.summary.note_ports(batch)
-            rows = self._only.of(table, batch) if self._only else batch
-            if table == HELD:
-                self._share(rows, calls)
-            self.summary.add(table, rows)
-            self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)
-            if table == "api_calls" and not self.batches.keys().isdisjoint(FOLLOWED):
-                notes = noted(batch, details, batches.get(OFFSETS_OF), self._catalog, timed)
-                self._timelines.add(without_twins(notes, self._twins))
+            self._take_rows(table, batch, calls)
+            if table == "api_calls" and noted:
+                self._timelines.add(without_twins(noted, self._twins))
                 self._keep_timelines(at_least=_TIMELINE_ROWS)
 
     def _keep_timelines(self, at_least: int) -> None:
         for table, batch in self._timelines.take(at_least):
-            rows = self._only.of(table, batch) if self._only else batch
-            if table == HELD:
-                self._share(rows, rows)
-                rows = without_topics(rows)
-            self.summary.add(table, rows)
-            self.keep(table, rows)
+            self._take_rows(table, batch, batch)
 
-    def _share(self, latencies: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
-        self.summary.shares.add(self._twins.without(latencies), calls and self._twins.without(calls))
+    def _take_rows(self, table: str, batch: pa.RecordBatch, calls: pa.RecordBatch | None) -> None:
+        rows = self._only.of(table, batch) if self._only else batch
+        self.summary.add(table, rows, calls)
+        if calls is batch:
+            rows = public_rows(table, rows)
+        self.keep(table, self._twins.mark(rows) if self._twins and table == "connections" else rows)

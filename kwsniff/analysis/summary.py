@@ -89,13 +89,15 @@ class Summary:
         self.late_topics: dict[str, str] = {}
         """Topic id -> name, at least for ids that were counted before any message named them."""
 
-    def add(self, table: str, batch: pa.RecordBatch) -> None:
-        """Counts the rows of a batch."""
+    def add(self, table: str, batch: pa.RecordBatch, calls: pa.RecordBatch | None = None) -> None:
+        """Counts the rows of a batch. `calls`: the rows with the topics of latencies, by `call_id`."""
         self.rows[table] += batch.num_rows
         batch = self.twins.without(batch)
         if batch.num_rows == 0:
             return
         self.trouble.add(table, batch)
+        if table == "latencies":
+            self.shares.add(batch, calls)
         if table == "api_calls":
             self._add_calls(batch)
             self.failures.add_calls(batch)

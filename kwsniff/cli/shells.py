@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from typing import Final
 
-SHELLS: Final = ("bash", "zsh", "fish")
 _FILES: Final = frozenset({"CAPTURE", "INPUT", "GOOD", "BAD", "FILE", "TIME|FILE"})
 _DIRECTORIES: Final = frozenset({"DIR"})
 

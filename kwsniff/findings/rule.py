@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-Severity = Literal["problem", "warning", "info"]
 SEVERITIES: Final = ("problem", "warning", "info")
 """Worst first."""
 CONFIDENCES: Final = ("certain", "likely", "possible")

@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
-from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import ENUMS
+from kwsniff.analyzers import resume_analyzer
 from kwsniff.layout.catalog import Catalog
-from kwsniff.live.batches import Batches, one_batch
+from kwsniff.live.batches import Batches, gathered
 from kwsniff.sources.live_source import LiveSource
-from kwsniff.tables.build import Builder
-from kwsniff.tables.captures import account, capture_row, captures_batch
-from kwsniff.tables.schema import DETAILS
-from kwsniff.timelines.held_rows import hold_back, without_topics
-from kwsniff.timelines.timelines import HELD, OFFSETS_OF, Timelines, noted
+from kwsniff.tables.captures import CaptureName, account, capture_row, captures_batch
+from kwsniff.tables.schema import TABLES
+from kwsniff.timelines.row_path import RowPath, public_rows, take
+from kwsniff.timelines.timelines import Timelines
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,45 +23,22 @@ class Picture:
     """Time since the last packet."""
 
 
-@dataclass(slots=True)
-class CaptureName:
-    """Facts on the source for kwsniff/tables/captures.py."""
-
-    name: str
-    compression: str | None = None
-    truncated: bool = False
-    note: str | None = None
-
-
 def developed(picture: Picture, catalog: Catalog, delivered: tuple[str, ...], source: LiveSource) -> Batches:
     """The rows of a snapshot. `delivered`: tables from the core."""
-    analyzer = Analyzer.resume(
-        *analyzer_arguments(catalog),
-        picture.state,
-        compile_early=early_access(catalog),
-        tables=delivered,
-    )
+    analyzer = resume_analyzer(catalog, picture.state, delivered)
     facts = analyzer.close_capture()
     analyzer.finish()
-    builder = Builder(catalog, ENUMS)
-    taken = {table: analyzer.take(table) for table in delivered if analyzer.rows(table)}
-    batches = {table: builder.build(table, columns) for table, columns in taken.items()}
+    path = RowPath(catalog, TABLES)
+    batches = path.build_all(take(analyzer, delivered))
     timelines = Timelines(catalog)
     timelines.resume(picture.timelines)
-    details = batches.pop(DETAILS, None)
-    if "api_calls" in batches:
-        calls, timed = batches["api_calls"], None
-        if HELD in batches:
-            batches[HELD], timed = hold_back(batches[HELD], calls, catalog)
-        timelines.add(noted(calls, details, batches.get(OFFSETS_OF), catalog, timed))
+    if noted := path.note(batches):
+        timelines.add(noted)
     timelines.finish()
     row = capture_row(CaptureName(source.interface), facts | {"truncated": False})
     row["dropped_by_kernel"] = source.dropped
     if row["last_time"] is not None:  # no packets since: waiting calls have waited longer
         row["last_time"] += picture.silent_ns
     account(row, analyzer.accounting(0))
-    parts = {table: [batch] for table, batch in batches.items()}
-    for table, batch in timelines.take(1):
-        parts.setdefault(table, []).append(without_topics(batch) if table == HELD else batch)
-    parts["captures"] = [captures_batch([row])]
-    return {table: one_batch(each) for table, each in parts.items()}
+    settled = [{table: public_rows(table, rows)} for table, rows in timelines.take(1)]
+    return gathered([batches, *settled, {"captures": captures_batch([row])}])

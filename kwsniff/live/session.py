@@ -17,25 +17,23 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
 from kwsniff.analysis.summary import Summary
-from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS, ENUMS
+from kwsniff.analyzers import core_tables, start_analyzer
 from kwsniff.errors import CaptureError, OutputError
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.live.batches import Batches, gather, gathered, one_batch
 from kwsniff.live.late_secrets import LateSecrets, has_bytes
 from kwsniff.live.owed import MOST_OWED, Drops, Owed, Wait, count_owed, grace_of, not_lost, rendezvous
-from kwsniff.live.picture import CaptureName, Picture, developed
+from kwsniff.live.picture import Picture, developed
 from kwsniff.live.ring import PacketRing
 from kwsniff.sources.live_source import LiveSource
 from kwsniff.sources.tls import KeyLog, Secrets
-from kwsniff.tables.build import Builder
-from kwsniff.tables.captures import account, capture_row, captures_batch
-from kwsniff.tables.schema import DETAILS, TABLES
-from kwsniff.timelines.held_rows import UNSETTLED, hold_back, without_topics
+from kwsniff.tables.captures import CaptureName, account, capture_row, captures_batch
+from kwsniff.tables.schema import TABLES
+from kwsniff.timelines.held_rows import UNSETTLED
 from kwsniff.timelines.rebalances import Standing
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, Timelines, noted, sources_of
+from kwsniff.timelines.row_path import Columns, RowPath, public_rows, take
+from kwsniff.timelines.timelines import HELD, Timelines, sources_of
 
 MOST_ROWS: Final = 1 << 18
 """Maximum rows of a table that wait; the thread then stops reading until the caller takes them."""
@@ -86,20 +84,14 @@ class Session:
         self.summary = Summary()
         self.tables = tuple(tables)
         delivered = {*tables, "api_calls", "latencies", "connections", "anomalies", *sources_of(self.tables)}
-        self._delivered = tuple(name for name in (*COLUMNS, DETAILS) if name in delivered)
-        self._analyzer = Analyzer(
-            *analyzer_arguments(catalog),
-            ports=ports,
-            limits=limits or {},
-            tables=self._delivered,
-            compile_early=early_access(catalog),
-        )
+        self._delivered = core_tables(delivered)
+        self._analyzer = start_analyzer(catalog, self._delivered, ports=ports, limits=limits)
         self._analyzer.when_full = self._make_room
         if source.bounds != (None, None):
             self._analyzer.bound(*source.bounds)
         self._late = LateSecrets(Secrets(tls_keylog, follow=bool(tls_keylog)), self._analyzer)
         self._analyzer.open_capture(source.interface)
-        self._builder = Builder(catalog, ENUMS)
+        self._path = RowPath(catalog, self.tables)
         self._timelines = Timelines(catalog, (limits or {}).get("memory"))
         self._ring = ring
         self.ring_trouble: str | None = None
@@ -114,7 +106,7 @@ class Session:
         self._finished = self._midway = self._stopping = self._closed = False
         self._failure: BaseException | None = None
         self._ending: str | None = None
-        self._overflow: list[dict[str, Sequence[tuple[Any, ...]]]] = []
+        self._overflow: list[Columns] = []
         # Held while the core works or is read; waited on while too many rows wait.
         self._turn = threading.Condition()
         self._ended = threading.Event()
@@ -335,11 +327,8 @@ class Session:
             self._analyzer.rows(table) >= MOST_ROWS for table in self._delivered
         )
 
-    def _taken(self) -> dict[str, Sequence[tuple[Any, ...]]]:
-        return {table: self._analyzer.take(table) for table in self._waiting()}
-
-    def _waiting(self) -> list[str]:
-        return [table for table in self._delivered if self._analyzer.rows(table)]
+    def _taken(self) -> Columns:
+        return take(self._analyzer, self._delivered)
 
     def _last_rows(self) -> Iterator[Batches]:
         """Rows that only exist at the end of the capture."""
@@ -361,24 +350,19 @@ class Session:
         self.summary.late_topics = self._analyzer.late_topics()
         yield {"captures": self._captures(facts)}
 
-    def _batches(self, taken: Mapping[str, Sequence[tuple[Any, ...]]]) -> Batches:
-        batches = {table: self._builder.build(table, columns) for table, columns in taken.items()}
-        calls, timed = batches.get("api_calls"), None
-        now = batches.get(HELD)
-        if now is not None:
-            if HELD in self.tables:
-                batches[HELD], timed = hold_back(now, calls, self._catalog)
-            self.summary.shares.add(batches[HELD], calls)
-        details = batches.pop(DETAILS, None)
-        if calls is not None and not set(FOLLOWED).isdisjoint(self.tables):
-            self._timelines.add(noted(calls, details, batches.get(OFFSETS_OF), self._catalog, timed))
-            for table, batch in self._settled():
-                batches[table] = one_batch([batches[table], batch]) if table in batches else batch
+    def _batches(self, columns: Columns) -> Batches:
+        batches = self._path.build_all(columns)
+        calls, now = batches.get("api_calls"), batches.get(HELD)
+        noted = self._path.note(batches)
         for table, batch in batches.items():
-            self.summary.add(table, batch)
-        if now is not None and timed is not None:
-            batches[UNSETTLED] = now
-        return {table: batch for table, batch in batches.items() if batch.num_rows}
+            self.summary.add(table, batch, calls)
+        found: list[Batches] = [batches]
+        if noted:
+            self._timelines.add(noted)
+            found += self._timeline_rows()
+            if now is not None and noted.timed is not None:
+                found.append({UNSETTLED: now})
+        return {table: batch for table, batch in gathered(found).items() if batch.num_rows}
 
     def _captures(self, facts: Mapping[str, Any]) -> pa.RecordBatch:
         row = capture_row(self.source.capture or CaptureName(self.source.interface), facts)
@@ -388,13 +372,7 @@ class Session:
         self.summary.captures.append(row)
         return captures_batch([row])
 
-    def _settled(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for table, batch in self._timelines.take(1):
-            if table == HELD:
-                self.summary.shares.add(batch, batch)
-            yield table, without_topics(batch) if table == HELD else batch
-
     def _timeline_rows(self) -> Iterator[Batches]:
-        for table, rows in self._settled():
-            self.summary.add(table, rows)
-            yield {table: rows}
+        for table, rows in self._timelines.take(1):
+            self.summary.add(table, rows, rows)
+            yield {table: public_rows(table, rows)}

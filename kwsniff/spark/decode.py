@@ -5,16 +5,15 @@ writes the rows to files of its own.
 """
 
 import uuid
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
+from kwsniff.analyzers import CORE_OUTPUT, start_analyzer
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.findings.bounds import Figures
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
@@ -25,11 +24,8 @@ from kwsniff.spark.plan import Plan, Planned
 from kwsniff.spark.routed import BucketReader, feed
 from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
-from kwsniff.tables.build import Builder
-from kwsniff.tables.schema import DETAILS
-from kwsniff.tables.write import ROW_GROUP_ROWS
-from kwsniff.timelines.held_rows import hold_back
-from kwsniff.timelines.timelines import FOLLOWED, HELD, OFFSETS_OF, sources_of
+from kwsniff.timelines.row_path import RowPath, large_tables, take
+from kwsniff.timelines.timelines import FOLLOWED, sources_of
 
 _STEP_BYTES: Final = 16 << 20
 
@@ -89,9 +85,8 @@ def decode_bucket(number: int, *, work: Work) -> Decoded:
     tables = work.tables | sources_of(work.tables) | ({"connections"} if noted else set())
     bucket = (number, work.num_buckets) if work.num_buckets > 1 else None
     catalog = load_catalog(work.layouts or "")
-    analyzer = start_analyzer(
-        catalog, work.ports, work.limits, tables=tables, bucket=bucket, secrets=Secrets(work.tls_keylog)
-    )
+    analyzer = start_analyzer(catalog, tables, ports=work.ports, limits=work.limits, bucket=bucket)
+    analyzer.open_tls(Secrets(work.tls_keylog))
     analyzer.bound(*work.times)
     figures = new_figures() if "findings" in work.tables else None
     rows = Rows(
@@ -155,28 +150,6 @@ def _write_bins(folder: Place, analyzer: Analyzer, num_captures: int) -> tuple[s
     return path, tuple(told[0]) if told else ()
 
 
-def start_analyzer(
-    catalog: Catalog,
-    ports: Sequence[int],
-    limits: Mapping[str, int],
-    *,
-    tables: Container[str] = (*COLUMNS, DETAILS),
-    bucket: tuple[int, int] | None = None,
-    secrets: Secrets | None = None,
-) -> Analyzer:
-    """An analyzer that gives those of `tables` that are the core's."""
-    analyzer = Analyzer(
-        *analyzer_arguments(catalog),
-        ports=ports,
-        limits=limits,
-        tables=tuple(name for name in (*COLUMNS, DETAILS) if name in tables),
-        compile_early=early_access(catalog),
-        bucket=bucket,
-    )
-    analyzer.open_tls(secrets or Secrets())
-    return analyzer
-
-
 class Rows:
     """Where rows of an analyzer go: those of `tables` into parts, what timelines are made of into notes."""
 
@@ -198,22 +171,16 @@ class Rows:
         `spans`: of notes."""
         self.analyzer = analyzer
         self.parts = PartWriter(staging, task, run_id)
-        self.notes = Notes(scratch, task, catalog, packets_before, spans)
+        self.notes = Notes(scratch, task, packets_before, spans)
         self._tables = tables
         self._figures = figures
-        self._noted = not tables.isdisjoint(FOLLOWED)
-        self._builder = Builder(catalog, ENUMS)
-        self._catalog = catalog
+        self._path = RowPath(catalog, tables)
         analyzer.when_full = self.take_all
 
     def drain(self) -> None:
         """Takes the larger tables once one of them fills a row group."""
-        rows = {table: self.analyzer.rows(table) for table in COLUMNS}
-        if max(rows.values()) >= ROW_GROUP_ROWS:
-            large = {table for table in COLUMNS if rows[table] > ROW_GROUP_ROWS // 2}
-            if self._noted and {OFFSETS_OF, HELD} & large:
-                large.add("api_calls")
-            self._take(table for table in COLUMNS if table in large)
+        if large := large_tables(self.analyzer):
+            self._take(large)
 
     def end_capture(self, packets: int) -> None:
         """Calls that wait are of this capture and those before, which count packets of their own."""
@@ -222,37 +189,27 @@ class Rows:
     def finish(self) -> None:
         """No more captures come."""
         self.take_all()
-        if self._noted:  # calls that end now are noted by their connections, which come with the last of them
+        if (
+            self._path.follows
+        ):  # calls that end now are noted by their connections, which come with the last of them
             self.analyzer.when_full = None
         self.analyzer.finish()
-        if self._noted:
-            connections = self._builder.build("connections", self.analyzer.take("connections"))
+        if self._path.follows:
+            connections = self._path.build("connections", self.analyzer.take("connections"))
             self.notes.begin_end(connections)
             self._keep("connections", connections)
         self.take_all()
 
     def take_all(self) -> None:
         """Takes what waits in all tables."""
-        self._take(COLUMNS)
+        self._take(CORE_OUTPUT)
 
     def _take(self, tables: Iterable[str]) -> None:
-        """Partitions and bytes of calls come with their calls where these are noted."""
-        for table in tables:
-            if self._noted and table in {OFFSETS_OF, HELD}:
-                continue
-            if self.analyzer.rows(table):
-                batch = self._built(table)
-                if self._noted and table == "api_calls":
-                    partitions, timed = self._built(OFFSETS_OF), None
-                    if HELD in self._tables:
-                        left, timed = hold_back(self._built(HELD), batch, self._catalog)
-                        self._keep(HELD, left)
-                    self.notes.add(batch, self._built(DETAILS), partitions, timed)
-                    self._keep(OFFSETS_OF, partitions)
-                self._keep(table, batch)
-
-    def _built(self, table: str) -> pa.RecordBatch:
-        return self._builder.build(table, self.analyzer.take(table))
+        batches = self._path.build_all(take(self.analyzer, tables))
+        if noted := self._path.note(batches):
+            self.notes.add(batches["api_calls"], noted)
+        for table, batch in batches.items():
+            self._keep(table, batch)
 
     def _keep(self, table: str, batch: pa.RecordBatch) -> None:
         if table in self._tables and batch.num_rows:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
@@ -24,7 +24,14 @@ from kwsniff.spark.parts import Part, PartWriter, check_file, check_parts, part_
 from kwsniff.spark.ranges import Following
 from kwsniff.spark.scan import Walked
 from kwsniff.spark.storage import Place
-from kwsniff.tables.captures import CaptureRow, account, capture_row, captures_batch, unread_anomalies
+from kwsniff.tables.captures import (
+    CaptureName,
+    CaptureRow,
+    account,
+    capture_row,
+    captures_batch,
+    unread_anomalies,
+)
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.late_names import late_names
@@ -32,16 +39,6 @@ from kwsniff.timelines.twins import Twins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(slots=True)
-class Source:
-    """Facts from reading a file, named like the attributes of CaptureFile."""
-
-    name: str
-    compression: str | None = None
-    truncated: bool = False
-    note: str | None = None
 
 
 def capture_rows(
@@ -60,7 +57,7 @@ def capture_rows(
         facts = capture_facts([each.scan for each in walked], told, walked[-1].size)
         times.take(facts)
         last = walked[-1]
-        row = capture_row(Source(capture.name, capture.compression, last.truncated, last.note), facts)
+        row = capture_row(CaptureName(capture.name, capture.compression, last.truncated, last.note), facts)
         account(row, dict(zip(names, held.tolist(), strict=True)))
         rows.append(row)
     return rows

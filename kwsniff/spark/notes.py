@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from kwsniff.layout.catalog import Catalog
 from kwsniff.spark.storage import Place
 from kwsniff.tables.arrays import Numbers, numbers, whole_numbers
 from kwsniff.tables.schema import TABLES, arrow_schema
 from kwsniff.timelines.details import BYTES, PLACE
 from kwsniff.timelines.held_rows import TIMED
 from kwsniff.timelines.offsets import OFFSETS
-from kwsniff.timelines.timelines import COLUMNS, noted
+from kwsniff.timelines.timelines import COLUMNS, Noted
 
 _AT_THE_END = 1 << 62
 _ROWS = 1 << 15
@@ -120,12 +119,9 @@ class Notes:
     ended come last, in the order in which their connections fell silent.
     """
 
-    def __init__(
-        self, folder: Place, task: str, catalog: Catalog, packets_before: int = 0, spans: Spans = ONE
-    ) -> None:
+    def __init__(self, folder: Place, task: str, packets_before: int = 0, spans: Spans = ONE) -> None:
         """`packets_before`: packets of the captures before the current one."""
         self._spans = spans
-        self._catalog = catalog
         # The future call from which on this number of packets of other captures precede its own.
         self._packets_before = [(0, packets_before)]
         self._folder = folder
@@ -152,18 +148,9 @@ class Notes:
         times = whole_numbers(connections["last_time"], null=0).tolist()
         self._silent_since = dict(zip(ids, times, strict=True))
 
-    def add(
-        self,
-        batch: pa.RecordBatch,
-        details: pa.RecordBatch | None = None,
-        partitions: pa.RecordBatch | None = None,
-        timed: pa.RecordBatch | None = None,
-    ) -> None:
-        """Calls in the order in which the bucket gave them, with the bytes that were kept of some, their
-        partitions, and those of their rows of latencies that are held back."""
-        if not batch.num_rows:
-            return
-        part, offsets, _ = noted(batch, details, partitions, self._catalog)
+    def add(self, batch: pa.RecordBatch, noted: Noted) -> None:
+        """Rows of api_calls in the order in which the bucket gave them, and the notes of them."""
+        part, offsets, timed = noted
         if self._silent_since is None:
             positions = np.maximum(self._ends(batch), self._latest)
         else:

@@ -6,19 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kwsniff.analysis.analyze import analyzer_arguments, early_access
+from kwsniff.analyzers import CORE_OUTPUT, resume_analyzer, start_analyzer
 from kwsniff.core.analyzer import Analyzer
-from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.sources.tls import Secrets
-from kwsniff.spark.decode import Rows, start_analyzer
-from kwsniff.spark.finish import Source
+from kwsniff.spark.decode import Rows
 from kwsniff.spark.growing import Piece, read
 from kwsniff.spark.parts import Part
 from kwsniff.spark.storage import Place
 from kwsniff.spark.values import known
-from kwsniff.tables.captures import CaptureRow, capture_row
-from kwsniff.tables.schema import DETAILS, TABLES
+from kwsniff.tables.captures import CaptureName, CaptureRow, capture_row
+from kwsniff.tables.schema import TABLES
 
 _PACKETS_BYTES = 8  # in front of the state: packets of the captures before the one that is open
 
@@ -79,7 +77,7 @@ def advance_bucket(
             rows.drain()
         if piece.closes:
             facts = analyzer.close_capture()
-            captures.append(capture_row(Source(piece.name), facts))
+            captures.append(capture_row(CaptureName(piece.name), facts))
             rows.end_capture(facts["packets"])
     if step.finish:
         rows.finish()
@@ -104,14 +102,10 @@ def _taken_up(state: bytes | None, number: int, settings: Mapping[str, Any], cat
     # A state holds no secrets: they are read again, with those that came since.
     secrets = Secrets(settings["tls_keylog"], follow=bool(settings["tls_keylog"]))
     if state is None:
-        return start_analyzer(catalog, settings["ports"], settings["limits"], bucket=bucket, secrets=secrets)
-    compiler, ranges = analyzer_arguments(catalog)
-    analyzer = Analyzer.resume(
-        compiler,
-        ranges,
-        state[_PACKETS_BYTES:],
-        compile_early=early_access(catalog),
-        tables=(*COLUMNS, DETAILS),
-    )
+        analyzer = start_analyzer(
+            catalog, CORE_OUTPUT, ports=settings["ports"], limits=settings["limits"], bucket=bucket
+        )
+    else:
+        analyzer = resume_analyzer(catalog, state[_PACKETS_BYTES:], CORE_OUTPUT)
     analyzer.open_tls(secrets)
     return analyzer

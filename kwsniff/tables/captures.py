@@ -17,14 +17,6 @@ CaptureRow = dict[str, Any]
 _COUNTS = ("tcp", "not_ip", "not_tcp", "fragment", "malformed", "unknown_link_type", "other_time")
 
 
-@dataclass(slots=True)
-class _Name:
-    name: str
-    note: str | None
-    compression: str | None = None
-    truncated: bool = False
-
-
 class Source(Protocol):
     """A source's facts on a capture that are not in its bytes; see kwsniff/sources/files.py."""
 
@@ -32,6 +24,16 @@ class Source(Protocol):
     compression: str | None
     truncated: bool
     note: str | None
+
+
+@dataclass(slots=True)
+class CaptureName:
+    """The facts on a capture without its file."""
+
+    name: str
+    compression: str | None = None
+    truncated: bool = False
+    note: str | None = None
 
 
 def capture_row(source: Source, facts: Mapping[str, Any]) -> CaptureRow:
@@ -56,7 +58,7 @@ def unread_row(unread: Unread) -> CaptureRow:
         ["packets", *(f"packets_{why}" for why in _COUNTS), "tcp_payload_bytes", "snaplen"], 0
     )
     facts |= {"bytes": unread.size or 0, "truncated": False, "damaged": unread.size is not None}
-    row = capture_row(_Name(unread.name, note=unread.why), facts)
+    row = capture_row(CaptureName(unread.name, note=unread.why), facts)
     account(row, dict.fromkeys(WORDS["bin"], 0))
     return row
 

@@ -96,11 +96,6 @@ def hold_back(
     return kept(latencies, left), timed
 
 
-def without_topics(latencies: pa.RecordBatch) -> pa.RecordBatch:
-    """Held rows of latencies in the public schema."""
-    return latencies.select(coded_schema(TABLES["latencies"]).names)
-
-
 def _candidates(latencies: pa.RecordBatch, catalog: Catalog) -> tuple[Numbers, Bits, Bits]:
     """Rows that took long enough, those that may have waited, and those that may be queued behind them."""
     broker, meant, queue = (

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from kwsniff.core.analyzer import Analyzer
+from kwsniff.analyzers import start_analyzer
 from kwsniff.errors import CaptureError
 from kwsniff.layout.catalog import Catalog, load_catalog
 from kwsniff.limits import Limits
@@ -23,6 +23,7 @@ from kwsniff.view.filters import Filters
 from kwsniff.view.selection import Ended, Selection
 
 Progress = Callable[[str, int, int | None], None]
+_TABLES: Final = ("api_calls", "connections")
 _MOST_BROKERS: Final = 10_000
 MOST_CLOSED: Final = 10
 """Maximum brokers in notes on TLS without keys."""
@@ -73,14 +74,8 @@ class CallReader:
         limits = limits or Limits()
         self._most_bytes = limits.waiting_bytes_total
         self._selection = Selection(filters or Filters(), self._catalog)
-        self._analyzer = Analyzer(
-            self._compile,
-            self._catalog.spoken(),
-            ports=ports,
-            limits=limits.as_dict(),
-            messages=True,
-            tables=("api_calls", "connections"),
-            compile_early=self._compile_early,
+        self._analyzer = start_analyzer(
+            self._catalog, _TABLES, ports=ports, limits=limits.as_dict(), messages=True
         )
 
     def calls(self) -> Iterator[Call]:
@@ -130,16 +125,6 @@ class CallReader:
             self._note(capture, self._analyzer.close_capture())
         except CaptureError as error:
             raise CaptureError(f"{capture.name}: {error}") from error
-
-    def _compile(self, api_key: int, version: int, direction: int) -> tuple[bytes, tuple[str, ...]] | None:
-        program = self._catalog.program(api_key, version, direction)
-        return (program.code, program.paths) if program else None
-
-    def _compile_early(
-        self, api_key: int, version: int, direction: int
-    ) -> tuple[bytes, tuple[str, ...]] | None:
-        programs = self._catalog.alternates(api_key, version, direction)
-        return (programs[0].code, programs[0].paths) if programs else None
 
     def _note(self, capture: CaptureFile, facts: dict[str, Any]) -> None:
         self._times.take(facts)

@@ -177,7 +177,7 @@ def test_rows_that_fill_many_row_groups_all_arrive(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = rows_of(capture)
-    monkeypatch.setattr("kwsniff.analysis.passing_rows.ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr("kwsniff.timelines.row_path.ROW_GROUP_ROWS", 2)
     monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 64)
     output = tmp_path / "out"
     pieces = rows_of(capture, output=output)

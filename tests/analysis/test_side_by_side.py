@@ -20,6 +20,7 @@ from kwsniff.layout.catalog import Catalog
 from kwsniff.limits import Limits
 from kwsniff.sources import files as sources
 from kwsniff.tables.schema import TABLES
+from kwsniff.timelines import row_path
 from tests.pipeline.mirrored import recorded
 from tests.pipeline.test_buckets import CAPTURES, MADE
 from tests.pipeline.test_eviction import SECOND, closed, three_connections
@@ -45,7 +46,8 @@ def in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are taken again and again, in the middle of calls."""
     monkeypatch.setattr(side_by_side, "BLOCK_BYTES", 7000)
     monkeypatch.setattr(side_by_side, "ROW_GROUP_ROWS", 20)
-    monkeypatch.setattr(passing_rows, "ROW_GROUP_ROWS", 30)
+    for module in (passing_rows, row_path):
+        monkeypatch.setattr(module, "ROW_GROUP_ROWS", 30)
     monkeypatch.setattr(sources, "BUFFER_BYTES", 1500)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kwsniff.analysis.analyze import analyzer_arguments
-from kwsniff.core.analyzer import Analyzer
+from kwsniff.analyzers import start_analyzer
 from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import load_catalog
 from tests.traffic import messages
@@ -27,7 +26,7 @@ def takes(times: int) -> Iterator[list[Any]]:
     """The api_calls of one connection, taken so many times. The analyzer goes with the generator."""
     calls = [messages.metadata(9, number, [f"topic-{number % 7}"]) for number in range(CALLS)]
     data = pcap(frames(one_by_one(calls * times).packets()))
-    analyzer = Analyzer(*analyzer_arguments(load_catalog()))
+    analyzer = start_analyzer(load_catalog())
     analyzer.open_capture("x")
     size = -(-len(data) // times)
     for at in range(0, len(data), size):

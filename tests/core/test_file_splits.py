@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import pytest
 
-from kwsniff.core.analyzer import Analyzer
+from kwsniff.analyzers import start_analyzer
 from kwsniff.core.capture import file_splits
 from kwsniff.core.capture.routing import Router
 from kwsniff.errors import CaptureError, UsageError
 from tests.core.guard import flush_against_guard_page
 from tests.hostile import mutate
-from tests.pipeline.buckets import ARGUMENTS, every, scanned, walk
+from tests.pipeline.buckets import CATALOG, every, scanned, walk
 from tests.traffic import files, scenes
 from tests.traffic.messages import produce
 from tests.traffic.records import batch
@@ -201,8 +201,8 @@ def test_bad_usage_gets_a_line() -> None:
     with pytest.raises(UsageError, match="buckets"):
         Router(65537)
     with pytest.raises(UsageError, match="bucket 2 of 2"):
-        Analyzer(*ARGUMENTS, bucket=(2, 2))
-    analyzer = Analyzer(*ARGUMENTS, bucket=(0, 1))
+        start_analyzer(CATALOG, bucket=(2, 2))
+    analyzer = start_analyzer(CATALOG, bucket=(0, 1))
     analyzer.open_capture("x")
     analyzer.feed(head)
     kept = routed(head, data)
@@ -249,7 +249,7 @@ def test_what_was_kept_and_is_damaged_is_noticed() -> None:
     own, shared = routed(head, data)
     longer = own[:4] + struct.pack("<II", len(FRAMES) + 1, len(own) - 12) + own[12:]
     for wrong in (longer, own[:-1], own[:7], bytes(12)):
-        analyzer = Analyzer(*ARGUMENTS, bucket=(0, 1))
+        analyzer = start_analyzer(CATALOG, bucket=(0, 1))
         analyzer.open_capture("x")
         analyzer.feed(head)
         with pytest.raises((CaptureError, UsageError), match=r"is not what it was|not runs"):
@@ -281,7 +281,7 @@ def test_nothing_reads_beyond_a_capture() -> None:
                 file_splits.find_record(head, held, dice.randrange(len(data) + 1))
             _, walked, _ = scanned(held, 3, every(300))  # type: ignore[arg-type]
             parts = [part for one in walked for part in one.parts]
-            analyzer = Analyzer(*ARGUMENTS, bucket=(1, 3))
+            analyzer = start_analyzer(CATALOG, bucket=(1, 3))
             analyzer.open_capture("x")
             analyzer.feed(head)
             try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kwsniff.analysis.analyze import analyzer_arguments
+from kwsniff.analyzers import resume_analyzer, start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.declared import COLUMNS, ENUMS
 from kwsniff.errors import UsageError
@@ -25,7 +25,6 @@ from tests.traffic import damage, files, groups, scenes
 from tests.traffic.tcp import Endpoint, Packet, Scene
 
 CATALOG = load_catalog()
-ARGUMENTS = analyzer_arguments(CATALOG)
 BUILDER = Builder(CATALOG, ENUMS)
 RECORD = 16
 _CHECK_BYTES = 16
@@ -44,12 +43,12 @@ def analyzed_in_parts(
         for table in filter(analyzer.rows, COLUMNS):
             rows[table] += BUILDER.build(table, analyzer.take(table)).to_pylist()
 
-    analyzer = Analyzer(*ARGUMENTS, limits=limits)
+    analyzer = start_analyzer(CATALOG, limits=limits)
     analyzer.open_capture("capture")
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         if start:
             take(analyzer)
-            analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+            analyzer = resume_analyzer(CATALOG, analyzer.save())
         analyzer.feed(data[start:end])
     facts = analyzer.close_capture()
     analyzer.finish()
@@ -157,7 +156,7 @@ def test_resumed_with_half_a_datagram() -> None:
 
 
 def saved_midway() -> bytes:
-    analyzer = Analyzer(*ARGUMENTS)
+    analyzer = start_analyzer(CATALOG)
     analyzer.open_capture("capture")
     data = files.pcap(files.frames(damaged()["lost"]))
     analyzer.feed(data[: len(data) // 2])
@@ -171,14 +170,14 @@ def test_a_state_that_is_none_is_refused() -> None:
     dice = random.Random(1)
     for bad in (b"", b"\1", b"\1\0KWST", dice.randbytes(200), dice.randbytes(100_000), state + b"\0"):
         with pytest.raises(UsageError, match="not a state of this build"):
-            Analyzer.resume(*ARGUMENTS, bad)
+            resume_analyzer(CATALOG, bad)
 
 
 def test_a_state_that_ends_early_is_refused() -> None:
     state = saved_midway()
     for cut in random.Random(2).sample(range(len(state)), 300):
         with pytest.raises(UsageError, match="not a state of this build"):
-            Analyzer.resume(*ARGUMENTS, state[:cut])
+            resume_analyzer(CATALOG, state[:cut])
 
 
 @pytest.mark.parametrize(("at", "what"), [(3, "magic"), (7, "version"), (11, "shapes"), (19, "sizes")])
@@ -188,15 +187,15 @@ def test_a_state_of_another_build_is_refused(at: int, what: str) -> None:
     body = bytearray(state[_CHECK_BYTES:])
     check = hashlib.blake2b(body, digest_size=_CHECK_BYTES).digest()
     assert check == state[:_CHECK_BYTES]
-    Analyzer.resume(*ARGUMENTS, check + bytes(body))
+    resume_analyzer(CATALOG, check + bytes(body))
     body[at] ^= 1
     check = hashlib.blake2b(body, digest_size=_CHECK_BYTES).digest()
     with pytest.raises(UsageError, match="not a state of this build"):
-        Analyzer.resume(*ARGUMENTS, check + bytes(body))
+        resume_analyzer(CATALOG, check + bytes(body))
 
 
 def test_results_are_taken_before_the_state() -> None:
-    analyzer = Analyzer(*ARGUMENTS)
+    analyzer = start_analyzer(CATALOG)
     analyzer.open_capture("capture")
     analyzer.feed(files.pcap(files.frames(damaged()["whole"])))
     with pytest.raises(UsageError, match="take the tables"):
@@ -205,7 +204,7 @@ def test_results_are_taken_before_the_state() -> None:
 
 def idle(idle_seconds: int, data: bytes, *, resumed: bool, bucket: tuple[int, int] = (0, 1)) -> list[str]:
     """How the connections of a capture ended, whose analysis was saved before it was finished, or was not."""
-    analyzer = Analyzer(*ARGUMENTS, limits={"idle_seconds": idle_seconds}, bucket=bucket)
+    analyzer = start_analyzer(CATALOG, limits={"idle_seconds": idle_seconds}, bucket=bucket)
     builder = Builder(CATALOG, ENUMS)
     analyzer.open_capture("capture")
     half = packet_ends(data)[-2]
@@ -215,7 +214,7 @@ def idle(idle_seconds: int, data: bytes, *, resumed: bool, bucket: tuple[int, in
         if resumed:
             for table in COLUMNS:
                 analyzer.take(table)
-            analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+            analyzer = resume_analyzer(CATALOG, analyzer.save())
         if rest:
             analyzer.feed(rest)
             analyzer.close_capture()
@@ -258,7 +257,7 @@ def test_connections_that_ended_long_ago_are_not_kept() -> None:
         scene = Scene()
         for number in range(num):
             closed(scene, 50_000 + number, number * 10 * 10**9)
-        analyzer = Analyzer(*ARGUMENTS)
+        analyzer = start_analyzer(CATALOG)
         analyzer.open_capture("capture")
         analyzer.feed(files.pcap(files.frames(scene.packets())))
         for table in COLUMNS:
@@ -277,7 +276,7 @@ def test_a_state_without_connections_that_ended_gives_the_rows_of_the_others() -
     asking = scene.connection(Endpoint("10.9.0.2", 40_000), Endpoint("10.9.1.1", 9092))
     asking.open(15 * 10**9)
     asking.call(groups.heartbeat(3, 1, "g"), at=16 * 10**9)
-    analyzer = Analyzer(*ARGUMENTS)
+    analyzer = start_analyzer(CATALOG)
     analyzer.open_capture("capture")
     analyzer.feed(files.pcap(files.frames(scene.packets())))
     builder = Builder(CATALOG, ENUMS)
@@ -287,7 +286,7 @@ def test_a_state_without_connections_that_ended_gives_the_rows_of_the_others() -
     assert len(states[0]) - len(states[1]) > 20 * 2000
     found = []
     for state in states:
-        resumed = Analyzer.resume(*ARGUMENTS, state)
+        resumed = resume_analyzer(CATALOG, state)
         resumed.close_capture()
         resumed.finish()
         found.append({table: builder.build(table, resumed.take(table)).to_pylist() for table in COLUMNS})

@@ -4,6 +4,8 @@ import re
 import tomllib
 from collections import Counter
 
+import pytest
+
 from .test_circles import CORE_ROOMS
 from .tree import DOCS, ROOT, relative, tracked_files
 
@@ -30,3 +32,18 @@ def test_the_layers_are_those_that_the_linter_checks() -> None:
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
     written = PLAN.partition("## Layers")[2].partition("`lint-imports`")[0].partition("    ")[2]
     assert " ".join(written.split()) == " > ".join(re.sub(r"[()]", "", layer) for layer in layers)
+
+
+@pytest.mark.parametrize(
+    ("call", "module"),
+    [
+        (r"(?<!class )\bAnalyzer(\.resume)?\(", "kwsniff/analyzers.py"),
+        (r"(?<!class )\bBuilder\(", "kwsniff/timelines/row_path.py"),
+        (r"(?<!def )\bhold_back\(", "kwsniff/timelines/row_path.py"),
+        (r"(?<!def )\bnoted\(", "kwsniff/timelines/row_path.py"),
+    ],
+)
+def test_rows_take_one_path_from_the_core_to_tables(call: str, module: str) -> None:
+    sources = [path for path in tracked_files() if relative(path).startswith("kwsniff/")]
+    python = [path for path in sources if path.suffix == ".py"]
+    assert [relative(path) for path in python if re.search(call, path.read_text("utf-8"))] == [module]

@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kwsniff import analyzers
 from kwsniff.analysis import analyze as analysis
 from kwsniff.analysis import passing_rows
+from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import CaptureFile
@@ -135,7 +137,7 @@ def stages(load: Load, folder: Path) -> Stages:
         writing.update({arguments[1]: seconds})  # type: ignore[dict-item]
 
     rows, target = passing_rows.Rows, folder / "stages"
-    vars(analysis)["Analyzer"] = Clocked
+    vars(analyzers)["Analyzer"] = Clocked
     begun = time.process_time()
     try:
         with (
@@ -145,7 +147,7 @@ def stages(load: Load, folder: Path) -> Stages:
         ):
             analysis.analyze(load.path, output=target, jobs=2)
     finally:
-        vars(analysis)["Analyzer"] = Analyzer
+        vars(analyzers)["Analyzer"] = Analyzer
         shutil.rmtree(target, ignore_errors=True)
     whole = time.process_time() - begun
     reading, walking = walked(load)
@@ -170,7 +172,7 @@ def walked(load: Load) -> tuple[float, float]:
             pass
     read = time.thread_time()
     catalog = load_catalog()
-    walker = Analyzer(*analysis.analyzer_arguments(catalog), bucket=(65_535, 65_536), beside=True)
+    walker = start_analyzer(catalog, bucket=(65_535, 65_536), beside=True)
     walker.open_capture("walked")
     with CaptureFile(load.path) as capture:
         for buffer in capture.buffers():

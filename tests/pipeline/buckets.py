@@ -9,7 +9,7 @@ from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
-from kwsniff.analysis.analyze import analyzer_arguments
+from kwsniff.analyzers import start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture import file_splits
 from kwsniff.core.capture.routing import Router
@@ -18,7 +18,6 @@ from kwsniff.layout.catalog import load_catalog
 from kwsniff.tables.build import Builder
 
 CATALOG = load_catalog()
-ARGUMENTS = analyzer_arguments(CATALOG)
 BUILDER = Builder(CATALOG, ENUMS)
 
 Cut = Callable[[bytes, bytes], Sequence[int]]
@@ -131,7 +130,7 @@ def scanned(
 
 def whole(captures: Sequence[bytes], times: Times = (None, None), **options: Any) -> Result:
     """One analyzer, fed every capture whole."""
-    analyzer = Analyzer(*ARGUMENTS, **options)
+    analyzer = start_analyzer(CATALOG, **options)
     analyzer.bound(*times)
     facts = []
     for number, data in enumerate(captures):
@@ -165,7 +164,7 @@ def bucketed(
     analyzers = []
     facts: list[list[dict[str, Any]]] = [[] for _ in captures]
     for bucket in range(num_buckets):
-        analyzer = Analyzer(*ARGUMENTS, bucket=(bucket, num_buckets), limits=limits, **options)
+        analyzer = start_analyzer(CATALOG, bucket=(bucket, num_buckets), limits=limits, **options)
         analyzer.bound(*times)
         for number, (data, (head, found)) in enumerate(zip(captures, scans, strict=True)):
             analyzer.open_capture(f"{number}.pcap")

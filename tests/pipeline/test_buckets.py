@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kwsniff.analyzers import resume_analyzer, start_analyzer
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.core.capture.routing import Router
 from kwsniff.core.declared import COLUMNS, ENUMS
@@ -22,7 +23,6 @@ from tests.core.test_datagrams import pieces
 from tests.core.test_file_splits import boundaries, inner_capture
 from tests.perf import loads
 from tests.pipeline.buckets import (
-    ARGUMENTS,
     CATALOG,
     Part,
     bucketed,
@@ -173,7 +173,7 @@ def test_what_is_named_and_is_not_there_is_noticed() -> None:
     run, shared = part.kept
 
     def read(part: Part, capture: int) -> Analyzer:
-        analyzer = Analyzer(*ARGUMENTS)
+        analyzer = start_analyzer(CATALOG)
         analyzer.open_capture("0.pcap")
         analyzer.feed(head)
         feed_parts(analyzer, [part], 0, capture=capture)
@@ -258,7 +258,7 @@ def test_a_bucket_is_saved_and_resumed_between_splits() -> None:
                 rows.update(frozen(row, {}) for row in batch.to_pylist())
 
     for bucket in range(2):
-        analyzer = Analyzer(*ARGUMENTS, bucket=(bucket, 2))
+        analyzer = start_analyzer(CATALOG, bucket=(bucket, 2))
         analyzer.open_capture("0.pcap")
         analyzer.feed(head)
         frames = 0
@@ -268,7 +268,7 @@ def test_a_bucket_is_saved_and_resumed_between_splits() -> None:
                 pass
             frames += part.packets
             take(analyzer)
-            analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+            analyzer = resume_analyzer(CATALOG, analyzer.save())
         analyzer.close_capture()
         analyzer.finish()
         take(analyzer)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kwsniff.analysis.analyze import analyzer_arguments
-from kwsniff.core.analyzer import Analyzer
+from kwsniff.analyzers import resume_analyzer, start_analyzer
 from kwsniff.core.declared import COLUMNS
 from kwsniff.layout.catalog import load_catalog
 from tests.pipeline.compare import analyzed_packets, in_order
@@ -129,8 +128,7 @@ def test_epochs_go_on_with_1_behind_the_largest(following: int, count: int | Non
     first = scene.calls[2].request.start
     packets = scene.packets()
     cut = next(at for at, packet in enumerate(packets) if packet.from_client and packet.offset == first)
-    arguments = analyzer_arguments(load_catalog())
-    analyzer = Analyzer(*arguments)
+    analyzer = start_analyzer(load_catalog())
     analyzer.open_capture("capture")
     whole = pcap(frames(packets))
     size = len(pcap(frames(packets[:cut])))
@@ -144,7 +142,7 @@ def test_epochs_go_on_with_1_behind_the_largest(following: int, count: int | Non
     assert body.count(session) == 1
     body = body.replace(session, struct.pack("=qq", number, 0x7FFFFFFF))
     check = blake2b(body, digest_size=size_of_check).digest()
-    analyzer = Analyzer.resume(*arguments, check + body)
+    analyzer = resume_analyzer(load_catalog(), check + body)
     analyzer.feed(whole[size:])
     analyzer.close_capture()
     analyzer.finish()

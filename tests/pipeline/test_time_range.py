@@ -98,18 +98,18 @@ def test_packets_without_a_time_are_of_no_time() -> None:
 
 
 def test_a_state_keeps_the_bounds() -> None:
-    from kwsniff.core.analyzer import Analyzer
-    from tests.pipeline.buckets import ARGUMENTS
+    from kwsniff.analyzers import resume_analyzer, start_analyzer
+    from tests.pipeline.buckets import CATALOG
 
     rows = SCENES["two_clients"]
     times = moments(rows)[0]
-    analyzer = Analyzer(*ARGUMENTS)
+    analyzer = start_analyzer(CATALOG)
     analyzer.bound(*times)
-    analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+    analyzer = resume_analyzer(CATALOG, analyzer.save())
     analyzer.open_capture("0.pcap")
     data = files.pcap(rows)
     analyzer.feed(data[:999])
-    analyzer = Analyzer.resume(*ARGUMENTS, analyzer.save())
+    analyzer = resume_analyzer(CATALOG, analyzer.save())
     analyzer.feed(data[999:])
     assert (
         analyzer.close_capture()["packets_other_time"] == whole([data], times).facts[0]["packets_other_time"]

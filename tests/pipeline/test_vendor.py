@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kwsniff
-from kwsniff.analysis.analyze import analyzer_arguments
+from kwsniff.analyzers import resume_analyzer, start_analyzer
 from kwsniff.cli.main import run
 from kwsniff.core.analyzer import Analyzer
 from kwsniff.errors import LayoutError, UsageError
@@ -194,18 +194,18 @@ def test_scapy_shows_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_state_is_of_the_layouts_that_there_were(folder: str) -> None:
-    analyzer = Analyzer(*analyzer_arguments(load_catalog(folder)))
+    analyzer = start_analyzer(load_catalog(folder))
     state = analyzer.save()
-    assert Analyzer.resume(*analyzer_arguments(load_catalog(folder)), state).packets == 0
+    assert resume_analyzer(load_catalog(folder), state).packets == 0
     with pytest.raises(UsageError, match="with these layouts"):
-        Analyzer.resume(*analyzer_arguments(load_catalog()), state)
+        resume_analyzer(load_catalog(), state)
 
 
 def test_a_state_is_refused_when_a_vendors_fields_have_changed(folder: str, tmp_path: Path) -> None:
     other = layouts(tmp_path / "other", **{"9999_echo_plan.layout": LAYOUT.replace("mood ", "temper ")})
-    state = Analyzer(*analyzer_arguments(load_catalog(folder))).save()
+    state = start_analyzer(load_catalog(folder)).save()
     with pytest.raises(UsageError, match="with these layouts"):
-        Analyzer.resume(*analyzer_arguments(load_catalog(other)), state)
+        resume_analyzer(load_catalog(other), state)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     capture = folder / "capture.pcap"
     capture.write_bytes(pcap(frames(one_by_one(vocabulary() * 10).packets())))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kwsniff.analysis.passing_rows.ROW_GROUP_ROWS", 16)
+        patch.setattr("kwsniff.timelines.row_path.ROW_GROUP_ROWS", 16)
         patch.setattr("kwsniff.sources.files.BUFFER_BYTES", 512)
         kwsniff.analyze(capture, output=folder / "out")
     return folder / "out"

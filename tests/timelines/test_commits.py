@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 import kwsniff
-from kwsniff.analysis import passing_rows
 from kwsniff.layout.catalog import load_catalog
 from kwsniff.sources.files import CaptureFile
-from kwsniff.timelines import committed_lag
+from kwsniff.timelines import committed_lag, row_path
 from kwsniff.timelines.offsets import OFFSETS
 from tests.pipeline.compare import analyzed_packets
 from tests.tables.runs import of_any_run
@@ -120,7 +119,7 @@ def test_a_client_that_reads_ahead_is_behind_with_what_it_commits() -> None:
 def test_how_rows_are_taken_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = CAPTURES / name / "capture.pcap"
     whole = of_any_run(kwsniff.analyze(path).commits).to_pylist()
-    monkeypatch.setattr(passing_rows, "ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr(row_path, "ROW_GROUP_ROWS", 2)
     monkeypatch.setattr(CaptureFile, "readable", in_small_pieces(CaptureFile.readable))
     assert of_any_run(kwsniff.analyze(path).commits).to_pylist() == whole
     assert len(whole) >= 1

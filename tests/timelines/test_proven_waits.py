@@ -186,7 +186,7 @@ def test_rows_are_the_same_in_one_batch_and_in_many(
     whole = kwsniff.analyze(CLOCKS / name)
     words = Counter(whole.latencies["wait"].to_pylist())
     assert any(word in words for word in ("replicas", "group", "data"))
-    monkeypatch.setattr("kwsniff.analysis.passing_rows.ROW_GROUP_ROWS", 8)
+    monkeypatch.setattr("kwsniff.timelines.row_path.ROW_GROUP_ROWS", 8)
     monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 256)
     add = Timelines.add
 
@@ -210,7 +210,7 @@ def test_what_is_held_goes_with_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         client.call(messages.produce(9, number, DATA), at=at, answer_at=at + 100 * MS)
         joined = groups.join_group(5, number, f"billing-{number}")
         member.call(joined, at=at, answer_at=at + MS // 2)
-    monkeypatch.setattr("kwsniff.analysis.passing_rows.ROW_GROUP_ROWS", 8)
+    monkeypatch.setattr("kwsniff.timelines.row_path.ROW_GROUP_ROWS", 8)
     monkeypatch.setattr("kwsniff.sources.files.BUFFER_BYTES", 256)
     sizes: list[int] = []
     add = Timelines.add

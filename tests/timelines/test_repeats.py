@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import kwsniff
-from kwsniff.analysis import passing_rows
 from kwsniff.layout.catalog import load_catalog
-from kwsniff.timelines import cluster
+from kwsniff.timelines import cluster, row_path
 from kwsniff.timelines.heartbeats import without_repeats
 from kwsniff.timelines.timelines import Noted, Timelines, noted
 from tests.pipeline.compare import analyzed_packets, capture_of
@@ -34,7 +33,7 @@ def noted_of(capture: Path, monkeypatch: pytest.MonkeyPatch) -> list[Noted]:
         found.append(noted(*values))
         return found[-1]
 
-    monkeypatch.setattr(passing_rows, "noted", note)
+    monkeypatch.setattr(row_path, "noted", note)
     kwsniff.analyze(capture)
     return found
 
