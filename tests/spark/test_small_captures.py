@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("kwsniff.core.capture.file_splits", reason="the core is not built")
 
 from kwsniff.spark.notes import Notes
+from kwsniff.timelines.timelines import Noted
 from tests.spark.test_pipeline import recorded, run
 
 EMPTY = {
@@ -46,9 +47,9 @@ def test_small_files_share_their_batches_of_rows(
     batches: list[int] = []
     add = Notes.add
 
-    def counted(notes: Notes, batch: pa.RecordBatch, *others: pa.RecordBatch | None) -> None:
+    def counted(notes: Notes, batch: pa.RecordBatch, noted: Noted) -> None:
         batches.append(batch.num_rows)
-        add(notes, batch, *others)
+        add(notes, batch, noted)
 
     monkeypatch.setattr(Notes, "add", counted)
     paths = rotated(recorded("transactions").read_bytes(), 60, tmp_path)
