@@ -22,9 +22,8 @@ def write_command(template: str, said: Mapping[str, Any]) -> str:
         if "{" not in part:
             words.append(_quoted(part))
             continue
-        in_sql = "'{" in part
         values = {
-            name: value.replace("'", "''") if in_sql and isinstance(value, str) else value
+            name: value.replace("'", "''") if f"'{{{name}" in part and isinstance(value, str) else value
             for name, value in said.items()
         }
         word = part.format_map(values)
