@@ -17,8 +17,8 @@ _ALIKE: Final = ("packets", "bytes", "first_time", "last_time", "tcp_payload_byt
 
 
 def note_copies(rows: Sequence[CaptureRow], names: Sequence[str]) -> list[int]:
-    """Says in `notes` of which capture before it one is a copy, compressed or not; returns the numbers of
-    these copies. `names`: files of `rows`.
+    """Notes which captures are copies of earlier ones, compressed or not, and returns the numbers of these
+    copies. `names`: files of `rows`.
 
     Only those with equal figures (`_ALIKE`) are read again, and only regular files can be. Incomplete
     captures are left out: their own notes name what is missing.

@@ -53,9 +53,9 @@ class Samples(NamedTuple):
 
 def joined(parts: Iterable[tuple[int, bytes]]) -> Samples:
     """The samples of a capture that was read in one or more parts, as the core tells them."""
-    told = [(mask, np.frombuffer(data, np.int64).reshape(-1, 2)) for mask, data in parts]
-    mask = max((mask for mask, _ in told), default=0)
-    rows = np.concatenate([np.zeros((0, 2), np.int64), *(rows for _, rows in told)])
+    read = [(mask, np.frombuffer(data, np.int64).reshape(-1, 2)) for mask, data in parts]
+    mask = max((mask for mask, _ in read), default=0)
+    rows = np.concatenate([np.zeros((0, 2), np.int64), *(rows for _, rows in read)])
     packets = rows[:, 0].astype(np.uint64)
     kept = (packets >> _MARK_AT & np.uint64(mask)) == 0
     packets, first = np.unique(packets[kept], return_index=True)

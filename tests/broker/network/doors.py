@@ -135,7 +135,7 @@ def ssh_rdkafka(site: Site) -> None:
     "configuration",
     "broker",
     f"{HOST}:8443",
-    "aiokafka speaks plain text to a TLS server (nginx), which is no broker: HTTP's answer 400",
+    "aiokafka speaks plain text to a TLS server (nginx) that is not a broker: HTTP's answer 400",
     finding="not_kafka",
     more_ports=[8443],
 )
