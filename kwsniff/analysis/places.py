@@ -11,6 +11,7 @@ captured at several places counts once (kwsniff/timelines/twins.py).
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -33,6 +34,8 @@ _FEW: Final = 3
 _SHARE: Final = 1 / 16
 """Fewer prove it for short captures, if they are this share of the shorter one."""
 _MOST_ALIKE: Final = 16  # captures of the same packet that are compared
+_MOST_TIMES: Final = 256
+"""Differences of time that are kept of two captures: copies of many captures would share millions."""
 _SAME_CLOCK_NS: Final = 500_000
 
 Numbers = np.ndarray[Any, Any]
@@ -135,16 +138,24 @@ def _shared(samples: Sequence[Samples]) -> Iterable[Same]:
     packets, captures, times = packets[order], captures[order], times[order]
     begins = np.flatnonzero(np.append(True, packets[1:] != packets[:-1])) if len(packets) else packets
     ends = np.append(begins[1:], len(packets))
+    number = Counter[tuple[int, int]]()
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    apart: set[tuple[int, int]] = set()
     for begin, end in zip(begins[ends - begins > 1].tolist(), ends[ends - begins > 1].tolist(), strict=True):
         direction = int(packets[begin]) & 1
         for one, other in combinations(range(begin, min(end, begin + _MOST_ALIKE)), 2):
             pair = int(captures[one]), int(captures[other])
-            found.setdefault(pair, []).append((direction, int(times[one]) - int(times[other])))
-    for (first, other), told in sorted(found.items()):
+            took = int(times[one]) - int(times[other])
+            number[pair] += 1
+            if took:
+                apart.add(pair)
+            if number[pair] <= _MOST_TIMES:
+                found.setdefault(pair, []).append((direction, took))
+    for (first, other), common in sorted(number.items()):
         looked_at = _looked_at(samples[first], samples[other])
-        if len(told) >= _ENOUGH or (len(told) >= _FEW and len(told) >= _SHARE * looked_at):
-            yield Same(first, other, len(told), looked_at, _behind(told), not any(took for _, took in told))
+        if common >= _ENOUGH or (common >= _FEW and common >= _SHARE * looked_at):
+            pair = first, other
+            yield Same(first, other, common, looked_at, _behind(found[pair]), pair not in apart)
 
 
 def _looked_at(one: Samples, other: Samples) -> int:
