@@ -111,7 +111,7 @@ def test_a_vanished_interface_ends_it_cleanly(tool: str, pair: tuple[str, str], 
     with Live("--tool", tool, "-o", str(tmp_path), interface=pair[0]) as live:
         subprocess.run(["ip", "link", "del", pair[0]], check=True)
         assert live.ended() == 2
-    assert any(f"the interface {pair[0]} is gone" in line for line in live.err), live.err
+    assert any(f"the interface {pair[0]} vanished" in line for line in live.err), live.err
     assert whole_files(tmp_path)
     assert table(tmp_path, "api_calls").num_rows == 0
 

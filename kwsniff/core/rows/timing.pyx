@@ -281,11 +281,13 @@ cdef int64_t way_at_the_time(Direction* asks, Direction* answers, Call* call, in
     cdef int64_t most = at_least(SILENCE, way + (near_trip(answers) if answers.num_near else 0) + 2 * LATE)
     if took <= way + LATE or took <= way + most and arrived >= asks.loaded_until:
         return way
+    if asks.missing or answers.missing:
+        return way                      # the capture may have lost the acknowledgement, too
     acked, vantage = acked_at(asks, call.last.end), tell_vantage(asks, answers)
     if acked == NO_TIME or vantage == VANTAGE_BROKER or vantage == VANTAGE_SAME_MACHINE or was_repeated(asks, call):
         return way
     took = at_most(acked, done) - arrived
-    if acked >= done and (call.max_wait.is_known and call.max_wait.value or asks.missing or answers.missing):
+    if acked >= done and call.max_wait.is_known and call.max_wait.value:
         return way
     if took <= way + most and (took <= way + LATE or arrived >= asks.loaded_until):
         return way
