@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.cli.layouts import add_layouts_option
+from kwsniff.cli.options.layouts import add_layouts_option
 from kwsniff.errors import UsageError
-from kwsniff.texts import json_text, versioned
+from kwsniff.texts import add_version, json_text
 
 if TYPE_CHECKING:
     from kwsniff.layout.catalog import Catalog
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
     facts, lines = _explain(load_catalog(), args.subject, args.which)
     if args.json:
-        print(json_text(versioned(facts), indent=2))
+        print(json_text(add_version(facts), indent=2))
     else:
         print("\n".join(line.rstrip() for line in lines))
     return 0

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.tables.words import WORDS
+from kwsniff.tables.enums import WORDS
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kwsniff.live.batches import Batches
 from kwsniff.tables.arrays import Numbers, numbers, texts, whole_numbers, words_of
-from kwsniff.timelines.held_rows import UNSETTLED
+from kwsniff.timelines.waits.pending_rows import UNSETTLED
 
 NO_NAME: Final = "(none)"
 FETCH: Final = "Fetch"

@@ -138,7 +138,7 @@ class Replay(LiveSource):
 
     def _pass_on(self) -> None:
         try:
-            pieces = paced(self._capture.buffers()) if self._speed else _whole(self._capture.buffers())
+            pieces = pace(self._capture.buffers()) if self._speed else _whole(self._capture.buffers())
             for data, first in pieces:
                 if not self._await(first):
                     break
@@ -186,7 +186,7 @@ def _whole(buffers: Iterable[memoryview]) -> Iterator[Piece]:
         yield bytes(buffer), None
 
 
-def paced(buffers: Iterable[memoryview]) -> Iterator[Piece]:
+def pace(buffers: Iterable[memoryview]) -> Iterator[Piece]:
     """The bytes of a capture in pieces of complete records, of 20 ms or less; other bytes and incomplete
     records are unchanged."""
     head, rest = b"", bytearray()

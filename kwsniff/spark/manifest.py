@@ -61,7 +61,7 @@ def as_text(manifest: Mapping[str, Any]) -> str:
     return json.dumps(manifest, indent=1) + "\n"
 
 
-def published(place: Place) -> dict[str, Any] | None:
+def read_published(place: Place) -> dict[str, Any] | None:
     """What was published last; None: nothing was. Raises OSError, OutputError."""
     found = False
     for name in (MANIFEST, NEXT):

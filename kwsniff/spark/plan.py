@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from kwsniff.analysis.places import Places
+from kwsniff.analysis.capture_points import Places
 from kwsniff.errors import CaptureError
 from kwsniff.spark.inputs import Capture
 from kwsniff.spark.parts import check_file
-from kwsniff.spark.routed import PacketFile, Stretch
 from kwsniff.spark.scan import Walked
+from kwsniff.spark.shuffle import PacketFile, Stretch
 from kwsniff.spark.storage import Place
 
 _CAPTURES = pa.schema(

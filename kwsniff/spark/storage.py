@@ -66,7 +66,7 @@ class Place:
         In a store no folders are made; here those between the place and the file are.
         """
         if self.is_local:
-            return pa.OSFile(os.fsencode(self._made(path)), "wb")
+            return pa.OSFile(os.fsencode(self._make(path)), "wb")
         files, root = file_system(self.root, self.settings)
         return files.open_output_stream(f"{root}/{path}", compression=None)  # whatever a name ends with
 
@@ -156,7 +156,7 @@ class Place:
         except FileNotFoundError:
             return
 
-    def _made(self, path: str) -> Path:
+    def _make(self, path: str) -> Path:
         """The folders inside are made; the place itself never is: a worker that does not see it says so."""
         for each in reversed(Path(path).parents[:-1]):
             try:

@@ -8,7 +8,7 @@ FRONT = "kwsniff"
 """The package itself knows every room, and no room needs it."""
 
 # Bottom to top; analyzer and state put the rooms together, limits is known to all of them.
-CORE_ROOMS = ("octets", "capture", "tcp", "tls", "wire", "columns", "kafka", "rows")
+CORE_ROOMS = ("bytes", "capture", "tcp", "tls", "wire", "columns", "kafka", "rows")
 
 
 def test_files_import_each_other_in_no_circle() -> None:

@@ -15,7 +15,7 @@ SOURCES = sorted(CORE.rglob("*.pyx"))
 COMPILED = sorted([*SOURCES, *CORE.rglob("*.pxd")])
 
 # The files that may do arithmetic on pointers to captured bytes; their first lines say by which rules.
-POINTER_ARITHMETIC = {"octets/cursor.pxd", "octets/octets.pxd", "octets/buffer.pxd"}
+POINTER_ARITHMETIC = {"bytes/cursor.pxd", "bytes/span.pxd", "bytes/buffer.pxd"}
 
 # Places elsewhere that reach into a buffer of their own by offsets they made. May only become fewer.
 _INTO_OWN_MEMORY = {"columns/columns.pyx": 5, "wire/topic_ids.pyx": 3}
@@ -49,7 +49,7 @@ def pointer_arithmetic(code: str) -> list[str]:
 def test_the_search_for_pointer_arithmetic_finds_it() -> None:
     code = "cdef f(const uint8_t* p, Octets data):\n    p += 1\n    x = data.at + 4\n    y = data.num + 1\n"
     assert pointer_arithmetic(code) == ["p += 1", "x = data.at + 4"]
-    assert pointer_arithmetic(_code(CORE / "octets/cursor.pxd"))
+    assert pointer_arithmetic(_code(CORE / "bytes/cursor.pxd"))
 
 
 @pytest.mark.parametrize("path", [p for p in COMPILED if _name(p) not in POINTER_ARITHMETIC], ids=_name)

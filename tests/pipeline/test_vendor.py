@@ -128,7 +128,7 @@ def _taken(session: Session) -> Iterator[Any]:
 def test_the_tasks_of_the_pipeline_know_it(capture: Path, folder: str, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    from kwsniff.analysis.places import Places
+    from kwsniff.analysis.capture_points import Places
     from kwsniff.spark.decode import Work, decode_bucket
     from kwsniff.spark.inputs import find_inputs, share_out
     from kwsniff.spark.jobs import Items
