@@ -82,7 +82,7 @@ class Same(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CapturePoints:
     """Where captures were taken; false where all were taken at one place."""
 
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Places:
     def __bool__(self) -> bool:
         return any(self.numbers.values())
 
-    def of(self, name: str) -> int:
+    def find(self, name: str) -> int:
         """The place of a file."""
         return self.numbers.get(name, 0)
 
@@ -123,10 +123,12 @@ def _note(same: Same, first: str) -> str:
     )
 
 
-def find_places(names: Sequence[str], samples: Sequence[Samples]) -> Places:
+def find_places(names: Sequence[str], samples: Sequence[Samples]) -> CapturePoints:
     """`names` of captures in the order in which they are read, and what was kept of each."""
     same = tuple(_share(samples))
-    return Places(dict(zip(names, _number(names, same), strict=True)), same) if same else Places()
+    return (
+        CapturePoints(dict(zip(names, _number(names, same), strict=True)), same) if same else CapturePoints()
+    )
 
 
 def _share(samples: Sequence[Samples]) -> Iterable[Same]:

@@ -29,7 +29,7 @@ class Times:
     queue: Numbers
     network: Numbers
 
-    def of(self, rows: Numbers) -> "Times":
+    def take(self, rows: Numbers) -> "Times":
         """The times of some rows."""
         return Times(self.active[rows], self.broker[rows], self.queue[rows], self.network[rows])
 

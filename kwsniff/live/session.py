@@ -167,7 +167,7 @@ class Session:
         groups. Thread-safe: it does not access the running capture."""
         return make_batches(picture, self._catalog, self._delivered, self.source)
 
-    def reached(self) -> int | None:
+    def find_watermark(self) -> int | None:
         """The capture's clock: all packets before this time (nanoseconds since the epoch) have been read."""
         with self._turn:
             return self._reach()
@@ -181,10 +181,10 @@ class Session:
     def _reach(self) -> int | None:
         if not self._finished:
             silent_ns = time.monotonic_ns() - self._heard_ns
-            self._clock = self.source.reached(self._bytes, self._analyzer.times[1], silent_ns)
+            self._clock = self.source.find_watermark(self._bytes, self._analyzer.times[1], silent_ns)
         return self._clock
 
-    def owed(self) -> Owed:
+    def find_overdue(self) -> Owed:
         """Overdue responses, and calls that wait for their group."""
         with self._turn:
             now = self._reach() or 0
@@ -241,7 +241,7 @@ class Session:
             self._ring.close()
         gather(parts, self.take())
         if not self._finished:
-            self.reached()
+            self.find_watermark()
             self._finished = True
             for rows in self._last_rows():
                 gather(parts, rows)
@@ -339,7 +339,7 @@ class Session:
             facts = self._analyzer.close_capture()
         except CaptureError as error:
             raise CaptureError(f"the output of {self.source.tool} is not a capture: {error}") from error
-        self.source.told(facts)
+        self.source.add_facts(facts)
         self._late.look(last=True)
         self._analyzer.finish()
         while self._overflow:

@@ -153,7 +153,7 @@ class Watch:
         """The newest step stays, whatever its number of rows: otherwise nothing would be evaluated."""
         return self._rows > self._most_rows and len(self._steps) > 1
 
-    def noted(self) -> list[Finding]:
+    def pop_findings(self) -> list[Finding]:
         """Findings since the last call, each as last found."""
         with self._turn:
             noted, self._noted = self._noted, {}

@@ -242,7 +242,7 @@ class Window:
             _count(figures[dimension], keys, groups.numbers, (failed, unanswered, times))
         rows, numbers, words = topics_of(batch)
         if len(rows):
-            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], times.of(rows)))
+            _count(figures["topics"], words, numbers, (failed[rows], unanswered[rows], times.take(rows)))
 
 
 def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outcome: _Outcome) -> None:
@@ -256,7 +256,7 @@ def _count(into: dict[str, Figures], keys: Sequence[str], numbers: Numbers, outc
         if key not in into and len(into) >= MOST_KEYS:
             key = OTHERS
         into.setdefault(key, Figures()).add(
-            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), times.of(rows)
+            len(rows), int(failed[rows].sum()), int(unanswered[rows].sum()), times.take(rows)
         )
 
 

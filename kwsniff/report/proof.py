@@ -109,7 +109,7 @@ def _item(
     commands: Commands,
     zone: Zone,
 ) -> Item:
-    rows = [row for each in finding.call_ids for row in _of(finding, calls.get(each, ()))]
+    rows = [row for each in finding.call_ids for row in _select_rows(finding, calls.get(each, ()))]
     lines = [("", label(finding.text, 4 * MOST_LETTERS)), ("Do", clean(finding.advice))]
     if finding.first_time is not None:
         lines.append(("When", zone.between(finding.first_time, finding.last_time)))
@@ -155,7 +155,7 @@ def _who(finding: Finding) -> str:
     return f"{finding.confidence}; owner: {finding.blames}"
 
 
-def _of(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _select_rows(finding: Finding, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """If several runs have calls with the same number, those within the finding's time."""
     if len(rows) < 2 or finding.first_time is None or finding.last_time is None:
         return rows

@@ -100,7 +100,7 @@ class Replay(LiveSource):
         """See LiveSource."""
         return self.ending is None
 
-    def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
+    def find_watermark(self, read: int, last: int | None, silent_ns: int) -> int | None:
         """See LiveSource."""
         if last is None:
             return None
@@ -112,7 +112,7 @@ class Replay(LiveSource):
         now = begin + int((time.monotonic() - at) * self._speed * 1e9)
         return max(last, now if self._next is None else min(now, self._next))
 
-    def told(self, facts: Mapping[str, Any]) -> None:
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
         """See LiveSource."""
         self.times.take(facts)
 

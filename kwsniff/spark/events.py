@@ -39,7 +39,7 @@ class Spans(NamedTuple):
     number: int = 1
     packets: int = 1
 
-    def of(self, positions: Numbers) -> Numbers:
+    def find(self, positions: Numbers) -> Numbers:
         """The span of each."""
         spans: Numbers = np.minimum(positions // self.packets, self.number - 1)
         return spans
@@ -86,7 +86,7 @@ class _File:
         self._writer: ipc.RecordBatchStreamWriter | None = None
 
     def write(self, rows: pa.Table, positions: Numbers) -> None:
-        spans = self._spans.of(positions)
+        spans = self._spans.find(positions)
         for span in range(int(spans[0]), int(spans[-1]) + 1):
             begin, end = np.searchsorted(spans, [span, span + 1]).tolist()
             if end > begin:

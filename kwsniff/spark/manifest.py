@@ -32,7 +32,7 @@ def check_files(place: Place, parts: Iterable[Part]) -> None:
     for part, why in in_threads(lambda part: (part, _wrong(place, part)), parts):
         if why:
             raise OutputError(
-                f"{place.shown(part.path)}: {why}; nothing was published; look at the storage of the output"
+                f"{place.display(part.path)}: {why}; nothing was published; look at the storage of the output"
             )
 
 
@@ -74,7 +74,7 @@ def read_published(place: Place) -> dict[str, Any] | None:
         if isinstance(said, dict) and said.get("version", _VERSION) == _VERSION and "run_id" in said:
             return said
     if found and place.read_text(NEXT) is None:
-        raise OutputError(f"{place.shown(MANIFEST)}: is damaged, or of another version of kwsniff")
+        raise OutputError(f"{place.display(MANIFEST)}: is damaged, or of another version of kwsniff")
     return None
 
 

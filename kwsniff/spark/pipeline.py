@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kwsniff.analysis.capture_points import Places
+from kwsniff.analysis.capture_points import CapturePoints
 from kwsniff.analysis.duplicate_captures import note_copies
 from kwsniff.analysis.duplicate_rows import move_repeated
 from kwsniff.errors import UsageError
@@ -248,7 +248,7 @@ class _Run:
         decoded: Sequence[Decoded],
         captures: list[dict[str, Any]],
         unread: list[Unread],
-        places: Places,
+        places: CapturePoints,
     ) -> list[Part]:
         """The parts of all tables: those of tasks, as all buckets together have them, and the driver's."""
         folder = self.staging.place

@@ -60,7 +60,7 @@ class Common(NamedTuple):
     changes: list[list[Any]]
     """As Leaders have them."""
 
-    def of(self, own: Range) -> list[str]:
+    def find_files(self, own: Range) -> list[str]:
         """The files that a range needs; without waits, only those of offsets."""
         return [path for path in self.paths if own.waits or path.endswith(OFFSETS_NOTED)]
 
@@ -99,13 +99,13 @@ def survey_range(number: int, *, work: Work, ranges: Items, common: Items) -> Su
     wanted: set[tuple[str, int]] = set()
     events = np.zeros(work.spans.number, np.int64)
     clocks = np.full(work.spans.number, NO_TIME, np.int64)
-    for notes in merge_events(work.scratch, told.of(own), own.first, own.last):
+    for notes in merge_events(work.scratch, told.find_files(own), own.first, own.last):
         calls, offsets, timed = without_twins(notes, twins)
         part = NO_OFFSETS if offsets is None else offsets
         if part.num_rows:
             wanted.update(commits.note(part))
         for places, ends in waits.events(calls, part, timed) if own.waits else ():
-            spans = work.spans.of(places)
+            spans = work.spans.find(places)
             events += np.bincount(spans, minlength=len(events))
             np.maximum.at(clocks, spans, ends)
     path = f"{uuid.uuid4().hex}.ends"
@@ -137,7 +137,7 @@ class _Follower:
         self.room = Room()
         self._own = own
         self._work = work
-        self._paths = told.of(own)
+        self._paths = told.find_files(own)
         self._twins = told.without()
         catalog = load_catalog(work.layouts or "")
         self._copies = Copies(Change(*each) for each in told.changes)

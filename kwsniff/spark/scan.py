@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kwsniff.analysis.capture_points import Places, find_places, join_samples, samples_of_each
+from kwsniff.analysis.capture_points import CapturePoints, find_places, join_samples, samples_of_each
 from kwsniff.core.capture.file_splits import Scan, find_record, meet
 from kwsniff.core.capture.partitioner import Router
 from kwsniff.errors import CaptureError
@@ -208,10 +208,10 @@ def scan_captures(
     return [[walks[number][_key(one)] for one in of_one] for number, of_one in enumerate(scans)], bytes_read
 
 
-def places_of(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> Places:
+def places_of(captures: Sequence[Capture], walks: Sequence[Sequence[Walked]]) -> CapturePoints:
     """Where the captures were taken, as the packets tell that walks have kept."""
     if len(captures) < 2:
-        return Places()
+        return CapturePoints()
     samples = [join_samples(walk.scan.samples for walk in walked) for walked in walks]
     return find_places([capture.name for capture in captures], samples)
 

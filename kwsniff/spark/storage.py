@@ -49,7 +49,7 @@ class Place:
         """A folder inside."""
         return Place(str(self.folder / name) if self.is_local else f"{self.root}/{name}", self.settings)
 
-    def shown(self, path: str) -> str:
+    def display(self, path: str) -> str:
         """A file inside, as a person names it."""
         return str(self.folder / path) if self.is_local else f"{self.root}/{path}"
 
@@ -162,15 +162,15 @@ class Place:
             try:
                 (self.folder / each).mkdir(exist_ok=True)
             except FileNotFoundError as error:
-                raise self.unseen() from error
+                raise self.explain_missing() from error
         return self.folder / path
 
     def check(self) -> None:
         """Raises OutputError where a folder that the driver made is not seen."""
         if self.is_local and not self.folder.is_dir():
-            raise self.unseen()
+            raise self.explain_missing()
 
-    def unseen(self) -> OutputError:
+    def explain_missing(self) -> OutputError:
         """What to say then."""
         return OutputError(
             f"{self.folder.parent}: workers do not see the output folder; "

@@ -94,7 +94,7 @@ def log_files(name: str, mode: str, place: Place, parts: Sequence[Part], run: st
             except Exception as error:  # of libraries, each with classes of its own
                 why = " ".join(str(error).split())
                 raise OutputError(
-                    f"{place.shown(table)}: no {name} version of it was written ({why})"
+                    f"{place.display(table)}: no {name} version of it was written ({why})"
                 ) from error
 
 
@@ -132,7 +132,7 @@ def _log_delta(
     from deltalake.transaction import AddAction, CommitProperties
 
     schema = Schema.from_arrow(_columns(table))
-    uri = place.shown(table)
+    uri = place.display(table)
     options = options_of(place)
     found = DeltaTable.create(
         uri, schema, mode="ignore", partition_by=["date"], storage_options=options or None
@@ -193,7 +193,7 @@ def _log_iceberg(
 
     schema = _columns(table)
     catalog.create_namespace_if_not_exists(NAMESPACE)
-    found = _table(catalog, f"{NAMESPACE}.{table}", f"file://{place.shown(table)}", schema)
+    found = _table(catalog, f"{NAMESPACE}.{table}", f"file://{place.display(table)}", schema)
     with found.update_schema() as change:
         change.union_by_name(schema)
     noted = {"kwsniff_run_id": run}
@@ -206,7 +206,7 @@ def _log_iceberg(
             if days:
                 change.delete(" or ".join(days), snapshot_properties=noted)
         if parts:
-            files = [f"file://{place.shown(part.path)}" for part in parts]
+            files = [f"file://{place.display(part.path)}" for part in parts]
             change.add_files(files, snapshot_properties=noted)
 
 

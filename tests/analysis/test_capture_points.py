@@ -205,7 +205,7 @@ def test_a_few_packets_that_two_short_captures_share_prove_it(shared: int, is_fo
 
     found = find_places(["a", "b"], [samples(0), samples(10 - shared)])
     assert bool(found) == is_found
-    assert found.of("b") == int(is_found)
+    assert found.find("b") == int(is_found)
 
 
 def test_memory_for_samples_is_bounded() -> None:

@@ -40,7 +40,7 @@ class Cut(FileSource):
         with self._in:
             self._in.send(self.data)
 
-    def reached(self, read: int, last: int | None, silent_ns: int) -> int | None:
+    def find_watermark(self, read: int, last: int | None, silent_ns: int) -> int | None:
         return self.now_ns
 
 
@@ -50,7 +50,7 @@ def owed_at(path: Path, moment: float) -> Owed:
     with Session(Cut(path, cut, round(moment * 1e9))) as session:
         assert session.wait(PATIENCE_S)
         session.take()
-        return session.owed()
+        return session.find_overdue()
 
 
 def seconds(times: pd.Series[Any]) -> pd.Series[Any]:
@@ -136,7 +136,7 @@ def test_an_answer_that_may_have_passed_unseen_is_not_owed() -> None:
         assert session.wait(PATIENCE_S)
         session.take()
         assert session.progress().packets > 10
-        assert session.owed().total.calls == 0
+        assert session.find_overdue().total.calls == 0
 
 
 def wait(broker: int, port: int, asked: int) -> Wait:

@@ -230,7 +230,7 @@ def test_findings_are_written_along(tmp_path: Path) -> None:
     capture = INCIDENTS / "throttled" / "broker.pcap"
     watch, _ = watched(capture)
     with RollingTables(tmp_path, tuple(TABLES)) as files:
-        files.findings = watch.noted
+        files.findings = watch.pop_findings
         files.close_files()
         files.finish()
     (written,) = (tmp_path / "findings").iterdir()

@@ -231,7 +231,7 @@ def test_a_delta_table_in_a_store_has_its_versions(output: Place) -> None:
     options = options_of(output)
     one, other = (analyzed_once(path)["api_calls"] for path in (ONE, OTHER))
     for version, wanted in ((1, one), (2, sorted([*one, *other], key=repr))):
-        table = deltalake.DeltaTable(output.shown("api_calls"), version=version, storage_options=options)
+        table = deltalake.DeltaTable(output.display("api_calls"), version=version, storage_options=options)
         found = table.to_pyarrow_table().drop_columns(["date"])
         assert in_order(found.cast(arrow_schema(TABLES["api_calls"])), ()) == wanted
 

@@ -88,7 +88,10 @@ def test_the_greatest_end_told_before_counts(path: Path) -> None:
         age = (answered[commit["call_id"]] - answered[call]) // timedelta(microseconds=1) * 1000
         expected.append(
             {
-                **{name: commit[name] for name in ("call_id", "group_id", "topic", "partition", "committed_offset")},
+                **{
+                    name: commit[name]
+                    for name in ("call_id", "group_id", "topic", "partition", "committed_offset")
+                },
                 "high_watermark": end,
                 "high_watermark_call_id": call,
                 "high_watermark_age_ns": age,

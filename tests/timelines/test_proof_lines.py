@@ -180,7 +180,7 @@ def test_the_last_member_to_ask_is_found_among_all(rows: list[tuple[str, int, in
             and other.moment.proves(each.moment)
         ]
         expected = bool(arrived) and done - max(arrived) <= AFTER_US
-        assert meetings.ended((meeting, each.member), each.moment, turn, done, network) is expected
+        assert meetings.is_ended((meeting, each.member), each.moment, turn, done, network) is expected
 
 
 def test_what_is_remembered_of_members_goes_with_time() -> None:

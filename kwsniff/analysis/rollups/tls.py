@@ -42,7 +42,7 @@ class ClosedFigures:
         for place, (address, port, name, version, cipher) in enumerate(groups.labels()):
             found = {name: int(next(parts).sum()) for name, parts in sums.items()}
             trip = next(trips).tolist()
-            figures = self._of((address if name is None else name, port, version, cipher))
+            figures = self._find_figures((address if name is None else name, port, version, cipher))
             if figures is None:
                 continue
             found |= {"connections": int(counts[place]), "resets": int(resets[place])}
@@ -52,7 +52,7 @@ class ClosedFigures:
             known = figures["round_trip_ns"]
             figures["round_trip_ns"] = min([*trip, *([] if known is None else [known])], default=None)
 
-    def _of(self, kind: Kind) -> dict[str, Any] | None:
+    def _find_figures(self, kind: Kind) -> dict[str, Any] | None:
         if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
             return None
         empty = {

@@ -144,7 +144,7 @@ class _Run:
         progress = self.session.progress()
         self.window.add(batches)
         self.rebalancing.add(batches)
-        owed = Owed() if self.chosen else self.session.owed()
+        owed = Owed() if self.chosen else self.session.find_overdue()
         self.rebalancing.look(owed)
         self.window.owed, self.window.under_way = owed, self.rebalancing.under_way
         self.window.rebalances = self.rebalancing.over
@@ -206,7 +206,7 @@ def follow(args: argparse.Namespace, wishes: Wishes) -> int:
             run.watch = watch
             run.files = files if args.output is not None else None
             if run.files and watch:
-                run.files.findings = watch.noted
+                run.files.findings = watch.pop_findings
             run.metrics = metrics
             if "connections" in tables:
                 run.ports = AskedPorts(wishes.ports)
@@ -241,8 +241,10 @@ def _window(session: Session) -> Window:
     """The clock; that of the file during a replay."""
     if not session.source.replayed:
         return Window()
-    window = Window(now=lambda: (session.reached() or 0) / 1e9, begun=lambda: (session.begun or 0) / 1e9)
-    window.clock = lambda: (session.reached() or 0) / 1e9
+    window = Window(
+        now=lambda: (session.find_watermark() or 0) / 1e9, begun=lambda: (session.begun or 0) / 1e9
+    )
+    window.clock = lambda: (session.find_watermark() or 0) / 1e9
     return window
 
 

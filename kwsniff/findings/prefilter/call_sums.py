@@ -95,7 +95,7 @@ class CallSums:
         self._spans[2, groups] = np.minimum(self._spans[2, groups], waits)
         self._proofs.merge(proofs, groups)
 
-    def of(self, name: str) -> Numbers:
+    def column(self, name: str) -> Numbers:
         """A sum, or `first_time`, `last_time`: a row for each client, a column for each kind."""
         found: Numbers = self._spans[_TIMES.index(name)] if name in _TIMES else self._sums[_SUMS.index(name)]
         return found.reshape(-1, len(KINDS))
@@ -115,7 +115,7 @@ class CallSums:
             "first_time": first,
             "last_time": last,
             "max_wait": [None if wait == _NEVER else wait for wait in waits],
-            "call_ids": [self._proofs.of(group) for group in groups],
+            "call_ids": [self._proofs.list_ids(group) for group in groups],
         }
 
 

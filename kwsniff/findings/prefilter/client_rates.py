@@ -119,13 +119,13 @@ class Pace:
                 ("lone_record_rate", "empty_fetch_share", "metadata_share", "pauses", "unasked", "lasting"),
                 np.inf,
             )
-        counts = self._sums.of("calls")
-        spans = np.maximum((self._sums.of("last_time") - self._sums.of("first_time")) / 1e6, 0.5)
+        counts = self._sums.column("calls")
+        spans = np.maximum((self._sums.column("last_time") - self._sums.column("first_time")) / 1e6, 0.5)
         rates = counts / spans
         alls = counts.sum(axis=1)
         produce, fetch, metadata = counts[:, PRODUCE], counts[:, FETCH], counts[:, METADATA]
-        lone = self._sums.of("records")[:, PRODUCE] < 2 * produce
-        empty = self._sums.of("empty")[:, FETCH]
+        lone = self._sums.column("records")[:, PRODUCE] < 2 * produce
+        empty = self._sums.column("empty")[:, FETCH]
         return {
             "lone_record_rate": _greatest(rates[lone & (produce >= 100), PRODUCE]),
             "empty_fetch_share": _greatest(

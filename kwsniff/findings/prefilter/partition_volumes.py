@@ -194,7 +194,7 @@ class _Written:
                 "clients": [", ".join(each) for each in names],
                 "first_time": first,
                 "last_time": last,
-                "call_ids": [self._proofs.of(number) for number in self._known.values()],
+                "call_ids": [self._proofs.list_ids(number) for number in self._known.values()],
             },
         }
 

@@ -49,6 +49,6 @@ class TopK:
         self.keys[groups[first], ranks[first]] = keys[first]
         self.ids[groups[first], ranks[first]] = ids[first]
 
-    def of(self, group: int) -> list[int]:
+    def list_ids(self, group: int) -> list[int]:
         """Ids of a group, in order."""
         return [each for each in self.ids[group].tolist() if each != _NEVER]

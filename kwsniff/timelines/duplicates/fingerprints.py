@@ -46,7 +46,7 @@ class Marks:
         """Which of these, added before, have a key in a place that another one has a key in."""
         shared = np.zeros(batch.num_rows, np.bool_)
         for counts, (places, known) in zip(self._counts, _places_of(batch), strict=False):
-            shared |= known & (counts.of(places) > 1)
+            shared |= known & (counts.take(places) > 1)
         return shared
 
 
@@ -63,7 +63,7 @@ class _Counts:
         ordered = np.sort(places)
         begins = np.flatnonzero(np.diff(ordered, prepend=-1))
         found, times = ordered[begins], np.diff(begins, append=len(ordered))
-        now = np.minimum(self.of(found) + np.minimum(times, 2), 2).astype(np.uint8)
+        now = np.minimum(self.take(found) + np.minimum(times, 2), 2).astype(np.uint8)
         if self._all is None and len(self._used) + len(found) > _FEW:
             self._all = np.zeros(1 << _PLACES, np.uint8)
             self._all[self._used] = self._times
@@ -76,7 +76,7 @@ class _Counts:
             self._used, self._times = used[latest], counts[latest]
         return bool((now > 1).any())
 
-    def of(self, places: Numbers) -> Numbers:
+    def take(self, places: Numbers) -> Numbers:
         """The counts of some places."""
         if self._all is not None:
             return self._all[places]

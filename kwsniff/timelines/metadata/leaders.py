@@ -104,7 +104,7 @@ class Copies:
             change = self._coming.popleft()
             self._known[change.topic, change.partition] = change
 
-    def copied(self, topic: str, partition: int) -> tuple[int, int]:
+    def find_copies(self, topic: str, partition: int) -> tuple[int, int]:
         """As in Leaders."""
         known = self._known.get((topic, partition))
         return _since(*(known.one, known.more) if known else (None, None))
@@ -138,7 +138,7 @@ class Leaders:
                 told.append(row)
         return told
 
-    def copied(self, topic: str, partition: int) -> tuple[int, int]:
+    def find_copies(self, topic: str, partition: int) -> tuple[int, int]:
         """Since when (microseconds) it has one replica, and more; or NEVER."""
         return _since(*self._copied.get((topic, partition), (None, None)))
 

@@ -280,7 +280,7 @@ class ProvenWaits:
 
     def _copy(self, places: Sequence[Place], held: Held, own: Own) -> Bits:
         """Mask of the partitions without followers, as known by then."""
-        since = [self._leaders.copied(topic, partition) for topic, partition, _, _ in places]
+        since = [self._leaders.find_copies(topic, partition) for topic, partition, _, _ in places]
         one, more = (np.array(each, np.int64)[own.place] for each in zip(*since, strict=True))
         end = held.end[own.row]
         alone: Bits = (one <= end) & (more > end)
@@ -296,7 +296,7 @@ def _own_of(waiting: Waiting, ready: int) -> tuple[Own, Sequence[Place]]:
         chosen = (rows >= waiting.begin) & (rows < ready)
         part, rows = filter_rows(part, chosen), rows[chosen]
     found = Places(part)
-    numbered = found.numbered({place: number for number, place in enumerate(found.different)})
+    numbered = found.number({place: number for number, place in enumerate(found.different)})
     base, reached = (whole_numbers(part[name], null=-1) for name in ("base", "reached"))
     return Own(rows - waiting.begin, numbered, base, reached), found.different
 
@@ -307,7 +307,7 @@ def _gather(meetings: Meetings, waiting: Waiting, held: Held, roles: Numbers) ->
     for row in np.flatnonzero(roles == RENDEZVOUS).tolist():
         if party := waiting.parties.pop(waiting.begin + row, None):
             end, number, clock, turn, done, network = (column[row].item() for column in held)
-            known[row] = meetings.ended(party, Moment(end, number, clock), turn, done, network)
+            known[row] = meetings.is_ended(party, Moment(end, number, clock), turn, done, network)
     return Proof(held.turn + proofs.LOCAL_US, held.done, known)
 
 

@@ -123,7 +123,7 @@ class Places:
             for topic, partition, address, port in groups.labels()
         ]
 
-    def numbered(self, wanted: Mapping[Place, int]) -> Numbers:
+    def number(self, wanted: Mapping[Place, int]) -> Numbers:
         """The number of each row's partition; -1: not selected."""
         codes = np.array([wanted.get(place, -1) for place in self.different], np.int64)
         return codes[self._numbers]
@@ -162,7 +162,7 @@ class Evidence:
     def marks(self, wanted: Mapping[Place, int]) -> Marks:
         """The facts on these partitions."""
         self._places = self._places or Places(self.rows)
-        place = self._places.numbered(wanted)
+        place = self._places.number(wanted)
         chosen = np.flatnonzero(place >= 0)
         return Marks(place[chosen], *(whole_numbers(self.rows[name], null=-1)[chosen] for name in _OF_MARKS))
 

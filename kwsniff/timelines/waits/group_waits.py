@@ -87,7 +87,7 @@ class Meetings:
             if not told.asked:
                 del self._told[meeting]
 
-    def ended(self, party: Party, moment: Moment, turn: float, done: float, network: float) -> bool:
+    def is_ended(self, party: Party, moment: Moment, turn: float, done: float, network: float) -> bool:
         """Whether another member's request arrived while this one waited, right before its response."""
         meeting, member = party
         told = self._told.get(meeting)

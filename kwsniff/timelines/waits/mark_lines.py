@@ -85,7 +85,7 @@ class Lines:
         values: Numbers = getattr(self.marks, name)[self._begins[lines]]
         return values
 
-    def overlapped(self) -> Numbers:
+    def find_overlaps(self) -> Numbers:
         """Places of which any two lines, those of a first record, claim the same one."""
         reached = np.maximum.reduceat(self.marks.reached, self._begins)
         place, base = self._keys

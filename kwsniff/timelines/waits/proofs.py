@@ -107,7 +107,7 @@ def brought(held: Held, own: Own, produced: Marks) -> Proof:
 def _come(call: Held, own: Own, produced: Marks) -> Numbers:
     """When the Produce of the first record arrived; minus infinity without a proof."""
     lines = Lines(produced, ("place", "base"), ("time", "end", "reached"))
-    marks, overlapped = lines.marks, lines.overlapped()
+    marks, overlapped = lines.marks, lines.find_overlaps()
     best, known = np.zeros(len(own.row), np.int64), np.zeros(len(own.row), np.bool_)
     rows, line = np.arange(len(own.row)), lines.up_to(own.place, own.base)
     for _ in range(_MOST_OVERLAPS):
