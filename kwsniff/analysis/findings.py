@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from kwsniff.findings.evaluate import TOTAL, as_json, evaluate, plain_rows
+from kwsniff.findings.finding_rows import find_in_files, rows_of
 from kwsniff.findings.prefilter.figures import BATCH_ROWS, Figures
-from kwsniff.findings.rows import find_in_files, rows_of
 from kwsniff.findings.views import READ, open_tables
 from kwsniff.tables.rows import batch_of
 from kwsniff.tables.run import add_run_id

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from kwsniff.errors import OutputError
 from kwsniff.findings.evaluate import Finding
-from kwsniff.findings.rows import rows_of
+from kwsniff.findings.finding_rows import rows_of
 from kwsniff.live.batches import Batches, one_batch
 from kwsniff.tables.folder import MANIFEST, Folder, translate_errors
 from kwsniff.tables.rows import batch_of

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from kwsniff.findings.finding_rows import find, findings_batch
 from kwsniff.findings.prefilter.figures import Figures
-from kwsniff.findings.rows import find, findings_batch
 from kwsniff.findings.views import READ
 from kwsniff.spark.parts import Part, PartWriter
 from kwsniff.spark.storage import Place

@@ -14,9 +14,9 @@ import pytest
 
 import kwsniff
 from kwsniff.findings.evaluate import TOTAL, evaluate
+from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter import client_rates, partition_volumes
 from kwsniff.findings.prefilter.figures import Figures, figures_of
-from kwsniff.findings.rows import find_in_files
 from kwsniff.findings.rule import Rule, load_gates, load_rules, rules_behind
 from kwsniff.findings.views import files_of_tables, open_folder, open_for
 from kwsniff.layout.catalog import load_catalog

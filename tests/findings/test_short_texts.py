@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import kwsniff
+from kwsniff.findings.finding_rows import find_in_files
 from kwsniff.findings.prefilter.figures import figures_of
-from kwsniff.findings.rows import find_in_files
 from kwsniff.findings.short_texts import copy_shortened
 from kwsniff.findings.views import files_of_tables
 from tests.house.tree import ROOT

@@ -1,49 +1,92 @@
-"""A module's name says what it is about: two rooms share one only where they have the same thing in hand."""
+"""Names: the field's words, functions as verbs, one word with one meaning."""
 
-from collections import Counter
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
-from .tree import ROOT
+import pytest
 
-SHARED_NAMES = {
-    "aggregates": "the tables of hours and days: declared, computed on Spark",
-    "analyze": "a verb, and what it runs",
-    "batches": "record batches: in the core, as lines; rows as live hands them over",
-    "calls": "calls: their table, in the core, as live figures see them",
-    "cluster": "brokers and their versions: their tables, their timeline",
-    "columns": "columns of tables: declared, growing in the core",
-    "decode": "messages decoded: a verb, one message, a bucket's",
-    "details": "bytes of messages that timelines read: kept, read",
-    "docs": "makes a page of docs/",
-    "errors": "errors: that kwsniff raises, that a page shows",
-    "failures": "errors by client and by broker: counted, on the screen",
-    "files": "capture files read, table files written",
-    "inputs": "what a run reads: of verbs, of a pipeline",
-    "judgement": "findings: their table, of an analysis, of a pipeline",
-    "limits": "bounds: declared, as options of verbs",
-    "live": "a verb, and the packets it reads",
-    "members": "members of groups: their table, their timeline",
-    "model": "what the modules of a room pass on",
-    "pipeline": "a verb, and what it runs",
-    "rebalances": "rebalances: their timeline, a report's section",
-    "records": "records of a batch: in the core, as Kafka's classes have them",
-    "report": "findings as a person reads them: the parts, the page",
-    "rows": "rows of tables: made in the core, made in Python",
-    "session": "what holds a run together: of Spark, of a live capture",
-    "summary": "the summary: as data, on the screen",
-    "tcp_events": "what TCP had to do twice: the table, in the core",
-    "times": "a part of captures by time: what is asked for, the options of verbs",
-    "transport": "connections: their tables, their rows in the core",
-    "connections": "in the core, and on the live view's page",
-    "upgrade": "clients at another release: judged, a verb, a report's section",
-    "words": "closed lists of words: of tables, of layouts, of a page",
-}
-"""Name -> what all modules of that name are about."""
+from .tree import ROOT, relative, tracked_files
+
+_VERBS = {
+    "add", "bind", "build", "embed", "end", "exceed", "expand", "extend", "feed", "find", "need",
+    "proceed", "read", "send", "shed", "speed", "spread", "wind",
+}  # fmt: skip
+"""Verbs that end like a past participle."""
+_PARTICIPLE = re.compile(
+    r"[a-z]+ed|of|begun|chosen|drawn|found|given|gone|grown|held|kept|known|left|made|met|said|says|seen|sent|shown|taken|told|written"
+)
+_OLD = {
+    "octets": "a span of bytes", "dialog": "the Kafka state of a connection", "held": "the reorder queue",
+    "beginnings": "midstream", "strays": "window_check", "unseen": "tail_loss", "selective": "sack",
+    "stamps": "timestamps", "copies": "duplicates", "exchanges": "dispatch", "silence": "unanswered",
+    "kernels": "compute", "judgement": "findings", "foremost": "top_k", "worth_sharing": "parallelism",
+    "lake": "table_formats", "claims": "output_lock", "owed": "overdue", "wishes": "options",
+}  # fmt: skip
+"""Names of modules that were not the field's, and what is."""
+_SHARED = 3
+"""Folders in which the same bare name of a module may stand."""
+_EVERYWHERE = {"__init__", "findings", "errors"}
+"""`findings` and `errors` are what these folders do with the same thing."""
 
 
-def test_modules_of_different_things_have_different_names() -> None:
-    found = Counter(
-        path.stem
-        for path in (ROOT / "kwsniff").rglob("*.py*")
-        if path.suffix in (".py", ".pyx") and path.stem not in ("__init__", "__main__")
-    )
-    assert sorted(name for name, times in found.items() if times > 1 and name not in SHARED_NAMES) == []
+def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path in tracked_files():
+        if path.suffix == ".py" and relative(path).startswith("kwsniff/"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield relative(path), node
+
+
+def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(each) for each in node.decorator_list)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("told", True),
+        ("_taken", True),
+        ("of", True),
+        ("merged", True),
+        ("take", False),
+        ("feed", False),
+        ("merge", False),
+    ],
+)
+def test_past_participles_are_told_from_verbs(name: str, is_one: bool) -> None:
+    assert _is_participle(name) is is_one
+
+
+def _is_participle(name: str) -> bool:
+    bare = name.strip("_")
+    return bare not in _VERBS and _PARTICIPLE.fullmatch(bare) is not None
+
+
+def test_functions_are_verbs() -> None:
+    assert [
+        f"{path}: {node.name}"
+        for path, node in _functions()
+        if _is_participle(node.name) and not _is_property(node)
+    ] == []
+
+
+def test_modules_have_the_fields_names() -> None:
+    modules = {
+        path.stem: relative(path)
+        for path in tracked_files()
+        if path.suffix in (".py", ".pyx", ".pxd") and relative(path).startswith("kwsniff/")
+    }
+    assert {name: modules[name] for name in _OLD if name in modules} == {}
+
+
+def test_a_bare_name_belongs_to_few_folders() -> None:
+    folders: dict[str, set[Path]] = defaultdict(set)
+    for path in tracked_files():
+        if path.suffix in (".py", ".pyx") and relative(path).startswith("kwsniff/"):
+            folders[path.stem].add(path.parent.relative_to(ROOT))
+    assert {
+        name: places for name, places in folders.items() if len(places) > _SHARED and name not in _EVERYWHERE
+    } == {}

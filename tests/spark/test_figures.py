@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kwsniff.findings import rows
 from kwsniff.findings.prefilter.figures import Figures, figures_of
 from kwsniff.findings.views import files_of_tables
 from kwsniff.spark import findings
@@ -32,7 +31,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Figures]:
 
     def remember(found: Figures, *arguments: Any) -> Any:
         figures.append(found)
-        return rows.find(found, *arguments)
+        return finding_rows.find(found, *arguments)
 
     monkeypatch.setattr(findings, "find", remember)
     return figures
