@@ -99,11 +99,11 @@ create temp view lone_topic as
 select coalesce(topic, topic_id) as topic from leaders group by coalesce(topic, topic_id) having max(replicas) = 1;
 
 create temp view lone_topics as
-select topics from (select distinct topics from client_call where api_name = 'Produce' and acks = -1 and len(topics) > 0)
+select topics from (select distinct topics from client_call where is_produce(api_name) and acks = -1 and len(topics) > 0)
 where list_has_all((select coalesce(list(topic), []) from lone_topic), topics);
 
 create temp view lone_produce as
-select run_id, call_id from client_call where api_name = 'Produce' and acks = -1 and topics in (from lone_topics);
+select run_id, call_id from client_call where is_produce(api_name) and acks = -1 and topics in (from lone_topics);
 
 create temp view span as
 select min(first_time) as first_time, max(last_time) as last_time,
@@ -129,8 +129,8 @@ select client, kind, count(*) as calls, count(record_count) as known,
     sum(record_bytes) as bytes, min(request_time) as first_time, max(request_time) as last_time,
     min(max_wait_ms) as max_wait, [each.call_id for each in min({'time': request_time, 'call_id': call_id}, 20)] as call_ids
 from (
-    select *, case when api_name = 'Produce' then 'produce' when api_name = 'Metadata' then 'metadata'
-        when api_name in ('Fetch', 'ShareFetch') and status = 'answered' then 'fetch' else 'other' end as kind
+    select *, case when is_produce(api_name) then 'produce' when is_metadata(api_name) then 'metadata'
+        when is_fetch(api_name) and status = 'answered' then 'fetch' else 'other' end as kind
     from client_call where request_time is not null
 ) group by client, kind;
 
@@ -156,7 +156,7 @@ create temp view written as
 select topic, partition, sum(record_bytes) as bytes, count(*) as calls, min(client) as client, min(time) as first_time,
     max(time) as last_time, string_agg(distinct client, ', ' order by client) as clients,
     [each.call_id for each in min({'bytes': -record_bytes, 'call_id': call_id}, 20)] as call_ids
-from partition_call where api_name = 'Produce' and topic is not null and record_bytes > 0
+from partition_call where is_produce(api_name) and topic is not null and record_bytes > 0
 group by topic, partition;
 
 -- Connections of which the capture lost something, and on which calls may have waited behind a long poll, for a
@@ -167,7 +167,7 @@ select distinct run_id, connection_id from client_call
 where (run_id, connection_id) in (
         select (run_id, connection_id) from connection where coalesce(client_missing_bytes, 0) + coalesce(broker_missing_bytes, 0) > 0
     ) and (
-        api_name in ('Fetch', 'ShareFetch', 'JoinGroup', 'SyncGroup')
+        (is_fetch(api_name) or is_group_wait(api_name))
         or client in (select client from client_call where throttle_time_ms > 0)
     );
 
@@ -202,12 +202,12 @@ where c.status = 'unanswered' and c.reason in ('connection_closed', 'connection_
 create temp view asked_lower as
 with refused as (
     select run_id, connection_id, call_id, client, broker, api_version, request_time from client_call
-    where api_name = 'ApiVersions' and status = 'unanswered' and request_time is not null
+    where is_api_versions(api_name) and status = 'unanswered' and request_time is not null
 ),
 lower_answered as (
     select o.client, o.broker, o.api_version, o.request_time
     from client_call o join (select client, broker, max(api_version) as most from refused group by client, broker) m using (client, broker)
-    where o.api_name = 'ApiVersions' and o.status = 'answered' and o.request_time is not null and o.api_version < m.most
+    where is_api_versions(o.api_name) and o.status = 'answered' and o.request_time is not null and o.api_version < m.most
 )
 select r.run_id, r.connection_id, r.call_id
 from refused r asof join lower_answered o on o.client = r.client and o.broker = r.broker and r.request_time <= o.request_time
@@ -301,7 +301,7 @@ where not coalesce(refused, false) and broker_packets = 0 and client_bytes = 0 a
 -- by address; or the client tried after brokers had advertised more host names than hosts answer at that port.
 create temp view advertised_silent as
 with speaking as (
-    select client_address, min(response_time) as told from client_call c where api_name = 'Metadata' and response_time is not null group by client_address
+    select client_address, min(response_time) as told from client_call c where is_metadata(api_name) and response_time is not null group by client_address
 ),
 hosts as (
     select port, count(distinct host) filter (not regexp_matches(host, '^[0-9.]+$|:')) as names from brokers group by port
@@ -319,7 +319,7 @@ create temp view closed_unheard as
 select n.run_id, n.connection_id, n.broker, n.client_address, n.client_id, n.client, n.protocol, n.first_time, n.first_frame,
     coalesce(n.close_time, n.last_time) as moment, epoch(coalesce(n.close_time, n.last_time) - n.first_time) * 1000 as age_ms,
     exists (from call c where c.connection_id = n.connection_id and c.run_id = n.run_id
-        and (c.api_name <> 'ApiVersions' or n."end" = 'fin' and c.request_end_frame < n.close_frame)) as was_read,
+        and (not is_api_versions(c.api_name) or n."end" = 'fin' and c.request_end_frame < n.close_frame)) as was_read,
     exists (from call c join least_version r using (api_key) where c.connection_id = n.connection_id and c.run_id = n.run_id
         and c.api_version < r.least) as is_outdated
 from connection n
