@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from kwsniff.errors import UsageError
 from kwsniff.findings.api_purposes import names_of
 from kwsniff.findings.evaluate import Finding, evaluate, fetch
-from kwsniff.findings.rule import read_rules
+from kwsniff.findings.rule import UPGRADE, read_rules
 from kwsniff.layout.catalog import load_catalog
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def find_breaks(
         row += [sum(reason.calls for reason in each.reasons)]  # type: ignore[list-item]
         row += [[reason.call_id for reason in each.reasons], [reason.api_name for reason in each.reasons]]  # type: ignore[list-item]
         database.execute("insert into upgrade_break values (?, ?, ?, ?, ?, ?, ?, ?)", row)
-    return evaluate(database, capture=capture, rules=read_rules("upgrade"))
+    return evaluate(database, capture=capture, rules=read_rules(UPGRADE))
 
 
 def describe(reasons: Sequence[Reason], release: str) -> str:
