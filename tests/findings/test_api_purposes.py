@@ -94,11 +94,17 @@ def test_members_that_leave_by_an_epoch_are_counted_in_every_kind_of_group() -> 
         ("is_commit", {"OffsetCommit", "TxnOffsetCommit"}),
         ("is_topic_change", {"CreateTopics", "DeleteTopics", "CreatePartitions"}),
         ("is_transaction_step", {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"}),
+        ("needs_create", {"CreateTopics"}),
+        ("needs_write", {"Produce", "AddPartitionsToTxn"}),
         ("is_sasl", {"SaslHandshake", "SaslAuthenticate"}),
     ],
 )
 def test_purposes_are_those_of_the_protocol(purpose: str, apis: set[str]) -> None:
     assert names_of(purpose) == apis
+
+
+def test_offsets_are_listed_with_describe_as_brokers_check() -> None:
+    assert "ListOffsets" in names_of("needs_describe") - names_of("needs_read")
 
 
 def test_every_purpose_has_an_api_and_is_used() -> None:
