@@ -38,7 +38,7 @@ UPGRADE: Final = "upgrade"
 class Rule:
     """One rule: when `query` gives rows, each is a finding.
 
-    `query` is SQL over the views of views/*.sql and the macros of api_purposes.py; `$name` is a figure of
+    `query` is SQL over shared_views/*.sql and the macros of api_purposes.py; `$name` is a figure of
     `floors`. Its columns are `subject`, `first_time`, `last_time`, `value`, `expected`, `calls`, `time_ns`
     (time those calls took), `call_ids`, `frames`; `client`, `broker`, `topic`, `group_id` say whom it
     concerns; `severity`, `confidence`, `blames` overrule the rule's own; whatever else it has, `text`,

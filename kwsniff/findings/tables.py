@@ -327,7 +327,7 @@ _TYPES: Mapping[str, Any] = {
 
 
 _OF_VIEWS: Final = ("calls", "restarts", "replicas", "spans", "sums", "opening", "closes")
-"""Files of views/, in the order in which they need each other."""
+"""Files of shared_views/, in the order in which they need each other."""
 
 
 @cache
@@ -339,7 +339,7 @@ def _views() -> Mapping[str, str]:
     return {**dict.fromkeys(REFERENCES, ""), **made}
 
 
-_FOLDER: Final = Path(__file__).with_name("views")
+_FOLDER: Final = Path(__file__).with_name("shared_views")
 _MADE: Final = re.compile(r"create temp view (\w+)")
 _NO_UNNAMED: Final = (
     "create temp view unnamed as select '' as run_id, 0::bigint as connection_id, '' as named where false"

@@ -24,7 +24,7 @@ def _unordered(sql: str) -> Iterator[str]:
 
 def test_lists_and_texts_of_several_rows_are_put_in_order() -> None:
     texts = {rule.name: rule.query for rule in load_rules()}
-    folder = files("kwsniff.findings").joinpath("views")
+    folder = files("kwsniff.findings").joinpath("shared_views")
     texts |= {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".sql")}
     # A set of topics, in which another is looked for: its order shows nowhere.
     known = {"replicas.sql": ["list(topic)"]}
